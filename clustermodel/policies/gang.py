@@ -16,7 +16,7 @@ from clustermodel.policies.gang_run import GangRun, OpenRows
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.preemption import Mode, dependencies_of_mode, mode_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
-from clustermodel.policies.view import QueuedJob, View
+from clustermodel.policies.view import View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds, require_whole
@@ -192,7 +192,7 @@ class AdaptiveRows:
         self._only_row = 0
         self._since: int | None = None
 
-    def open_rows(self, view: View, matrix: OusterhoutMatrix[QueuedJob]) -> tuple[Sequence[int], int]:
+    def open_rows(self, view: View, matrix: OusterhoutMatrix) -> tuple[Sequence[int], int]:
         """Choose the mode; in BF mode only the fullest row is open, and the other rows drain."""
         if self._since is not None:
             weight = -expm1((self._since - view.now) / self._window)

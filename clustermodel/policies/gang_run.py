@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class OpenRows(Protocol):
     """Decides at each event, before the gangs that have ended leave the matrix, where jobs may be started."""
 
-    def open_rows(self, view: View, matrix: OusterhoutMatrix[QueuedJob]) -> tuple[Sequence[int], int]:
+    def open_rows(self, view: View, matrix: OusterhoutMatrix) -> tuple[Sequence[int], int]:
         """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
 
 
@@ -38,7 +38,7 @@ class GangRun:
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
-        self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
+        self.matrix = OusterhoutMatrix(
             setup.nodes,
             self._mpl,
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
@@ -114,7 +114,7 @@ class GangRun:
         for gang in batch.ended:
             matrix.remove(gang.job.id)
         for outage in batch.failed:
-            matrix.lose(outage.node, outage.id)
+            matrix.keep_free(1 << outage.node, outage.id)
         for outage in batch.repaired:
             matrix.give_up(outage.id)
         if batch.failed:
@@ -326,11 +326,11 @@ class GangRun:
     def _guard(self) -> GangRun | None:
         return self if self._planning else None  # without reservations nothing can be violated
 
-    def may_enter(self, gang: Occupant[QueuedJob], row: int) -> bool:
+    def may_enter(self, gang: Occupant, row: int) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
         return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
 
-    def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
+    def moved(self, gang: Occupant, source: int) -> None:
         """Move ``gang`` in the plans too."""
         self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
 
@@ -338,7 +338,7 @@ class GangRun:
 class GangMemory:
     """Jobs that lack memory, and the memory of the rows."""
 
-    def __init__(self, matrix: OusterhoutMatrix[QueuedJob], plans: RowPlans) -> None:
+    def __init__(self, matrix: OusterhoutMatrix, plans: RowPlans) -> None:
         self._matrix = matrix
         self._plans = plans
         self.lacking = False

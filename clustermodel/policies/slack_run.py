@@ -165,7 +165,7 @@ class SlackRun:
         if arriving is None and (in_order or self._compression != AFRESH):
             return search.cheapest_in_place(slots, ranked)
         if arriving is not None and self._compression == SHIFT:
-            return search.cheapest_shifted(slots, ranked, arriving)
+            return search.cheapest_shifted(slots, ranked)
         return search.cheapest(slots, None if in_order else ranked)
 
     def _carry_out(self, schedule: Schedule) -> None:
@@ -210,7 +210,8 @@ class SlackRun:
         length = max(1, round(EXTENSION * job.estimate))
         arriving = self._arriving(job, length, self._user_priority(job), self._political_priority(job))
         best = self._search(now, arriving, [now])
-        if best is None or best.price >= pricing.price_of_killing(job.nodes, to_seconds(job.estimate), self._weights):
+        # What is lost when it is killed is priced like a wait of its estimate.
+        if best is None or best.price >= pricing.price_of_start(job.nodes, to_seconds(job.estimate), self._weights):
             return False
         if job.id in self._over_quota.running and any(start > held.start for held, start in best.starts):
             return False

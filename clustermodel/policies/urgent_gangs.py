@@ -25,7 +25,7 @@ class UrgentJobs:
     A gang that does not fit into memory beside the urgent job and other suspended ones is killed, whatever the mode.
     """
 
-    def __init__(self, name: str, mode: Mode, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
+    def __init__(self, name: str, mode: Mode, setup: Setup, matrix: OusterhoutMatrix) -> None:
         require_store(name, mode, setup.machine, parameter="urgent")
         self._mode = mode
         costs = setup.machine.checkpointing
@@ -100,7 +100,7 @@ class UrgentJobs:
                 del self.claims[other.id]
                 matrix.give_up(other.id)
         columns = self._all & ~matrix.set_aside
-        lower: list[Occupant[QueuedJob]] = []
+        lower: list[Occupant] = []
         for gang in matrix.occupants.values():
             if gang.job.priority >= job.priority:
                 columns &= ~gang.columns
@@ -129,9 +129,7 @@ class UrgentJobs:
         """Return what preempting a gang discards, node-ticks; how many tasks have to be saved, where nothing is discarded."""
         return gang.nodes * (view.progress(gang) if self._mode == "kill" else 1)
 
-    def _preempt(
-        self, gang: RunningJob, occupant: Occupant[QueuedJob], view: View, *, keeps_memory: bool
-    ) -> Iterator[Decision]:
+    def _preempt(self, gang: RunningJob, occupant: Occupant, view: View, *, keeps_memory: bool) -> Iterator[Decision]:
         job = gang.job
         if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
             self.wait_for_store = True
@@ -239,7 +237,7 @@ class UrgentJobs:
         self.wait_for_store |= not room
         return room
 
-    def _store_has_room(self, nodes: int, occupant: Occupant[QueuedJob]) -> bool:
+    def _store_has_room(self, nodes: int, occupant: Occupant) -> bool:
         if self._limit is None:
             return True
         rows = range(self._matrix.mpl) if occupant.job.id in self._matrix.undivided else (occupant.home,)

@@ -39,8 +39,6 @@ class Account(StrEnum):
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
 """Accounts that count as lost capacity while a job waits."""
-
-
 CHARGED = (*OVERHEADS, Account.DOWN)
 """Accounts that are charged as time passes; work is charged when a run attempt ends."""
 
@@ -53,13 +51,7 @@ class Amount(NamedTuple):
 
 
 class Ledger:
-    """The books of one run, from the first submission (t = 0 in Zhang et al. 2003) to the last end.
-
-    Args:
-        nodes: size of the machine.
-    """
-
-    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_lost", "_since", "_useful", "_waiting", "end", "nodes", "start")
+    """The books of one run, from the first submission (t = 0 in Zhang et al.  2003) to the last end."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -78,10 +70,7 @@ class Ledger:
     def settle(self, now: int, idle: int, waiting: bool) -> None:
         """Charge the time since the last instant to *idle* and to what is held, then set the state from ``now`` on.
 
-        Args:
-            now: ticks.
-            idle: number of nodes that no gang holds, those that are down included.
-            waiting: whether a job waits.
+        ``idle`` nodes are held by no gang, those that are down included.
         """
         if self._since >= 0:
             passed = now - self._since
@@ -96,10 +85,7 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on.
-
-        What comes before the first submission counts from then on.
-        """
+        """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on."""
         if self._since >= 0:
             self.settle(now, self._idle, self._waiting)
         self._held[account] = self._held.get(account, 0) + nodes
@@ -109,12 +95,7 @@ class Ledger:
         self._amounts[account][waiting] += node_ticks
 
     def charge_work(self, useful: int, discarded: int) -> None:
-        """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other.
-
-        Args:
-            useful: what counts.
-            discarded: what does not.
-        """
+        """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other."""
         self._useful[0] += useful
         self._lost[0] += discarded
 
@@ -177,8 +158,8 @@ class Ledger:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The books as pandas, one row per account: node-seconds while the queue was empty, while a job waited
-        (*useful* and *lost* are in ``total_node_s`` only), and the share of capacity.
+        """The books as pandas, a row per account: node-seconds while the queue was empty, while a job waited, in all (*useful*
+        and *lost* have only that), and the share of capacity.
         """
         import pandas as pd
 

@@ -1,7 +1,7 @@
 """What ran between scheduling events where nodes are shared in time.
 
-The rotations of rows are always kept (:class:`SliceLog`).  Every state of the Ousterhout matrix and of the capacity ledger, for
-figures (:class:`History`), is off by default: it grows with every event.
+The rotations of rows are always kept (:class:`SliceLog`). Every state of the Ousterhout matrix and of the ledger, for figures
+(:class:`History`), is off by default: it grows with every event.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from clustermodel.recording.ledger import Account, Amount
 
 
 class Cell(NamedTuple):
-    """One gang in one row."""
+    """One gang in one row: its job, its columns, a bitmask, and whether its home is another row."""
 
     job: int
     columns: int
-    """A bitmask."""
     replica: bool
-    """Whether this is a replica: the gang's home is another row."""
 
 
 class Moment(NamedTuple):
@@ -54,11 +52,7 @@ class Slice(NamedTuple):
 
 
 class History:
-    """The moments of one run, in order.
-
-    Args:
-        quantum: length of a time slice, ticks.
-    """
+    """The moments of one run, in order; slices last a ``quantum``, ticks."""
 
     def __init__(self, quantum: int) -> None:
         self.quantum = quantum
@@ -77,12 +71,8 @@ class History:
         return moment.rotation[(moment.begun + ticks - moment.ticks) // self.quantum % len(moment.rotation)]
 
     def slices(self, first: int, last: int, end: int) -> Iterator[Slice]:
-        """Yield the slices that overlap a time interval and in which a gang runs, in order.
-
-        Args:
-            first: begin of the interval, ticks.
-            last: end of the interval, ticks.
-            end: end of the run, ticks.
+        """Yield the slices that overlap ``first`` to ``last`` and in which a gang runs, of a run until ``end``; all in
+        ticks.
         """
         moments, quantum = self.moments, self.quantum
         ends = [moment.ticks for moment in moments[1:]] + [end]
@@ -146,16 +136,10 @@ class SliceLog:
         waiting: bool,
         begun: int = 0,
     ) -> None:
-        """Note a rotation.
+        """Note a rotation of rows with ``held`` nodes in use each, and ``migration`` node-ticks of overheads.
 
-        Args:
-            length: ticks.
-            held: nodes in use in each row, in the order in which the rows ran.
-            switching: for each row, nodes that switch and nodes that wait, in the first lap and later; empty if none does.
-            migration: node-ticks of overheads.
-            up: number of nodes that were not down.
-            waiting: whether jobs waited.
-            begun: how long the first slice had run before, ticks.
+        ``switching`` has for each row the nodes that switch and those that wait, in the first lap and later; it is empty if
+        none does.  ``begun`` is how long the first slice had run before, ticks.
         """
         high, low = divmod(migration, _WORD)
         if switching:

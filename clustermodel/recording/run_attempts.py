@@ -50,24 +50,17 @@ REQUEUING: Final = frozenset({Status.REQUEUED, Status.FAILED, *PREEMPTIONS})
 
 
 class RunAttempt(NamedTuple):
-    """One run attempt after which the job returned to the queue."""
+    """One run attempt after which the job returned to the queue; the fields are explained at :class:`RunAttempts`."""
 
     job: int
-    """Index of the job's record."""
     start: int
-    """Ticks."""
     end: int
-    """Ticks."""
     columns: NodeSet
     """The nodes that the gang held."""
     backfilled: bool
-    """Whether the attempt started while a job ahead in the queue kept waiting."""
     ended_as: Status
-    """Why the attempt was stopped, and what became of the job's work."""
     worked: int
-    """How long the gang executed, ticks."""
     lost: int
-    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
 
 
 class RunAttempts(NamedTuple):
@@ -88,11 +81,11 @@ class RunAttempts(NamedTuple):
     worked: IntArray
     """How long the gang executed, ticks."""
     lost: IntArray
-    """How much of the job's work was discarded at the end of the attempt, ticks."""
+    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
     ended_as: IntArray
-    """A :class:`Status`."""
+    """A :class:`Status`: why the attempt was stopped, and what became of the job's work."""
 
-    def where(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
+    def where(self, which: BoolArray | npt.NDArray[np.integer]) -> RunAttempts:
         """Return some of the attempts, chosen by a mask or by positions."""
         return RunAttempts(*(column[which] for column in self))
 
@@ -112,22 +105,19 @@ class NodeRanges(NamedTuple):
 
 
 class NodeOutages(NamedTuple):
-    """When nodes were down, in order of their failures; shapes ``(outages,)``."""
+    """When nodes were down, ticks, in order of their failures; shapes ``(outages,)``."""
 
     node: IntArray
     start: IntArray
-    """Ticks."""
     end: IntArray
-    """Ticks; :data:`UNKNOWN` if the node was still down when the run ended."""
+    """:data:`UNKNOWN` if the node was still down when the run ended."""
 
 
 class Overheads(NamedTuple):
     """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches; shapes ``(intervals,)``."""
 
     start: IntArray
-    """Ticks."""
     end: IntArray
-    """Ticks."""
     nodes: IntArray
     job: IntArray
     """Index of the job's record."""

@@ -23,37 +23,19 @@ class StreamedJob:
     """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened."""
 
     __slots__ = (
-        "allocated",
-        "attempts",
-        "backfilled",
-        "blocked_since",
-        "end",
-        "executed",
-        "lost",
-        "preemptions",
-        "requeued",
-        "reserved",
-        "row",
-        "start",
-        "status",
-        "wasted",
-    )
+        "allocated", "attempts", "backfilled", "blocked_since", "end", "executed", "lost", "preemptions", "requeued",
+        "reserved", "row", "start", "status", "wasted",
+    )  # fmt: skip
 
     def __init__(self, row: JobRow) -> None:
         self.row = row
         self.start = self.end = self.executed = self.blocked_since = self.reserved = UNKNOWN
-        self.allocated = 0
-        """Nodes of the last run attempt."""
         self.status = Status.UNFINISHED
-        self.backfilled = False
-        """Whether the last run attempt started while a job ahead in the queue kept waiting."""
+        self.allocated = 0  # nodes of the last run attempt
+        self.backfilled = False  # whether that started while a job ahead in the queue kept waiting
         self.attempts = self.preemptions = 0
-        self.requeued = False
-        """Whether it was stopped at a time limit of the policy and restarted."""
-        self.lost = 0
-        """Discarded work, ticks."""
-        self.wasted = 0
-        """Discarded work, node-ticks."""
+        self.requeued = False  # whether it was stopped at a time limit of the policy and restarted
+        self.lost = self.wasted = 0  # discarded work, ticks and node-ticks
 
 
 class RisingIds:
@@ -63,11 +45,7 @@ class RisingIds:
         self._highest: int | None = None
 
     def __contains__(self, job: int) -> bool:
-        """Return whether a job has the highest id.
-
-        Raises:
-            SpecificationError: its id is lower.
-        """
+        """Return whether a job has the highest id; a lower one is refused."""
         if self._highest is not None and job < self._highest:
             raise SpecificationError(
                 f"stream: job {job} is submitted after job {self._highest}; the ids of a streamed run must rise, so that "
@@ -92,11 +70,8 @@ class NoMemoryLog(MemoryLog):
 class StreamedRecords(JobRecords):
     """Records of a run of which no job is kept after it has left the system.
 
-    Args:
-        take: called with each :data:`BLOCK` jobs that have left, and by :meth:`close` with the rest; the list is used again.
+    ``take`` is called with each :data:`BLOCK` jobs that have left, and by :meth:`close` with the rest; the list is used again.
     """
-
-    __slots__ = ("_block", "_open", "_submissions", "_take")
 
     def __init__(self, take: Callable[[list[StreamedJob]], None]) -> None:
         super().__init__()
@@ -156,7 +131,7 @@ class StreamedRecords(JobRecords):
         self._left(index, status)
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
-        """Note that the current run attempt was stopped and the job returned to the queue; arguments as of the base class."""
+        """Note that the run attempt was stopped and the job queued again."""
         job = self._open[index]
         job.preemptions += status in PREEMPTIONS
         job.requeued |= status is Status.REQUEUED

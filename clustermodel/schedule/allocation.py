@@ -8,9 +8,7 @@ from clustermodel.schedule.node_set import IdleNodes, NodeSet, from_mask, lowest
 class Allocation:
     """Chooses idle processors, and counts the starts for which they were scattered over too many nodes.
 
-    Args:
-        per_node: processors of a node; node i has the processors i x per_node to (i + 1) x per_node - 1.
-        rule: ``"any"``, ``"lowest"`` or ``"consolidate"``, as ``Machine.allocation``.
+    Node i has the processors i x per_node to (i + 1) x per_node - 1; the ``rule`` is that of ``Machine.allocation``.
     """
 
     def __init__(self, per_node: int, rule: str) -> None:
@@ -35,11 +33,6 @@ def consolidated(idle: NodeSet, processors: int, per_node: int) -> tuple[NodeSet
 
     The nodes with the most idle processors come first, of equal ones the lowest.  What is left for the last node is on the node
     with the fewest idle processors that has as many, so that others stay whole; there it has the lowest ones.
-
-    Args:
-        idle: the idle processors.
-        processors: how many are needed; at most as many as are idle.
-        per_node: processors of a node.
     """
     free: dict[int, int] = {}  # node -> bitmask of its idle processors
     for low, high in zip(idle[::2], idle[1::2], strict=True):

@@ -9,11 +9,7 @@ from clustermodel.schedule.node_set import NodeSet
 
 
 class FreeMemory:
-    """Memory, in KiB, that no task has on each node.
-
-    Args:
-        free: of each node, shape ``(nodes,)``.
-    """
+    """Memory, in KiB, that no task has on each node: an array of shape ``(nodes,)``."""
 
     __slots__ = ("_free",)
 

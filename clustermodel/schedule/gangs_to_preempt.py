@@ -14,7 +14,7 @@ _MOST_CHOICES: Final = 2_000
 
 
 class InTheWay(NamedTuple):
-    """A gang that may be preempted."""
+    """A gang that may be preempted: its columns, a bitmask, and what preempting it costs, in any unit."""
 
     columns: int
     """A bitmask."""
@@ -23,7 +23,7 @@ class InTheWay(NamedTuple):
 
 
 class Clearing(NamedTuple):
-    """Columns for a job, and who has to leave them."""
+    """Columns for a job, a bitmask, and the positions of the gangs that have to leave them."""
 
     columns: int
     """A bitmask."""
@@ -34,16 +34,9 @@ class Clearing(NamedTuple):
 def clear(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> Clearing | None:
     """Return columns for a job of which the fewest gangs have to be preempted, and of these choices one with the least loss.
 
-    That is a covering problem.  Choices of k gangs are compared one by one, for k = 0, 1, 2 and so on, as long as there are at
-    most 2,000 of a k; beyond that, the gang that frees most columns is added until there are enough.
-
-    Args:
-        nodes: how many columns the job needs.
-        columns: those that it may have, a bitmask; other columns of the gangs do not matter.
-        gangs: those that hold some of them.
-
-    Returns:
-        ``None`` if there are not enough columns.
+    A covering problem: choices of k gangs are compared one by one, for k = 0, 1, 2 and so on, as long as there are at most
+    2,000 of a k; beyond that, the gang that frees most columns is added until there are enough.  ``None`` if ``columns``, a
+    bitmask of those that the job may have, are too few.
     """
     if columns.bit_count() < nodes:
         return None

@@ -96,11 +96,7 @@ def _set_bits(bits: int) -> list[int]:
 
 
 def lowest(mask: int, nodes: int) -> int:
-    """Return the ``nodes`` lowest nodes of a bitmask, which has as many.
-
-    Raises:
-        ValueError: the bitmask is 0.
-    """
+    """Return the ``nodes`` lowest nodes of a bitmask, which has as many; of an empty one, a ValueError is raised."""
     if not nodes:
         return 0
     width = _FIRST
@@ -129,11 +125,7 @@ def places(mask: int) -> tuple[int, ...]:
 
 
 class IdleNodes:
-    """The nodes that no gang holds: the lowest ones or particular ones can be taken, and given back.
-
-    Args:
-        nodes: size of the machine; all nodes start idle.
-    """
+    """The nodes that no gang holds: the lowest ones or particular ones can be taken, and given back."""
 
     __slots__ = ("_bounds", "count")
 
@@ -201,11 +193,7 @@ class IdleNodes:
         return True
 
     def give_back(self, nodes: NodeSet) -> None:
-        """Add ``nodes``; neighbouring ranges merge.
-
-        Raises:
-            ValueError: one of them is idle already.
-        """
+        """Add ``nodes``; neighbouring ranges merge.  A node that is idle already is a ValueError."""
         bounds = self._bounds
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
             at = bisect_left(bounds, low)

@@ -12,52 +12,25 @@ This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.m
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, places
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
-
-class MatrixJob(Protocol):
-    """What the matrix needs to know of a job."""
-
-    @property
-    def id(self) -> int:
-        """Unique number."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of tasks, a column each."""
-
-    @property
-    def memory(self) -> int:
-        """Memory of each task, in any unit."""
+if TYPE_CHECKING:
+    from clustermodel.policies.view import QueuedJob
 
 
-Job = TypeVar("Job", bound=MatrixJob)
-
-
-class Occupant(Generic[Job]):
+class Occupant:
     """A gang in the matrix."""
 
-    __slots__ = (
-        "columns",
-        "home",
-        "job",
-        "migrating",
-        "moving",
-        "node_set",
-        "nodes",
-        "order",
-        "placed",
-        "rows",
-    )
+    __slots__ = ("columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed", "rows")
 
-    def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
+    def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
         self.job = job
         self.order = order
         """Its number in the order of starts."""
@@ -96,19 +69,12 @@ class Occupant(Generic[Job]):
 STARTING_ORDER: Final = attrgetter("order")
 
 
-class Migration(NamedTuple, Generic[Job]):
-    """Which gangs get new columns, and which wait meanwhile: options 1 and 2 of Zhang et al. 2003, section 5.4."""
-
-    moves: Sequence[Occupant[Job]]
-    blocked: Sequence[Occupant[Job]]
-
-
-class Change(NamedTuple, Generic[Job]):
+class Change(NamedTuple):
     """What has to change on the machine."""
 
-    places: list[tuple[Job, NodeSet, tuple[int, ...]]]
+    places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]
     """Gangs, their columns and their rows, the home row first."""
-    migrations: list[tuple[tuple[Job, ...], tuple[Job, ...]]]
+    migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]
     """Gangs that get other columns; gangs that wait meanwhile."""
 
 
@@ -128,27 +94,21 @@ class PromisedMemory(NamedTuple):
         return job_id != self.job_id and (end is None or end > self.start)
 
 
-class Guard(Protocol[Job]):
+class Guard(Protocol):
     """Lets reservations veto moving a gang to another home row."""
 
-    def may_enter(self, gang: Occupant[Job], row: int) -> bool:
+    def may_enter(self, gang: Occupant, row: int) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
 
-    def moved(self, gang: Occupant[Job], source: int) -> None:
+    def moved(self, gang: Occupant, source: int) -> None:
         """Note that the home of ``gang`` has moved from row ``source``."""
 
 
-class OusterhoutMatrix(Generic[Job]):
+class OusterhoutMatrix:
     """The matrix, and the gangs at home in its rows.
 
-    Args:
-        nodes: number of columns.
-        mpl: the most rows.
-        checkpoint: time to checkpoint a gang, in any unit.
-        restart: time to restart a gang, in the same unit.
-        max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
-        counts: which tasks of a gang that migrates count, ``"gang"``, ``"moved"`` or ``"spread"``; see
-            :class:`~clustermodel.machine.Checkpointing`.
+    ``checkpoint`` and ``restart`` are the costs of a migration, in any unit; of ``max_tasks`` (Q) and ``counts`` see
+    :class:`~clustermodel.machine.Checkpointing`.
     """
 
     def __init__(
@@ -163,11 +123,11 @@ class OusterhoutMatrix(Generic[Job]):
     ) -> None:
         self.nodes = nodes
         self.mpl = mpl
-        self.occupants: dict[int, Occupant[Job]] = {}
+        self.occupants: dict[int, Occupant] = {}
         """By job id, in starting order."""
-        self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
+        self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]
         """The gangs at home in each row."""
-        self.undivided: dict[int, Occupant[Job]] = {}
+        self.undivided: dict[int, Occupant] = {}
         """The gangs that stand in every row in use, by job id."""
         self.set_aside = 0
         """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
@@ -194,25 +154,18 @@ class OusterhoutMatrix(Generic[Job]):
         self._left: list[int] = []
         self._fixed: list[int] = []
         # What may differ from the machine; some gangs are there more than once.
-        self._touched: list[Occupant[Job]] = []  # gangs that have started or moved
-        self._replicated: list[Occupant[Job]] = []  # gangs with replicas
-        self._cleaned: list[Occupant[Job]] = []  # those that had some before the matrix was cleaned
-        self._migrations: list[Migration[Job]] = []
+        self._touched: list[Occupant] = []  # gangs that have started or moved
+        self._replicated: list[Occupant] = []  # gangs with replicas
+        self._cleaned: list[Occupant] = []  # those that had some before the matrix was cleaned
+        self._migrations: list[tuple[list[Occupant], list[Occupant]]] = []  # which gangs have moved, and which wait meanwhile
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty, ascending; not to be changed."""
         return self._in_use
 
-    def row_contents(self, row: int) -> list[Occupant[Job]]:
-        """Return the gangs in ``row``, replicas included, in starting order."""
-        return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
-
     @property
     def occupancy(self) -> float:
-        """Share of the columns in use, replicas included, averaged over the rows in use; 0 for an empty matrix.
-
-        Columns that are set aside, as those of nodes that are down, do not count.
-        """
+        """Share of the columns not set aside that are in use, replicas included, averaged over the rows in use."""
         rows = self._in_use
         columns = len(rows) * (self.nodes - self.set_aside.bit_count())
         return 1 - sum(self._room_left[row] for row in rows) / columns if columns else 0.0
@@ -229,15 +182,10 @@ class OusterhoutMatrix(Generic[Job]):
         self.memory = free
         self.promised = None
 
-    def add(self, job: Job, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant[Job]:
+    def add(self, job: QueuedJob, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant:
         """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named.
 
-        Args:
-            job: the job.
-            row: has enough suitable columns.
-            columns: a bitmask.
-            kept: the columns whose memory holds the job already, a bitmask.
-            end: when it is predicted to end; ``None`` if unknown.
+        ``kept`` are the columns whose memory holds the job already, ``end`` is when it is predicted to end.
         """
         if columns is None:
             columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
@@ -245,19 +193,19 @@ class OusterhoutMatrix(Generic[Job]):
         self._settle_in(gang, row)
         return gang
 
-    def _new(self, job: Job, columns: int, row: int, kept: int, end: int | None = None) -> Occupant[Job]:
+    def _new(self, job: QueuedJob, columns: int, row: int, kept: int, end: int | None = None) -> Occupant:
         self._starts += 1
         gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
         if self.memory is not None:
             self._take_memory(job, columns & ~kept, end)
         return gang
 
-    def columns_for(self, job: Job, row: int, *, kept: int = 0, end: int | None = None) -> int:
+    def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
         free = self._free[row]
         return free if self.memory is None else free & (self._with_memory(job, end) | kept)
 
-    def _with_memory(self, job: Job, end: int | None = None) -> int:
+    def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
         """Return the columns on which a task of ``job`` can have its memory until ``end``, a bitmask."""
         assert self.memory is not None
         enough = self.memory.nodes_with(job.memory)
@@ -265,25 +213,18 @@ class OusterhoutMatrix(Generic[Job]):
             enough &= self.promised.left.nodes_with(job.memory)
         return enough
 
-    def _take_memory(self, job: Job, columns: int, end: int | None = None) -> None:
+    def _take_memory(self, job: QueuedJob, columns: int, end: int | None = None) -> None:
         assert self.memory is not None
         nodes = from_mask(columns)
         self.memory.take(nodes, job.memory)
         if self.promised is not None and self.promised.holds_against(job.id, end):
             self.promised.left.take(nodes, job.memory)
 
-    def promise_memory(self, job: Job, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
-        """Promise a job that lacks memory on free columns of a row the memory of enough of them, as soon as possible.
+    def promise_memory(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
+        """Promise a job memory of enough free columns of ``row`` as soon as gangs end, at predicted times by job id.
 
-        Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.
-
-        Args:
-            job: the first job that lacks memory.
-            row: has enough free columns.
-            ends: predicted ends of gangs, by job id.
-
-        Returns:
-            The promise; ``None`` if suspended jobs keep the memory.
+        Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  ``None`` if
+        suspended jobs keep the memory.
         """
         assert self.memory is not None
         free, columns, time = self.memory.copy(), self._free[row], 0
@@ -304,10 +245,6 @@ class OusterhoutMatrix(Generic[Job]):
             free.take(from_mask(chosen), job.memory)
             self.promised = PromisedMemory(job.id, time, free, short)
         return self.promised
-
-    def lose(self, node: int, number: int) -> None:
-        """Set the column of a node that is down aside, for an outage of this number."""
-        self.keep_free(1 << node, number)
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
@@ -331,14 +268,8 @@ class OusterhoutMatrix(Generic[Job]):
             self._free[row] |= free
             self.room[row] += free.bit_count()
 
-    def add_undivided(self, job: Job, columns: int, *, kept: int = 0) -> Occupant[Job]:
-        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use.
-
-        Args:
-            job: the job.
-            columns: a bitmask.
-            kept: the columns whose memory holds the job already, a bitmask.
-        """
+    def add_undivided(self, job: QueuedJob, columns: int, *, kept: int = 0) -> Occupant:
+        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use."""
         gang = self.undivided[job.id] = self._new(job, columns, 0, kept)
         return gang
 
@@ -357,21 +288,14 @@ class OusterhoutMatrix(Generic[Job]):
         self.give_up(job_id)
 
     def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
-        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
-
-        Args:
-            nodes: number of columns wanted.
-            rows: the rows to look at; all by default.
-
-        Memory does not matter here.
-        """
+        """Return the row, of ``rows`` or all, with the fewest free columns of those that have ``nodes`` (best fit)."""
         best, least = None, self.nodes + 1
         for row in range(self.mpl) if rows is None else rows:
             if nodes <= self.room[row] < least:
                 best, least = row, self.room[row]
         return best
 
-    def _leave_home(self, gang: Occupant[Job]) -> None:
+    def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
         freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
         self._free[gang.home] |= freed
@@ -381,7 +305,7 @@ class OusterhoutMatrix(Generic[Job]):
         if not at_home:
             self._in_use.remove(gang.home)
 
-    def _settle_in(self, gang: Occupant[Job], row: int) -> None:
+    def _settle_in(self, gang: Occupant, row: int) -> None:
         self._changed_homes.add(row)
         self._free[row] ^= self._free[row] & gang.columns
         self.room[row] -= gang.nodes
@@ -409,24 +333,15 @@ class OusterhoutMatrix(Generic[Job]):
         self._cleaned += self._replicated
         self._replicated.clear()
 
-    def compact(self, guard: Guard[Job] | None = None) -> bool:
-        """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, from less to more populated rows.
+    def compact(self, guard: Guard | None = None) -> bool:
+        """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, to more populated rows; return whether one moved.
 
         It looks at home rows only, so that it does not matter whether :meth:`clean` comes before or after.
-
-        Args:
-            guard: has to agree to each move.
-
-        Returns:
-            Whether a gang has moved.
         """
         return self._collapse(guard)
 
     def fill(self) -> None:
-        """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be.
-
-        The matrix has been cleaned.
-        """
+        """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
         self._left, self._room_left = self._free.copy(), self.room.copy()
         if self.undivided:
             self._fill_undivided()
@@ -441,15 +356,12 @@ class OusterhoutMatrix(Generic[Job]):
 
     # The steps of Zhang et al. 2003, section 5.4.
 
-    def collapse_with_migration(self, guard: Guard[Job] | None = None) -> bool:
+    def collapse_with_migration(self, guard: Guard | None = None) -> bool:
         """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
         return self._collapse(guard, self._move_by_migration)
 
     def fill_with_migration(self) -> None:
-        """FillMatrix-2: as FillMatrix, but gangs that are in the way migrate within the target row (option 1).
-
-        The matrix has been filled.
-        """
+        """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
         rows = self._rows_to_fill()
         if not rows:
             return
@@ -487,10 +399,7 @@ class OusterhoutMatrix(Generic[Job]):
             gangs = candidates if moved else again
 
     def _fixed_columns(self, row: int) -> int:
-        """Return columns of ``row`` whose tasks do not move to other columns as long as the matrix is filled, a bitmask.
-
-        They are those of replicas, of gangs that have replicas elsewhere, and of gangs that are migrating already.
-        """
+        """Return the columns of replicas, gangs with replicas, and gangs that migrate already: these do not move."""
         fixed, at_home_only = self._free[row] ^ self._left[row], 1 << row
         for gang in self.homes[row].values():
             if gang.rows != at_home_only or gang.migrating:
@@ -501,9 +410,7 @@ class OusterhoutMatrix(Generic[Job]):
 
     # How the steps go about it.
 
-    def _collapse(
-        self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
-    ) -> bool:
+    def _collapse(self, guard: Guard | None, migrate: Callable[[Occupant, int, Guard | None], bool] | None = None) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
         sizes_decide = guard is None and migrate is None and not self.migration_counts
@@ -543,7 +450,7 @@ class OusterhoutMatrix(Generic[Job]):
             return
         room, left, all_columns = self._room_left, self._left, self._all_columns
         taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
-        gangs: Iterable[Occupant[Job]] = self.occupants.values()
+        gangs: Iterable[Occupant] = self.occupants.values()
         while gangs:
             taken_in_all = all_columns
             for row, _ in rows:
@@ -571,14 +478,14 @@ class OusterhoutMatrix(Generic[Job]):
         rows, room = self._in_use, self._room_left
         return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
 
-    def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
+    def _move_on_own_columns(self, gang: Occupant, row: int, guard: Guard | None) -> bool:
         if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
             return False
         self._leave_home(gang)
         self._settle_in(gang, row)
         return True
 
-    def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
+    def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
         if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
             return False
         in_the_way, at_home_only = self._overlapping(gang, row), 1 << row
@@ -604,10 +511,7 @@ class OusterhoutMatrix(Generic[Job]):
     # Migrations: where a gang finds others on its columns, either they migrate (option 1) or it does (option 2).
 
     def tasks_migrating(self, row: int) -> int:
-        """Return how many tasks in a row are on their way to or from the checkpoint store.
-
-        Undivided gangs are in each row: in those too that come into use when another gang is placed there.
-        """
+        """Return how many tasks in a row are on their way to or from the checkpoint store."""
         undivided = self.undivided
         return sum(
             gang.moving
@@ -615,24 +519,21 @@ class OusterhoutMatrix(Generic[Job]):
             if gang.migrating and (gang.rows >> row & 1 or gang.job.id in undivided)
         )
 
-    def note_migrating(self, gang: Occupant[Job], *, migrates: bool, in_rounds: bool = False) -> None:
+    def note_migrating(self, gang: Occupant, *, migrates: bool, in_rounds: bool = False) -> None:
         """Note whether a gang migrates on the machine, or is saved or restored in rounds: then all its tasks count."""
         gang.migrating = migrates or in_rounds
         if in_rounds or not migrates:
             gang.moving = gang.nodes
 
-    def _counted(self, gang: Occupant[Job], kept: int) -> int:
+    def _counted(self, gang: Occupant, kept: int) -> int:
         """Return how many tasks of ``gang`` count against Q if it migrates and keeps these of its columns, a bitmask."""
         if self._counts == "gang":
             return gang.nodes
         moved = gang.nodes - (gang.columns & kept).bit_count()
         return moved if self._max_tasks is None or self._counts == "moved" else min(moved, self._max_tasks)
 
-    def _can_migrate(self, gangs: Collection[Occupant[Job]], row: int, kept: int) -> bool:
-        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it.
-
-        They keep those of their columns that are among ``kept``, a bitmask.
-        """
+    def _can_migrate(self, gangs: Collection[Occupant], row: int, kept: int) -> bool:
+        """Return whether Q lets ``gangs`` move in ``row``, where they keep ``kept``, and none is on its way already."""
         for gang in gangs:
             if gang.migrating:
                 return False
@@ -643,13 +544,13 @@ class OusterhoutMatrix(Generic[Job]):
             return not moving
         return sum(self._counted(gang, kept) for gang in moving) + self.tasks_migrating(row) <= self._max_tasks
 
-    def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
+    def _within_limit(self, gang: Occupant, row: int) -> bool:
         """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
         if self._max_tasks is None or not gang.migrating:
             return True
         return gang.moving + self.tasks_migrating(row) <= self._max_tasks
 
-    def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
+    def _overlapping(self, gang: Occupant, row: int) -> list[Occupant]:
         """S(A) of Zhang et al. 2003: the gangs at home in ``row`` that use columns of ``gang``, in starting order."""
         columns = gang.columns
         overlapping = [other for other in self.homes[row].values() if other.columns & columns]
@@ -657,7 +558,7 @@ class OusterhoutMatrix(Generic[Job]):
             overlapping.sort(key=STARTING_ORDER)
         return overlapping
 
-    def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
+    def _move_by_migration(self, gang: Occupant, row: int, guard: Guard | None) -> bool:
         """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
         if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
             return False
@@ -673,7 +574,7 @@ class OusterhoutMatrix(Generic[Job]):
             return True
         return option_2 and self._move_elsewhere(gang, in_the_way, row)
 
-    def _move_others(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> bool:
+    def _move_others(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have memory."""
         columns = self._columns_for_displaced(gang, in_the_way, row, self._free)
         if columns is None:
@@ -683,7 +584,7 @@ class OusterhoutMatrix(Generic[Job]):
         self._settle_in(gang, row)
         return True
 
-    def _move_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> bool:
+    def _move_elsewhere(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
         columns = self._columns_elsewhere(gang, row, self._free)
         if columns is None:
@@ -695,14 +596,8 @@ class OusterhoutMatrix(Generic[Job]):
         self._settle_in(gang, row)
         return True
 
-    def _columns_for_displaced(
-        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]
-    ) -> list[int] | None:
-        """Option 1: return new columns for those in the way of ``gang`` in ``row``; only tasks that are in the way move.
-
-        Returns:
-            ``None`` if they have not enough memory there.
-        """
+    def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], row: int, free: list[int]) -> list[int] | None:
+        """Option 1: return new columns for tasks in the way of ``gang``; ``None`` if they have not enough memory."""
         wanted = gang.columns
         open_, columns = free[row] ^ (free[row] & wanted), []
         for other in in_the_way:
@@ -715,12 +610,8 @@ class OusterhoutMatrix(Generic[Job]):
             columns.append(other.columns ^ lost | taken)
         return columns
 
-    def _columns_elsewhere(self, gang: Occupant[Job], row: int, free: list[int]) -> int | None:
-        """Option 2: return columns for ``gang`` in ``row``: its own that are free there, and other free ones for the rest.
-
-        Returns:
-            ``None`` if it has not enough memory there.
-        """
+    def _columns_elsewhere(self, gang: Occupant, row: int, free: list[int]) -> int | None:
+        """Option 2: return columns of ``row``, its own where they are free; ``None`` if it has not enough memory."""
         kept = gang.columns & free[row]
         suitable = self._suitable(gang, free[row] ^ kept)
         if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
@@ -728,19 +619,17 @@ class OusterhoutMatrix(Generic[Job]):
         taken = lowest(suitable, gang.nodes - kept.bit_count())
         return kept | taken
 
-    def _suitable(self, gang: Occupant[Job], columns: int) -> int:
+    def _suitable(self, gang: Occupant, columns: int) -> int:
         """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
         return columns if self.memory is None else columns & self._with_memory(gang.job)
 
-    def _give_columns(self, gang: Occupant[Job], columns: int) -> None:
+    def _give_columns(self, gang: Occupant, columns: int) -> None:
         if self.memory is not None:
             self.memory.give_back(from_mask(gang.columns & ~columns), gang.job.memory)
             self._take_memory(gang.job, columns & ~gang.columns)
         gang.columns = columns
 
-    def _displace(
-        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], columns: list[int], free: list[int], row: int
-    ) -> None:
+    def _displace(self, gang: Occupant, in_the_way: list[Occupant], columns: list[int], free: list[int], row: int) -> None:
         """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
         for other, new in zip(in_the_way, columns, strict=True):
             open_ = free[row] | other.columns
@@ -749,7 +638,7 @@ class OusterhoutMatrix(Generic[Job]):
             self._give_columns(other, new)
         self._note_migration(in_the_way, [gang])
 
-    def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
+    def _note_migration(self, moves: list[Occupant], blocked: list[Occupant]) -> None:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
         self._touched += moves
         self._changed_homes.update([gang.home for gang in moves])
@@ -758,13 +647,13 @@ class OusterhoutMatrix(Generic[Job]):
             for gang in moved:
                 gang.migrating = True
         if moved:
-            self._migrations.append(Migration(moved, [gang for gang in blocked if gang.on_machine]))
+            self._migrations.append((moved, [gang for gang in blocked if gang.on_machine]))
 
     # What the machine has to do.
 
-    def changes(self) -> Change[Job]:
+    def changes(self) -> Change:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change: Change[Job] = Change([], [])
+        change: Change = Change([], [])
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             moved = tuple([gang.job for gang in moves if gang.has_moved])
@@ -790,7 +679,7 @@ class OusterhoutMatrix(Generic[Job]):
         return change
 
 
-def _place(gang: Occupant[Job]) -> tuple[Job, NodeSet, tuple[int, ...]]:
+def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
     """Return where a gang is to be, and take it for done."""
     home, columns, rows = gang.home, gang.columns, places(gang.rows)
     if rows[0] != home:

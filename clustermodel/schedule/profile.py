@@ -1,19 +1,21 @@
 """The availability profile: how many nodes are free from now on, as far as the scheduler can tell.
 
-The profile is a step function of time in two parallel lists, so that "when can this job start?" is one walk along it (Talby &
-Feitelson 1999, long version, section 3.2).  A policy subtracts the nodes of running jobs until their expected ends and the
-reservations of waiting jobs.  :class:`RunningProfile` keeps track of the running jobs itself.
+It is a step function of time in two parallel lists, so that "when can this job start?" is one walk along it (Talby &
+Feitelson 1999, long version, section 3.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.node_set import bisect_left, bisect_right
 from clustermodel.ticks import NEVER, TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from clustermodel.policies.view import Outage, RunningJob
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
 """Shortest time, ticks, that a job which has outlived its estimate is assumed to run on: one second."""
@@ -22,11 +24,7 @@ _NO_LIMIT: Final = -(2**62)
 
 
 class Profile:
-    """Free nodes over time, from the present to infinity; times and durations in ticks.
-
-    Args:
-        nodes: size of the machine, all free.
-    """
+    """Free nodes over time, from the present to infinity, at first all of the machine; times and durations in ticks."""
 
     __slots__ = ("_free", "_times", "nodes")
 
@@ -37,7 +35,7 @@ class Profile:
         self._free = [nodes]
 
     def copy(self) -> Profile:
-        """Return an independent profile with the same steps, for trials."""
+        """Return an independent profile with the same steps."""
         other = Profile(self.nodes)
         other._times, other._free = self._times[:], self._free[:]
         return other
@@ -56,7 +54,7 @@ class Profile:
 
     @classmethod
     def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
-        """Return the profile of a machine with these running jobs, (expected end, nodes) each; all ends are after ``now``."""
+        """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``."""
         profile = cls(nodes)
         times, free = [now], [nodes]
         for end, size in sorted(ends):
@@ -111,10 +109,7 @@ class Profile:
         return True
 
     def earliest(self, nodes: int, duration: int, not_after: int = NEVER) -> int:
-        """Return the first time from which ``nodes`` are free for ``duration``; -1 if that time is after ``not_after``.
-
-        The machine must have that many nodes.
-        """
+        """Return the first time from which ``nodes`` are free for ``duration``; -1 if it is after ``not_after``."""
         times = self._times
         start = -1
         for k, available in enumerate(self._free):
@@ -129,12 +124,7 @@ class Profile:
         return start
 
     def earlier(self, nodes: int, duration: int, reserved: int, not_before: int) -> int:
-        """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start.
-
-        The job's own ``nodes`` are subtracted from the profile during [``reserved``, ``reserved`` + ``duration``).  The test
-        does not need to add them back: a start before ``reserved`` reaches at most into the job's own reservation.  So only
-        the steps before ``reserved`` matter, and nodes that stay free right up to it are as good as a long enough gap.
-        """
+        """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start."""
         times, free = self._times, self._free
         beyond = bisect_left(times, reserved)
         first = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
@@ -176,12 +166,7 @@ class Profile:
         self._add(start, end, -nodes)
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
-        """Subtract ``nodes`` for ``duration`` from the earliest possible time on and return that time.
-
-        Subtract nothing and return -1 if that time is after ``not_after``: :meth:`earliest` and :meth:`reserve` in one walk.
-        The machine must have that many nodes.  The caller knows that the time is not before ``not_before``, where the walk
-        begins.
-        """
+        """:meth:`earliest`, from ``not_before`` on, and :meth:`reserve` in one walk."""
         times, free = self._times, self._free
         first = -1
         begin = end = 0
@@ -210,27 +195,15 @@ class Profile:
         return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
-        """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free.
-
-        Raises:
-            ValueError: ``start`` lies in the past.
-        """
+        """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free."""
         self._add(start, end, -nodes, least=_NO_LIMIT)
 
     def release(self, start: int, end: int, nodes: int) -> None:
-        """Add ``nodes`` during [``start``, ``end``), which is not empty: a reservation or a job ends before it was expected to.
-
-        Raises:
-            ValueError: ``start`` lies in the past.
-        """
+        """Add ``nodes`` during [``start``, ``end``), which is not empty."""
         self._add(start, end, nodes, least=_NO_LIMIT)
 
     def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
-        """Move a reservation to an earlier start.
-
-        Raises:
-            DecisionError: too few nodes are free then; the profile cannot be used any longer.
-        """
+        """Move a reservation to an earlier start; errors as of :meth:`reserve`."""
         new_end, end = new_start + duration, start + duration
         self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
         self.release(max(new_end, start), end, nodes)
@@ -261,61 +234,10 @@ class Profile:
             del times[first], free[first]
 
 
-class Reservable(Protocol):
-    """What a reservation book needs to know of a waiting job."""
-
-    @property
-    def id(self) -> int:
-        """The job's number."""
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes it asks for."""
-
-
-class NodeOutage(Protocol):
-    """What a profile needs to know of a node that is down."""
-
-    @property
-    def id(self) -> int:
-        """A number unlike any job's."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes that are down."""
-
-    @property
-    def expected_end(self) -> int:
-        """When they can be expected to be up again, ticks."""
-
-
-class EndedGang(Protocol):
-    """What a profile needs to know of a gang whose run has ended."""
-
-    @property
-    def job(self) -> Reservable:
-        """The gang's job."""
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes it held."""
-
-    @property
-    def expected_end(self) -> int:
-        """When it was expected to end, ticks."""
-
-
 class RunningProfile(Profile):
-    """A profile from which each running job is subtracted until its expected end.
+    """A profile from which each running job, and each node that is down, is subtracted until its expected end.
 
-    A job may outlive its expected end where nothing kills it at its estimate, or where a predictor expected it to end before.
-    The policy then says when else it may end (:meth:`extend`).
-
-    A node that is down is subtracted like a job, until it can be expected to be repaired.
-
-    Args:
-        nodes: size of the machine.
-        may_overrun: whether running jobs can outlive their expected ends.
+    Where ``may_overrun``, jobs can outlive their expected ends; the policy then says when else they may end (:meth:`extend`).
     """
 
     __slots__ = ("_assumed_end", "_ends", "_may_overrun")
@@ -327,27 +249,14 @@ class RunningProfile(Profile):
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
 
     def catch_up(
-        self, ended: Iterable[EndedGang], now: int, *, failed: Iterable[NodeOutage] = (), repaired: Iterable[NodeOutage] = ()
+        self, ended: Iterable[RunningJob], now: int, *, failed: Iterable[Outage] = (), repaired: Iterable[Outage] = ()
     ) -> bool:
-        """Forget the past, take out gangs whose runs have ended and nodes that are up again, and enter nodes that have failed.
-
-        Nodes that have failed may have been reserved: then fewer than no nodes are free, and all waiting jobs have to be placed
-        again.
-
-        Args:
-            ended: gangs.
-            now: the present, ticks.
-            failed: outages that begin now.
-            repaired: outages that end now.
-
-        Returns:
-            Whether a gang or an outage ended early.
-        """
+        """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
         early = False
         for gang in ended:
             early |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
-        for outage in failed:
+        for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
             end = outage.expected_end
             self.overbook(now, end, outage.nodes)
             self._assumed_end[outage.id] = (end, end, outage.nodes)
@@ -360,11 +269,7 @@ class RunningProfile(Profile):
         return early
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
-        """Subtract a job that starts now.
-
-        Raises:
-            DecisionError: too few nodes are free until its expected end.
-        """
+        """Subtract a job that starts now; errors as of :meth:`reserve`."""
         self._add(now, expected_end, -nodes)
         self.note_start(job_id, nodes, expected_end)
 
@@ -384,12 +289,7 @@ class RunningProfile(Profile):
         return True
 
     def overrunning(self, now: int, running: Container[int]) -> list[int]:
-        """Return the running jobs, and the outages, whose assumed ends have passed, for :meth:`extend`.
-
-        Args:
-            now: the present, ticks.
-            running: ids of the running jobs; another may have ended now, which is still to be reported.
-        """
+        """Return the jobs of ``running``, and the outages, whose assumed ends have passed, for :meth:`extend`."""
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
@@ -400,12 +300,7 @@ class RunningProfile(Profile):
         return late
 
     def extend(self, late: list[int], now: int, delay_of: Callable[[int, int], int]) -> None:
-        """Subtract the ``late`` jobs for longer; nothing else may be reserved on their nodes.
-
-        Args:
-            late: their ids.
-            now: the present, ticks.
-            delay_of: returns how much later than expected a job will end, given its id and how late it is already, ticks.
+        """Subtract the ``late`` jobs for longer, each as ``delay_of`` its id and how late it is already says.
 
         Raises:
             DecisionError: something else is reserved on their nodes.

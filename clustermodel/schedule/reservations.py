@@ -1,6 +1,6 @@
 """Reservations of waiting jobs, and the books that keep them in availability profiles.
 
-Backfilling on the whole machine has one profile (:class:`Plan`).  Gang scheduling has one for each row of the Ousterhout matrix
+Backfilling on the whole machine has one profile (:class:`Plan`), gang scheduling one for each row of the Ousterhout matrix
 (:class:`RowPlans`).
 """
 
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from clustermodel.schedule.profile import Profile, Reservable, RunningProfile
+from clustermodel.schedule.profile import Profile, RunningProfile
+
+if TYPE_CHECKING:
+    from clustermodel.policies.view import QueuedJob
 
 Shape = tuple[int, int]
 """A number of nodes and the expected run time on them, ticks."""
@@ -34,13 +37,7 @@ class Reservation(NamedTuple):
 
 
 class ReservationBook:
-    """Reservations in one or more profiles; times in ticks.
-
-    A job holds one reservation at most, in one profile.  Its nodes are subtracted from that profile.
-
-    Args:
-        profiles: one for each row; space sharing has one row.
-    """
+    """Reservations, of each waiting job at most one, in one of several profiles, from which its nodes are subtracted."""
 
     __slots__ = ("profiles", "reserved")
 
@@ -49,28 +46,20 @@ class ReservationBook:
         self.reserved: dict[int, Reservation] = {}
         """Waiting job's id -> its reservation."""
 
-    def keep(self, job: Reservable, reservation: Reservation) -> None:
-        """Enter a reservation for ``job``.
-
-        Raises:
-            DecisionError: too few nodes are free then.
-        """
+    def keep(self, job: QueuedJob, reservation: Reservation) -> None:
+        """Enter a reservation for ``job``; a DecisionError if too few nodes are free then."""
         self.profiles[reservation.row].reserve(reservation.start, reservation.end, reservation.nodes)
         self._enter(job.id, reservation)
 
-    def drop(self, job: Reservable) -> None:
+    def drop(self, job: QueuedJob) -> None:
         """Cancel the reservation of ``job``, which has not started."""
         held = self.reserved.pop(job.id)
         profile = self.profiles[held.row]
         if (start := max(held.start, profile.beginning)) < held.end:
             profile.release(start, held.end, held.nodes)
 
-    def move(self, job: Reservable, new: Reservation) -> None:
-        """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay.
-
-        Raises:
-            DecisionError: too few nodes are free then.
-        """
+    def move(self, job: QueuedJob, new: Reservation) -> None:
+        """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay."""
         start, length, nodes, row = self.reserved[job.id]
         new_start, _, _, new_row = new
         if new_row == row:
@@ -85,13 +74,7 @@ class ReservationBook:
 
 
 def earliest_completion(shapes: Shapes, profiles: Sequence[Profile], rows: Iterable[int] = (0,)) -> Reservation:
-    """Return where a job of one of these shapes completes first: of equally good places the first row, then the first shape.
-
-    Args:
-        shapes: at least one.
-        profiles: by row.
-        rows: those to search, at least one.
-    """
+    """Return where a job of one of these shapes completes first: of equally good places the first row, then the first shape."""
     best: Reservation | None = None
     for row in rows:
         earliest = profiles[row].earliest
@@ -105,13 +88,10 @@ def earliest_completion(shapes: Shapes, profiles: Sequence[Profile], rows: Itera
 
 
 class Plan(ReservationBook):
-    """Reservations among the running jobs of a machine; times in ticks.
+    """Reservations among the running jobs of a machine.
 
     EASY keeps reservations for the first few jobs of the queue, conservative backfilling for all.  Both improve their
     reservations with :meth:`compress`, which moves none to a later start.
-
-    Args:
-        profile: the running jobs.
     """
 
     __slots__ = ("_alarm", "_starts", "profile")
@@ -126,18 +106,17 @@ class Plan(ReservationBook):
         """Return where a job of one of these shapes completes first; of equally good places that of the first shape."""
         return earliest_completion(shapes, self.profiles)
 
-    def start_reserved(self, job: Reservable) -> Reservation:
+    def start_reserved(self, job: QueuedJob) -> Reservation:
         """Start ``job`` in its reservation, which has begun, and return the reservation."""
         held = self.reserved.pop(job.id)
         self.profile.note_start(job.id, held.nodes, held.end)
         return held
 
-    def compress(self, jobs: Iterable[Reservable], now: int) -> None:
+    def compress(self, jobs: Iterable[QueuedJob], now: int) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
 
-        The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
-        But a job is tested where it stands (:meth:`~clustermodel.schedule.profile.Profile.earlier`) and moved only if it can
-        be; an equally large job that has just failed bounds the search.  Jobs without a reservation are passed over.
+        The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2). But
+        a job is tested where it stands, and an equally large job that has just failed bounds the search.
         """
         reserved, profile = self.reserved, self.profile
         failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
@@ -159,15 +138,8 @@ class Plan(ReservationBook):
                 self.move(job, Reservation(new, length, nodes))
                 failed.clear()
 
-    def reshape(self, jobs: Iterable[Reservable], shapes: Mapping[int, Shapes]) -> None:
-        """Compress moldable jobs: take out each job and enter it again where it completes first.
-
-        The new reservation starts no later than the old one, which is a guaranteed start.
-
-        Args:
-            jobs: in the order in which they choose.
-            shapes: job id -> its shapes.
-        """
+    def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
+        """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""
         profile = self.profile
         for job in jobs:
             best = held = self.reserved[job.id]
@@ -197,10 +169,7 @@ class Plan(ReservationBook):
         return start
 
     def due(self, now: int) -> list[int]:
-        """Return the jobs whose reserved start has come, the earliest start first, then the lowest id.
-
-        Each is returned once: the caller starts it, or moves or cancels its reservation.
-        """
+        """Return the jobs whose reserved start has come, once: the earliest start first, then the lowest id."""
         due: list[int] = []
         while (start := self.next_start()) is not None and start <= now:
             job_id = heappop(self._starts)[1]
@@ -216,12 +185,7 @@ class Plan(ReservationBook):
 class RowPlans(ReservationBook):
     """Reservations in the rows of the Ousterhout matrix: each virtual machine is backfilled (Zhang et al. 2003, section 5.2).
 
-    Each row has an availability profile: its gangs until their predicted ends, and the reservations of waiting jobs.  A waiting
-    job holds one reservation, a start in a row, which moves only to an earlier start, in any row.  Times in ticks.
-
-    Args:
-        nodes: number of columns.
-        rows: number of rows, the multiprogramming level.
+    A waiting job's reservation, a start in a row, moves only to an earlier start, in any row.
     """
 
     __slots__ = ("_nodes", "now")
@@ -232,16 +196,7 @@ class RowPlans(ReservationBook):
         self.now = 0
 
     def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
-        """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts.
-
-        A gang may be predicted to end later than before, because a slice was cut short or its row's turn comes last.  Then a
-        reservation overlaps the gang, and its job starts as soon as the nodes are free.  Were the reservation moved behind
-        whatever is in its way, a moment's delay would grow to the length of a job.
-
-        Args:
-            now: the present.
-            ends: for each row.
-        """
+        """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts."""
         self.now = now
         self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
         for job_id, reservation in self.reserved.items():
@@ -259,7 +214,7 @@ class RowPlans(ReservationBook):
         self.profiles[target].reserve(self.now, end, nodes)
         self.profiles[source].release(self.now, end, nodes)
 
-    def improve(self, job: Reservable, rows: Iterable[int]) -> Reservation:
+    def improve(self, job: QueuedJob, rows: Iterable[int]) -> Reservation:
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
         held = best = self.reserved[job.id]
         start, length, nodes, row = held
@@ -272,12 +227,12 @@ class RowPlans(ReservationBook):
             self.move(job, best)
         return best
 
-    def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
+    def place(self, job: QueuedJob, length: int, rows: Iterable[int]) -> Reservation:
         """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""
         self.keep(job, best := earliest_completion(((job.nodes, length),), self.profiles, rows))
         return best
 
-    def postpone(self, job: Reservable, start: int) -> None:
+    def postpone(self, job: QueuedJob, start: int) -> None:
         """Move the reservation of ``job``, which begins now, to a later start, even where too few nodes are free then."""
         held = self.reserved[job.id]
         self.drop(job)
@@ -285,14 +240,11 @@ class RowPlans(ReservationBook):
         self.reserved[job.id] = held._replace(start=start)
 
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
-        """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well.
-
-        In its own row the nodes may not be free yet; see :meth:`rebuild`.
-        """
+        """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well."""
         start, length, nodes, row = reservation
         return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
-    def take_up(self, job: Reservable, row: int) -> None:
+    def take_up(self, job: QueuedJob, row: int) -> None:
         """Start ``job`` now in ``row``: in its reservation, or in place of it in another row."""
         held = self.reserved.pop(job.id)
         if held.row != row:

@@ -1,23 +1,22 @@
 """Slack-based backfilling (Talby & Feitelson 1999): prices, reservations with a slack, the search for the cheapest schedule.
 
-Formulas are pure functions of numbers, in the papers' symbols: n processors, p priority, s slack, s0 initial slack, t_i the
-time by which a job is moved, t_e its start, CT the present, AWT the average wait time, SF the slack factor (short version,
-sections 2.1 to 2.3; long version, sections 4.2 to 4.7).  Their times are seconds, all others ticks.
-
-At each slot of the profile, the search takes out the waiting jobs that are scheduled at or after it, puts the arriving job
-there, puts the others back at their earliest times in the order of a heuristic, and prices the result (long version, sections
-4.2 to 4.6).  Section numbers are those of the long version.
+Symbols are the papers': n processors, p priority, s slack, s0 initial slack, t_i the time by which a job is moved, t_e its
+start, CT the present, AWT the average wait time, SF the slack factor (short version, sections 2.1 to 2.3; long version,
+sections 4.2 to 4.7).  Their times are seconds, all others ticks.  Section numbers are those of the long version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import fsum, inf
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
 from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.policies.view import QueuedJob
 
 FIRST_SP: Final = 0.5
 """SP of a job that has no start yet, as if it were going to wait for the average wait time (section 4.3)."""
@@ -69,13 +68,11 @@ def initial_slack(p: float, slack_factor: float, awt_s: float) -> float:
 
 
 def price_of_start(nodes: int, wait_s: float, weights: Weights) -> float:
-    """Return what it costs that an arriving job starts only in ``wait_s``: (t_e - CT)^alpha_t x n^alpha_u (section 4.2)."""
+    """Return (t_e - CT)^alpha_t x n^alpha_u, what it costs that an arriving job starts only in ``wait_s`` (section 4.2).
+
+    Section 4.7: to kill an unfinished job loses the same, with its estimate in place of the wait.
+    """
     return power(wait_s, weights.t) * power(nodes, weights.u)
-
-
-def price_of_killing(nodes: int, estimate_s: float, weights: Weights) -> float:
-    """Return what is lost when an unfinished job is killed: n^alpha_u x t^alpha_t (section 4.7)."""
-    return price_of_start(nodes, estimate_s, weights)
 
 
 def power(base: float, exponent: float) -> float:
@@ -111,14 +108,8 @@ def favour(p: float, weights: Weights) -> float:
 def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
     """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4).
 
-    n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0.  The search excludes
-    moves with t_i > s, which cost infinity.
-
-    Args:
-        job_weight: :func:`weight` of the job that is moved.
-        move_s: t_i.
-        favoured: :func:`favour` of the arriving job.
-        alpha_t: weight of time.
+    n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0; ``job_weight`` is the
+    :func:`weight` of the job, ``favoured`` the :func:`favour` of the arriving one.
     """
     return job_weight * move(move_s, alpha_t) / favoured
 
@@ -136,40 +127,12 @@ def to_digits(value: float) -> float:
     return float(f"{value:.{DIGITS - 1}e}")
 
 
-class SubmittedJob(Protocol):
-    """What the search needs to know of a waiting job."""
-
-    @property
-    def id(self) -> int:
-        """The job's number."""
-
-    @property
-    def submit(self) -> int:
-        """Submission time, ticks."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes it asks for."""
-
-    @property
-    def estimate(self) -> int:
-        """The user's estimate, ticks."""
-
-
 class SlackReservation:
-    """The reservation of a waiting job, which may move to a later start as far as its slack allows.
-
-    Args:
-        job: that waits.
-        start: t_e, ticks.
-        p: its priority.
-        initial_slack: s0, ticks.
-        weights: of the price.
-    """
+    """The reservation of a waiting job, which may move to a later start as far as its slack allows; times in ticks."""
 
     __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
 
-    def __init__(self, job: SubmittedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
+    def __init__(self, job: QueuedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
         self.job = job
         self.nodes = job.nodes
         self.length = job.estimate
@@ -254,12 +217,8 @@ class ArrivingJob(NamedTuple):
 class Schedule:
     """A schedule that was tried, with about what it costs: the exact price takes longer, and is seldom needed.
 
-    Args:
-        slot: from where on jobs were taken out, and where the arriving job starts; ticks.
-        own: the price of the arriving job.
-        starts: the jobs that have another start than before, with it.
-        costs: what each of these moves costs.
-        profile: with all jobs in it, also the arriving one.
+    From ``slot`` on jobs were taken out, and there the arriving job starts, at the price ``own``; ``starts`` are the new starts
+    of jobs that have moved, ``costs`` what these moves cost, and ``profile`` has all jobs in it.
     """
 
     __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "profile", "slot", "starts")
@@ -304,45 +263,34 @@ class Schedule:
 class Search:
     """One search for the cheapest schedule.
 
-    Args:
-        profile: the running jobs and all reservations; it is not changed.
-        reservations: the waiting jobs, the earliest start first.
-        weights: alpha_u, alpha_t, alpha_p, alpha_f.
-        now: the present.
-        arriving: the job to insert; ``None`` is the dummy job of *remove*, which takes no time.
+    At each slot, it takes out the waiting jobs that are scheduled at or after it, puts the arriving job there, puts the others
+    back at their earliest times in the order of a heuristic, and prices the result (sections 4.2 to 4.6). ``reservations`` come
+    by start; ``arriving`` is ``None`` for the dummy job of *remove*, which takes no time.
     """
 
     def __init__(
         self,
         profile: Profile,
-        reservations: Sequence[SlackReservation],
+        plan: Sequence[SlackReservation],
         weights: Weights,
         now: int,
         arriving: ArrivingJob | None,
     ) -> None:
-        self._profile = profile
-        self._reservations = reservations
-        self._weights = weights
-        self._now = now
+        self._profile, self._plan, self._weights, self._now = profile, plan, weights, now
         self._arriving = arriving
         self._favour = arriving.favour if arriving is not None else 1.0
+        self._planned = [held.start for held in plan]
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
-        """Return the cheapest schedule that takes jobs out and puts them back in the order of ``ranked``.
+        """Return the cheapest schedule that takes jobs out and puts them back in the order of ``ranked``, if any is possible.
 
-        Args:
-            slots: when the arriving job may start, ascending.
-            ranked: the reservations in the order in which they are put back; ``None`` is that of their starts, which takes less
-                time.
-
-        Returns:
-            The schedule; ``None`` if all cost infinity.
+        ``None`` is the order of their starts, which takes less time.
         """
         if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving)
         if ranked is None:
-            ranked = self._reservations
+            ranked = self._plan
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
@@ -350,12 +298,7 @@ class Search:
         return best
 
     def cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule:
-        """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are.
-
-        Args:
-            slots: from where on jobs are moved, ascending; not empty.
-            ranked: the reservations in the order in which they are moved.
-        """
+        """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are."""
         best: Schedule | None = None
         same_until = -1
         for slot in slots:
@@ -368,36 +311,19 @@ class Search:
         assert best is not None, "there are waiting jobs"
         return best
 
-    def cheapest_shifted(
-        self, slots: Iterable[int], ranked: Sequence[SlackReservation], arriving: ArrivingJob
-    ) -> Schedule | None:
+    def cheapest_shifted(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
         """Return the cheapest schedule that delays all jobs from a slot on by the arriving job's estimate and compresses them.
 
-        Compressing moves one job up after the other, from its place among the others to the earliest time at or after the slot
-        (short version, section 2.4; long version, section 4.5).  What was left free before the slot stays free: the paper
-        assumes that the schedule was optimal there.
-
-        Args:
-            slots: when the arriving job may start, ascending.
-            ranked: the reservations in the order in which they are moved up.
-            arriving: the job.
-
-        Returns:
-            The schedule; ``None`` if all cost infinity.
+        Compressing moves one job up after the other, in the order of ``ranked``, to the earliest time at or after the slot
+        (short version, section 2.4; long version, section 4.5): before it, the paper assumes, the schedule was optimal.
         """
-        plan, (nodes, length, _) = self._reservations, arriving
-        planned = [held.start for held in plan]
-        profiles = self._profiles()
+        assert self._arriving is not None
+        delay = self._arriving.length
         best: Schedule | None = None
-        for slot in slots:
-            stay = bisect_left(planned, slot)
-            if not profiles[stay].fits_at(slot, nodes, length):
-                continue
-            profile = profiles[stay].copy()
-            profile.reserve(slot, slot + length, nodes)
-            for held in plan[stay:]:
-                profile.reserve(held.start + length, held.end + length, held.nodes)
-            best = _cheaper(self._compressed(ranked, profile, self._own(slot, arriving), slot, length, slot), best)
+        for slot, profile, own in self._places(slots):
+            for held in self._plan[bisect_left(self._planned, slot) :]:
+                profile.reserve(held.start + delay, held.end + delay, held.nodes)
+            best = _cheaper(self._compressed(ranked, profile, own, slot, delay, slot), best)
         return best
 
     def _compressed(
@@ -421,14 +347,11 @@ class Search:
         return Schedule(slot, own, starts, costs, profile)
 
     def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
-        """Return the cheapest schedule that puts jobs back in the order of their starts.
-
-        The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can begin
-        with the first job that does not return to its place: one that could start earlier without the arriving job, too, or one
-        that the arriving job leaves too few nodes.
-        """
-        plan, (nodes, length, _) = self._reservations, arriving
-        planned = [held.start for held in plan]
+        """Return the cheapest schedule that puts jobs back in the order of their starts."""
+        # The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can
+        # begin with the first job that does not return to its place: one that could start earlier without the arriving job,
+        # too, or one that the arriving job leaves too few nodes.
+        plan, (nodes, length, _) = self._plan, arriving
         profiles = self._profiles()
         earliest = [profile.earliest(held.nodes, held.length) for profile, held in zip(profiles, plan, strict=False)]
         unsettled = [at for at, held in enumerate(plan) if earliest[at] < held.start]
@@ -436,7 +359,7 @@ class Search:
         best: Schedule | None = None
         all_return = False  # whether all jobs have returned to their places in a trial
         for slot in slots:
-            stay = bisect_left(planned, slot)
+            stay = bisect_left(self._planned, slot)
             if not profiles[stay].fits_at(slot, nodes, length) or (all_return and profiles[-1].fits_at(slot, nodes, length)):
                 continue  # it does not fit, or all jobs return again and the arriving one starts later
             last = unsettled[bisect_left(unsettled, stay)]
@@ -448,72 +371,61 @@ class Search:
                 else:
                     last = at
             all_return |= first == len(plan)
-            profile = profiles[first].copy()
-            profile.reserve(slot, slot + length, nodes)
-            best = _cheaper(self._put_back_from(first, earliest, profile, self._own(slot, arriving), slot), best)
+            profile, own = self._inserted(profiles[first], slot, arriving)
+            best = _cheaper(self._put_back(plan[first:], profile, own, slot, earliest=earliest[first:]), best)
         return best
 
     def _profiles(self) -> list[Profile]:
         """Return the profiles with the first 0, 1, 2, ... reservations."""
         profile = self._profile
         profiles = [profile]
-        for held in reversed(self._reservations):
+        for held in reversed(self._plan):
             profile = profile.copy()
             profile.release(held.start, held.end, held.nodes)
             profiles.append(profile)
         profiles.reverse()
         return profiles
 
-    def _put_back_from(self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int) -> Schedule | None:
-        """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late."""
-        starts: list[tuple[SlackReservation, int]] = []
-        costs: list[float] = []
-        left = NEVER  # the first time at which a job has left its place
-        for at in range(first, len(self._reservations)):
-            held = self._reservations[at]
+    def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
+        """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
+        profiles, arriving = self._profiles(), self._arriving
+        for slot in slots:
+            stay = profiles[bisect_left(self._planned, slot)]
+            if arriving is None:
+                yield slot, stay.copy(), 0.0
+            elif stay.fits_at(slot, arriving.nodes, arriving.length):
+                yield slot, *self._inserted(stay, slot, arriving)
+
+    def _inserted(self, profile: Profile, slot: int, arriving: ArrivingJob) -> tuple[Profile, float]:
+        """Return the profile with the arriving job at a slot, and its price there."""
+        profile = profile.copy()
+        profile.reserve(slot, slot + arriving.length, arriving.nodes)
+        return profile, price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
+
+    def _put_back(
+        self,
+        taken: Iterable[SlackReservation],
+        profile: Profile,
+        own: float,
+        slot: int,
+        *,
+        before: Sequence[tuple[SlackReservation, int]] = (),
+        earliest: Sequence[int] | None = None,
+    ) -> Schedule | None:
+        """Put jobs back in their order, after those ``before``; return ``None`` as soon as one would start too late.
+
+        ``earliest`` has the times at which the jobs could start if all were in their places.
+        """
+        starts, left = list(before), NEVER  # `left` is the first time at which a job has left its place
+        for at, held in enumerate(taken):
             # To start earlier than ``earliest`` says, it must use nodes of a job that has left its place.
-            start = profile.book(held.nodes, held.length, held.latest, min(earliest[at], left - held.length + 1))
+            not_before = 0 if earliest is None else min(earliest[at], left - held.length + 1)
+            start = profile.book(held.nodes, held.length, held.latest, not_before)
             if start < 0:
                 return None
             if start != held.start:
                 starts.append((held, start))
-                costs.append(self._cost(held, start))
                 left = min(left, held.start)
-        return Schedule(slot, own, starts, costs, profile)
-
-    def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
-        """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
-        kept, arriving = self._profile.copy(), self._arriving
-        for held in self._reservations:
-            kept.release(held.start, held.end, held.nodes)
-        left = iter(self._reservations)
-        following = next(left, None)
-        for slot in slots:
-            while following is not None and following.start < slot:
-                kept.reserve(following.start, following.end, following.nodes)
-                following = next(left, None)
-            if arriving is None:
-                yield slot, kept.copy(), 0.0
-            elif kept.fits_at(slot, arriving.nodes, arriving.length):
-                profile = kept.copy()
-                profile.reserve(slot, slot + arriving.length, arriving.nodes)
-                yield slot, profile, self._own(slot, arriving)
-
-    def _put_back(
-        self,
-        taken: Sequence[SlackReservation],
-        profile: Profile,
-        own: float,
-        slot: int,
-        before: Sequence[tuple[SlackReservation, int]] = (),
-    ) -> Schedule | None:
-        """Put jobs back in their order; return ``None`` as soon as one would start too late."""
-        starts = list(before)
-        for held in taken:
-            start = profile.book(held.nodes, held.length, held.latest)
-            if start < 0:
-                return None
-            starts.append((held, start))
         return self._priced(own, slot, starts, profile)
 
     def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
@@ -523,20 +435,15 @@ class Search:
     def _cost(self, held: SlackReservation, start: int) -> float:
         return cost(held.weight, to_seconds(start - held.start), self._favour, self._weights.t)
 
-    def _own(self, slot: int, arriving: ArrivingJob) -> float:
-        return price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
-
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
 
-        Of more than :data:`MOST_PERMUTED` jobs, the others follow in the order of their starts.
-
-        Orders are tried depth first.  A beginning of an order is given up when it costs at least as much as the best schedule
-        so far even if each of the jobs still out were alone in what is left: profiles only fill up, so it can only get worse.
+        Orders of the first :data:`MOST_PERMUTED` jobs are tried depth first.  A beginning of an order is given up when it costs
+        at least as much as the best schedule so far even if each of the jobs still out were alone in what is left.
         """
         best = self.cheapest(slots)
         for slot, profile, own in self._places(slots):
-            taken = [held for held in self._reservations if held.start >= slot]
+            taken = [held for held in self._plan if held.start >= slot]
             self._others = taken[MOST_PERMUTED:]
             best = self._best_order(taken[:MOST_PERMUTED], profile, own, slot, [], best)
         return best
@@ -560,7 +467,7 @@ class Search:
         if best is not None and not bound.goes_before(best):
             return best
         if not out or len(out) + len(self._others) == 1:
-            return _cheaper(self._put_back((*out, *self._others), profile, own, slot, starts), best)
+            return _cheaper(self._put_back((*out, *self._others), profile, own, slot, before=starts), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, held in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
@@ -580,10 +487,7 @@ def _cheaper(found: Schedule | None, best: Schedule | None) -> Schedule | None:
 
 
 def _is_put_back_before(first: SlackReservation, second: SlackReservation) -> bool:
-    """Return whether, of two jobs of one shape, the first may be put back first without loss, where alpha_t = 1.
-
-    Whichever is put back first takes the earlier of two places; it should be the one whose delay costs more.
-    """
+    """Return whether, of two jobs of one shape, the first may be put back first without loss, where alpha_t = 1."""
     return (
         first.weight > second.weight
         and first.nodes == second.nodes

@@ -338,7 +338,7 @@ def test_the_optimum_is_that_of_a_brute_force(
 def test_delaying_and_compressing_is_that_of_a_replay_second_by_second(case: Insertion) -> None:
     nodes, running, plan, arriving, weights = case
     search, slots = search_of(*case)
-    found = search.cheapest_shifted(slots, plan, arriving)
+    found = search.cheapest_shifted(slots, plan)
     replayed = shifted(nodes, running, plan, arriving, weights)
     assert found is not None
     starts = {one.job.id: start // S for one, start in found.starts}

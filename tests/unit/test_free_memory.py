@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import as_mask
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
+from tests.jobs import queued
 
 
-class Job(NamedTuple):
-    id: int
-    nodes: int
-    memory: int = 0
-
-
-def with_memory(nodes: int, kib: int, mpl: int = 2, **costs: int) -> OusterhoutMatrix[Job]:
-    matrix: OusterhoutMatrix[Job] = OusterhoutMatrix(nodes, mpl, **costs)
+def with_memory(nodes: int, kib: int, mpl: int = 2, **costs: int) -> OusterhoutMatrix:
+    matrix = OusterhoutMatrix(nodes, mpl, **costs)
     matrix.begin_memory(FreeMemory.of(nodes, kib))
     return matrix
 
 
-def free(matrix: OusterhoutMatrix[Job], kib: int) -> int:
+def free(matrix: OusterhoutMatrix, kib: int) -> int:
     assert matrix.memory is not None
     return matrix.memory.nodes_with(kib)
 
@@ -43,20 +36,20 @@ def test_nodes_with_enough() -> None:
 
 def test_a_job_gets_the_lowest_columns_that_have_memory() -> None:
     matrix = with_memory(4, 4)
-    matrix.add(Job(1, 2, 3), 0)
+    matrix.add(queued(1, 2, 3), 0)
     assert free(matrix, 2) == 0b1100
-    assert matrix.columns_for(Job(2, 1, 1), 1) == 0b1111
-    assert matrix.columns_for(Job(2, 1, 2), 1, kept=0b0001) == 0b1101
-    assert matrix.add(Job(2, 1, 2), 1).columns == 0b0100
-    assert matrix.add(Job(3, 1, 4), 1, kept=0b0010, columns=0b0010).columns == 0b0010
+    assert matrix.columns_for(queued(2, 1, 1), 1) == 0b1111
+    assert matrix.columns_for(queued(2, 1, 2), 1, kept=0b0001) == 0b1101
+    assert matrix.add(queued(2, 1, 2), 1).columns == 0b0100
+    assert matrix.add(queued(3, 1, 4), 1, kept=0b0010, columns=0b0010).columns == 0b0010
     assert free(matrix, 1) == 0b1111  # what is kept there is known to the memory already
 
 
 def test_gangs_migrate_to_columns_with_memory() -> None:
     # 2 moves to row 1, where 1 is in its way: either goes to column 3, because column 2 has no memory for it.
     matrix = with_memory(4, 4, checkpoint=1, restart=1)
-    first, second = matrix.add(Job(1, 1, 2), 1, 0b0001), matrix.add(Job(2, 1, 2), 0, 0b0001)
-    third = matrix.add(Job(3, 1, 3), 1, 0b0010)
+    first, second = matrix.add(queued(1, 1, 2), 1, 0b0001), matrix.add(queued(2, 1, 2), 0, 0b0001)
+    third = matrix.add(queued(3, 1, 3), 1, 0b0010)
     assert matrix.memory is not None
     matrix.memory.take((2, 3), 3)  # a suspended job
     for gang in (first, second, third):
@@ -70,8 +63,8 @@ def test_gangs_migrate_to_columns_with_memory() -> None:
 
 def test_a_gang_that_has_no_memory_elsewhere_stays() -> None:
     matrix = with_memory(2, 4, checkpoint=1, restart=1)
-    moving = matrix.add(Job(1, 1, 3), 1, 0b01)
-    matrix.add(Job(2, 1, 1), 0, 0b01)
+    moving = matrix.add(queued(1, 1, 3), 1, 0b01)
+    matrix.add(queued(2, 1, 1), 0, 0b01)
     matrix.memory and matrix.memory.take((1, 2), 4)  # a suspended job
     assert not matrix.collapse_with_migration()
     assert (moving.home, moving.columns) == (1, 0b01)
@@ -79,15 +72,15 @@ def test_a_gang_that_has_no_memory_elsewhere_stays() -> None:
 
 def test_memory_is_promised_when_gangs_free_it_and_held_against_jobs_that_end_later() -> None:
     matrix = with_memory(2, 4, mpl=3)
-    matrix.add(Job(1, 1, 3), 0, 0b01, end=50)
-    matrix.add(Job(2, 1, 4), 0, 0b10, end=80)
-    promised = matrix.promise_memory(Job(3, 2, 2), 1, {1: 50, 2: 80})
+    matrix.add(queued(1, 1, 3), 0, 0b01, end=50)
+    matrix.add(queued(2, 1, 4), 0, 0b10, end=80)
+    promised = matrix.promise_memory(queued(3, 2, 2), 1, {1: 50, 2: 80})
     assert promised is not None
     assert (promised.job_id, promised.start, promised.short) == (3, 80, 1)
-    assert matrix.columns_for(Job(4, 1, 1), 2, end=80) == 0b01
-    assert matrix.columns_for(Job(4, 1, 1), 2, end=81) == 0b01  # 2 are left on column 0 beside 3
-    matrix.add(Job(5, 1, 1), 2, 0b01, end=81)
-    assert matrix.columns_for(Job(6, 1, 0), 2, end=81) == 0b10
+    assert matrix.columns_for(queued(4, 1, 1), 2, end=80) == 0b01
+    assert matrix.columns_for(queued(4, 1, 1), 2, end=81) == 0b01  # 2 are left on column 0 beside 3
+    matrix.add(queued(5, 1, 1), 2, 0b01, end=81)
+    assert matrix.columns_for(queued(6, 1, 0), 2, end=81) == 0b10
     matrix.begin_memory(None)
     assert matrix.promised is None
 
@@ -95,5 +88,5 @@ def test_memory_is_promised_when_gangs_free_it_and_held_against_jobs_that_end_la
 def test_memory_that_suspended_jobs_keep_cannot_be_promised() -> None:
     matrix = with_memory(1, 4)
     matrix.memory and matrix.memory.take((0, 1), 3)
-    assert matrix.promise_memory(Job(1, 1, 2), 0, {}) is None
+    assert matrix.promise_memory(queued(1, 1, 2), 0, {}) is None
     assert matrix.promised is None

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.reservations import Reservation, RowPlans
+from tests.jobs import queued
 from tests.property.strategies import cases
-
-
-class Job(NamedTuple):
-    id: int
-    nodes: int
 
 
 def test_a_job_is_placed_at_the_earliest_time_in_any_row_the_first_of_equals() -> None:
     plans = RowPlans(4, 3)
     plans.rebuild(100, [[(150, 4)], [(130, 3), (170, 1)], [(130, 4)]])
-    assert plans.place(Job(1, 1), 10, range(3)) == Reservation(row=1, start=130, length=10, nodes=1)
-    assert plans.place(Job(2, 4), 10, range(3)) == Reservation(row=2, start=130, length=10, nodes=4)
-    assert plans.place(Job(3, 4), 5, range(3)) == Reservation(row=2, start=140, length=5, nodes=4)
-    assert plans.place(Job(4, 1), 5, [0]) == Reservation(row=0, start=150, length=5, nodes=1)
-    assert plans.place(Job(5, 2), 5, [1]) == Reservation(row=1, start=130, length=5, nodes=2)
+    assert plans.place(queued(1, 1), 10, range(3)) == Reservation(row=1, start=130, length=10, nodes=1)
+    assert plans.place(queued(2, 4), 10, range(3)) == Reservation(row=2, start=130, length=10, nodes=4)
+    assert plans.place(queued(3, 4), 5, range(3)) == Reservation(row=2, start=140, length=5, nodes=4)
+    assert plans.place(queued(4, 1), 5, [0]) == Reservation(row=0, start=150, length=5, nodes=1)
+    assert plans.place(queued(5, 2), 5, [1]) == Reservation(row=1, start=130, length=5, nodes=2)
     assert list(plans.reserved) == [1, 2, 3, 4, 5]
 
 
 def test_a_job_that_fits_now_is_placed_now() -> None:
     plans = RowPlans(4, 2)
     plans.rebuild(100, [[(150, 4)], [(120, 2)]])
-    assert plans.place(Job(1, 2), 1000, range(2)).start == 100
-    assert plans.place(Job(2, 2), 1000, range(2)).start == 120  # row 1, beside the other, when the gang has ended
+    assert plans.place(queued(1, 2), 1000, range(2)).start == 100
+    assert plans.place(queued(2, 2), 1000, range(2)).start == 120  # row 1, beside the other, when the gang has ended
 
 
 def test_a_reservation_moves_to_the_earliest_time_in_any_row_and_never_later() -> None:
     plans = RowPlans(2, 2)
     plans.rebuild(0, [[(50, 2)], [(80, 2)]])
-    job = Job(1, 2)
+    job = queued(1, 2)
     assert plans.place(job, 10, range(2)) == Reservation(50, 10, 2, 0)
     assert plans.improve(job, range(2)) == Reservation(50, 10, 2, 0)
     # The gang of row 1 has ended at 20; row 0's is on time.
@@ -48,24 +42,24 @@ def test_a_reservation_moves_to_the_earliest_time_in_any_row_and_never_later() -
     assert plans.improve(job, [0]) == Reservation(50, 10, 2, 0)  # rows that are closed are not looked at
     assert plans.improve(job, range(2)) == Reservation(20, 10, 2, 1)
     # Its old room is free again.
-    assert plans.place(Job(2, 2), 10, [0]) == Reservation(50, 10, 2, 0)
+    assert plans.place(queued(2, 2), 10, [0]) == Reservation(50, 10, 2, 0)
     # Earlier in its own row, overlapping the room it had.
     plans.rebuild(45, [[(48, 2)], []])
-    assert plans.improve(Job(2, 2), [0]) == Reservation(48, 10, 2, 0)
+    assert plans.improve(queued(2, 2), [0]) == Reservation(48, 10, 2, 0)
 
 
 def test_a_reservation_stays_where_it_is_when_a_gang_is_late_and_one_that_is_overdue_begins_now() -> None:
     plans = RowPlans(2, 1)
     plans.rebuild(0, [[(50, 2)]])
-    plans.place(Job(1, 2), 10, range(1))
-    plans.place(Job(2, 2), 10, range(1))
+    plans.place(queued(1, 2), 10, range(1))
+    plans.place(queued(2, 2), 10, range(1))
     plans.rebuild(40, [[(55, 2)]])  # the gang will end at 55, and job 1 holds 50-60 all the same
     assert plans.reserved == {1: Reservation(50, 10, 2, 0), 2: Reservation(60, 10, 2, 0)}
-    assert plans.improve(Job(1, 2), range(1)).start <= 50
+    assert plans.improve(queued(1, 2), range(1)).start <= 50
     plans.rebuild(52, [[(55, 2)]])
     assert plans.reserved == {1: Reservation(52, 10, 2, 0), 2: Reservation(60, 10, 2, 0)}
-    assert plans.improve(Job(1, 2), range(1)).start == 52
-    assert plans.improve(Job(2, 2), range(1)).start == 60
+    assert plans.improve(queued(1, 2), range(1)).start == 52
+    assert plans.improve(queued(2, 2), range(1)).start == 60
     plans.rebuild(53, [[]])
     assert plans.rows_free_now(plans.reserved[1], range(1)) == [0]
 
@@ -73,7 +67,7 @@ def test_a_reservation_stays_where_it_is_when_a_gang_is_late_and_one_that_is_ove
 def test_a_gang_may_enter_a_row_where_nothing_is_reserved_until_its_end() -> None:
     plans = RowPlans(4, 2)
     plans.rebuild(100, [[(200, 3)], [(150, 2)]])
-    plans.place(Job(1, 3), 10, [1])  # row 1, 150-160
+    plans.place(queued(1, 3), 10, [1])  # row 1, 150-160
     assert plans.may_enter(0, 1, 10**9)
     assert not plans.may_enter(0, 2, 101)
     assert plans.may_enter(1, 2, 150)  # it ends when the reservation begins
@@ -95,7 +89,7 @@ def test_a_gang_that_moves_takes_its_room_along() -> None:
 def test_a_reservation_that_begins_now_may_be_taken_up_in_another_row_with_equal_room() -> None:
     plans = RowPlans(4, 3)
     plans.rebuild(100, [[(150, 2)], [(130, 3)], [(170, 1)]])
-    job = Job(1, 2)
+    job = queued(1, 2)
     reservation = plans.place(job, 40, range(3))
     assert reservation == Reservation(100, 40, 2, 0)
     assert plans.rows_free_now(reservation, range(3)) == [0, 2]
@@ -104,7 +98,7 @@ def test_a_reservation_that_begins_now_may_be_taken_up_in_another_row_with_equal
     assert plans.reserved == {}
     assert plans.may_enter(0, 2, 150)  # nothing is held there any more
     assert not plans.may_enter(2, 2, 101)  # 1 + 2 of 4 nodes until 140
-    assert plans.place(Job(2, 3), 10, [2]).start == 140
+    assert plans.place(queued(2, 3), 10, [2]).start == 140
 
 
 @st.composite
@@ -153,7 +147,7 @@ def test_every_job_is_placed_and_improved_where_a_plan_kept_tick_by_tick_would(
     all_rows = range(len(rows))
     for number, (size, length) in enumerate(jobs):
         held = list(plans.reserved.values())
-        assert plans.place(Job(number, size), length, all_rows).start == earliest(nodes, rows, held, 0, size, length)
+        assert plans.place(queued(number, size), length, all_rows).start == earliest(nodes, rows, held, 0, size, length)
     # Later some gangs have ended, at or before their predicted ends; nothing that was reserved has begun.
     now = min([later] + [reservation.start for reservation in plans.reserved.values()])
     rows = [[(end, size) for end, size in gangs if end > now + size] for gangs in rows]
@@ -161,7 +155,7 @@ def test_every_job_is_placed_and_improved_where_a_plan_kept_tick_by_tick_would(
     for number, (size, length) in enumerate(jobs):
         old = plans.reserved[number]
         others = [other for job, other in plans.reserved.items() if job != number]
-        improved = plans.improve(Job(number, size), all_rows)
+        improved = plans.improve(queued(number, size), all_rows)
         assert improved.start == earliest(nodes, rows, others, now, size, length) <= old.start
         assert plans.reserved[number] == improved
         assert (improved.length, improved.nodes) == (length, size)

@@ -40,7 +40,6 @@ from clustermodel.schedule.slack_prices import (
     favour,
     initial_slack,
     move,
-    price_of_killing,
     price_of_start,
     priority,
     scheduler_priority,
@@ -137,9 +136,9 @@ def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_
     assert weight(2, 1, 100, 400, ONE) == 0.5  # moved up, it has more slack than it began with
 
 
-def test_price_of_killing() -> None:
-    assert price_of_killing(64, 86_400, ONE) == 64 * 86_400 == price_of_start(64, 86_400, ONE)
-    assert price_of_killing(64, 81, Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
+def test_what_is_lost_when_a_job_is_killed_is_priced_like_a_wait_of_its_estimate() -> None:
+    assert price_of_start(64, 86_400, ONE) == 64 * 86_400
+    assert price_of_start(64, 81, Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
 
 
 def test_rounding_decides_no_tie() -> None:

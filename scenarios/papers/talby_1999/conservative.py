@@ -14,31 +14,30 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from periods import NODES, periods
 
-from clustermodel import Machine, Scenario, Study, StudyTable
+from clustermodel import Machine, QueuedJob, Scenario, Study, StudyTable
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.schedule.profile import Reservable
 from clustermodel.schedule.reservations import Plan, Reservation
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
-Compress = Callable[[Plan, Sequence[Reservable], int], None]
+Compress = Callable[[Plan, Sequence[QueuedJob], int], None]
 
 
-def by_start(plan: Plan, jobs: Sequence[Reservable], now: int) -> None:
+def by_start(plan: Plan, jobs: Sequence[QueuedJob], now: int) -> None:
     Plan.compress(plan, sorted(jobs, key=lambda job: plan.reserved[job.id].start), now)
 
 
-def repeatedly(plan: Plan, jobs: Sequence[Reservable], now: int) -> None:
+def repeatedly(plan: Plan, jobs: Sequence[QueuedJob], now: int) -> None:
     before: dict[int, Reservation] = {}
     while before != plan.reserved:
         before = dict(plan.reserved)
         Plan.compress(plan, jobs, now)
 
 
-def afresh(plan: Plan, jobs: Sequence[Reservable], _: int) -> None:
+def afresh(plan: Plan, jobs: Sequence[QueuedJob], _: int) -> None:
     shapes = {job.id: [(plan.reserved[job.id].nodes, plan.reserved[job.id].length)] for job in jobs}
     for job in jobs:
         plan.drop(job)
