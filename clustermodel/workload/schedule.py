@@ -17,46 +17,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from clustermodel.errors import TraceError
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import flag
-from clustermodel.workload.swf import (
-    ALLOCATED,
-    AVERAGE_CPU,
-    CANCELLED,
-    COMPLETED,
-    COMPLETED_PART,
-    CONTINUED_PART,
-    ESTIMATE,
-    FAILED,
-    FAILED_PART,
-    GROUP,
-    NUMBER,
-    PARTIAL,
-    REQUESTED,
-    RUN,
-    STATUS,
-    SUBMIT,
-    SWF_FIELDS,
-    UNKNOWN,
-    USER,
-    WAIT,
-    DataLine,
-    data_lines,
-    read_header,
-)
+from clustermodel.workload import swf
 from clustermodel.workload.table import Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEEDED: Final = (NUMBER, SUBMIT, WAIT, RUN, ALLOCATED)
-_STATUS: Final = {COMPLETED: "completed", FAILED: "failed", CANCELLED: "cancelled"}
+_NEEDED: Final = (swf.NUMBER, swf.SUBMIT, swf.WAIT, swf.RUN, swf.ALLOCATED)
+_STATUS: Final = {swf.COMPLETED: "completed", swf.FAILED: "failed", swf.CANCELLED: "cancelled"}
 _OUTCOME: Final = {
-    COMPLETED: "completed",
-    COMPLETED_PART: "completed",
-    FAILED: "failed",
-    FAILED_PART: "failed",
-    CANCELLED: "cancelled",
-    CONTINUED_PART: "continued",
-}
+    **_STATUS, swf.COMPLETED_PART: "completed", swf.FAILED_PART: "failed", swf.CONTINUED_PART: "continued",
+}  # fmt: skip
 _UNKNOWN: Final = "unknown"
 
 
@@ -79,9 +50,8 @@ class Schedule:
 
 
 class _Attempt(NamedTuple):
-    """A run attempt of a job, times in ticks."""
-
     start: int
+    """Ticks."""
     end: int
     nodes: int
     executed_s: float
@@ -106,37 +76,37 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
     import pandas as pd
 
     path = Path(path)
-    provenance = Provenance(source=str(path), options={"lenient": flag("lenient", lenient)}, header=read_header(path))
-    lines = data_lines(path, _NEEDED, lenient=lenient, dropped=provenance.dropped, messages=[])
+    provenance = Provenance(source=str(path), options={"lenient": flag("lenient", lenient)}, header=swf.read_header(path))
+    blocks = swf.data_lines(path, _NEEDED, lenient=lenient, dropped=provenance.dropped, messages=[])
+    lines = (line for block in blocks for line in zip(block.numbers.tolist(), block.table.tolist(), strict=True))
     jobs: list[tuple[object, ...]] = []
     run_attempts: list[tuple[object, ...]] = []
     first_line: dict[int, int] = {}
-    for number, group in groupby(lines, key=lambda line: int(line.values[NUMBER])):
+    for number, group in groupby(lines, key=lambda line: int(line[1][swf.NUMBER])):
         of_job = list(group)
-        parts = [line for line in of_job if line.values[STATUS] in PARTIAL]
-        whole = [line for line in of_job if line.values[STATUS] not in PARTIAL]
+        parts = [values for _, values in of_job if values[swf.STATUS] in swf.PARTIAL]
+        whole = [(line, values) for line, values in of_job if values[swf.STATUS] not in swf.PARTIAL]
         if number in first_line or len(whole) > 1:
-            first, second = (first_line[number], of_job[0].line) if number in first_line else (whole[0].line, whole[1].line)
+            first, second = (first_line[number], of_job[0][0]) if number in first_line else (whole[0][0], whole[1][0])
             raise TraceError(
-                f"{path}:{second}: field {SWF_FIELDS[NUMBER]}: {number} is used by two jobs, first on line {first}; job "
+                f"{path}:{second}: field job_number: {number} is used by two jobs, first on line {first}; job "
                 "numbers must be unique, and the partial executions of a job follow each other"
             )
-        first_line[number] = of_job[0].line
+        first_line[number] = of_job[0][0]
         if parts:
             provenance.partial["with the line of the whole job" if whole else "without a line of the whole job"] += len(parts)
-        attempts = list(_attempts(parts or whole, (whole or parts)[0].values[SUBMIT]))
-        jobs.append(_job(number, (whole or parts)[0], parts, attempts))
+        job = whole[0][1] if whole else parts[0]
+        attempts = list(_attempts(parts or [job], job[swf.SUBMIT]))
+        jobs.append(_job(number, job, parts, attempts))
         run_attempts += [
             (number, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND, nodes, executed_s, outcome)
             for start, end, nodes, executed_s, outcome in attempts
         ]
     if not jobs:
         raise TraceError(f"{path}: no job: {'; '.join(provenance.lines()) or 'the file has no job lines'}")
-    attempt_columns = ["job", *_Attempt._fields]
-    attempt_columns[1:3] = ["start_s", "end_s"]
     return Schedule(
         jobs=pd.DataFrame(jobs, columns=list(_JOB_COLUMNS)),
-        run_attempts=pd.DataFrame(run_attempts, columns=attempt_columns),
+        run_attempts=pd.DataFrame(run_attempts, columns=["job", "start_s", "end_s", "nodes", "executed_s", "outcome"]),
         provenance=provenance,
     )
 
@@ -147,50 +117,40 @@ _JOB_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _attempts(lines: Sequence[DataLine], submit: float) -> Iterator[_Attempt]:
+def _attempts(lines: Sequence[Sequence[float]], submit: float) -> Iterator[_Attempt]:
     """Yield the run attempts of a job up to the first one whose times are not known."""
     if submit < 0:
         return
     queued = to_ticks(submit)
-    for line in lines:
-        values = line.values
-        if values[WAIT] < 0 or values[RUN] < 0:
+    for values in lines:
+        if values[swf.WAIT] < 0 or values[swf.RUN] < 0:
             return
-        start = queued + to_ticks(values[WAIT])
-        queued = start + to_ticks(values[RUN])
-        executed_s = nan if values[AVERAGE_CPU] < 0 else values[AVERAGE_CPU]
-        yield _Attempt(start, queued, _allocated(line), executed_s, _OUTCOME.get(int(values[STATUS]), _UNKNOWN))
+        start = queued + to_ticks(values[swf.WAIT])
+        queued = start + to_ticks(values[swf.RUN])
+        executed_s = nan if values[swf.AVERAGE_CPU] < 0 else values[swf.AVERAGE_CPU]
+        yield _Attempt(start, queued, _allocated(values), executed_s, _OUTCOME.get(int(values[swf.STATUS]), _UNKNOWN))
 
 
-def _allocated(line: DataLine) -> int:
+def _allocated(values: Sequence[float]) -> int:
     """Return the number of allocated processors, or where that is missing of requested ones, 0 if both are."""
-    return max(0, int(line.values[ALLOCATED])) or max(0, int(line.values[REQUESTED]))
+    return max(0, int(values[swf.ALLOCATED])) or max(0, int(values[swf.REQUESTED]))
 
 
-def _job(number: int, line: DataLine, parts: Sequence[DataLine], attempts: Sequence[_Attempt]) -> tuple[object, ...]:
+def _job(
+    number: int, values: Sequence[float], parts: Sequence[Sequence[float]], attempts: Sequence[_Attempt]
+) -> tuple[object, ...]:
     """Return the row of a job, given by its whole line or else its first part."""
-    values = line.values
-    submit, run, estimate = values[SUBMIT], values[RUN], values[ESTIMATE]
-    status = _STATUS.get(int(values[STATUS]), _UNKNOWN)
-    if values[STATUS] in PARTIAL:
-        run = sum(known) if (known := [part.values[RUN] for part in parts if part.values[RUN] >= 0]) else UNKNOWN
-        status = _UNKNOWN if (last := int(parts[-1].values[STATUS])) == CONTINUED_PART else _OUTCOME[last]
-    start, end = (attempts[-1].start, attempts[-1].end) if attempts else (nan, nan)
-    start_s, end_s, submit_s = start / TICKS_PER_SECOND, end / TICKS_PER_SECOND, nan if submit < 0 else submit
-    ran = attempts or run > 0
+    submit_s, run_s, estimate_s = (nan if values[time] < 0 else values[time] for time in (swf.SUBMIT, swf.RUN, swf.ESTIMATE))
+    status = _STATUS.get(int(values[swf.STATUS]), _UNKNOWN)
+    if values[swf.STATUS] in swf.PARTIAL:
+        known = [part[swf.RUN] for part in parts if part[swf.RUN] >= 0]
+        run_s = sum(known) if known else nan
+        status = _UNKNOWN if (last := int(parts[-1][swf.STATUS])) == swf.CONTINUED_PART else _OUTCOME[last]
+    start_s, end_s, nodes = nan, nan, _allocated(values) if run_s > 0 else 0
+    if attempts:
+        last_attempt = attempts[-1]
+        start_s, end_s, nodes = last_attempt.start / TICKS_PER_SECOND, last_attempt.end / TICKS_PER_SECOND, last_attempt.nodes
     return (
-        number,
-        submit_s,
-        start_s,
-        end_s,
-        max(0, int(values[REQUESTED])) or _allocated(line),
-        (attempts[-1].nodes if attempts else _allocated(line)) if ran else 0,
-        nan if run < 0 else run,
-        nan if estimate < 0 else estimate,
-        int(values[USER]),
-        int(values[GROUP]),
-        status,
-        start_s - submit_s,
-        end_s - submit_s,
-        len(attempts),
-    )
+        number, submit_s, start_s, end_s, max(0, int(values[swf.REQUESTED])) or _allocated(values), nodes, run_s, estimate_s,
+        int(values[swf.USER]), int(values[swf.GROUP]), status, start_s - submit_s, end_s - submit_s, len(attempts),
+    )  # fmt: skip

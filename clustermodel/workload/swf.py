@@ -4,9 +4,8 @@ A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` ar
 kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error only
 if a result depends on it; docs/guide_trace has the rule of each field.
 
-Lines are read by columns, some thousands together.  From the first line on that is not plain (18 numbers of digits, with a
-decimal point or ``-1``; no comment, blank line or partial execution in between), the rest of the file is read line by line into
-the same columns: that corrects values and names the line of an error.
+Lines are read some thousands together, as an array.  Only lines with an unusual number are looked at word by word: that
+corrects values, or says what is wrong.
 
 A job that was preempted, or swapped out, may have a line of its own and, next to it, a line for each part: status 2, the job
 ran again later; 3 or 4, the last part, after which the job had completed or failed (header ``Preemption: Double``).  Only the
@@ -22,28 +21,28 @@ import io
 import logging
 import math
 import os
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
-from clustermodel.files import LONGEST_LINE, decompressed, numbered_lines, without_compression, write_file
+from clustermodel.files import numbered_lines, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
 from clustermodel.workload import extra_columns as extras
 from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
+from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +55,7 @@ SWF_FIELDS: Final = (
 UNKNOWN: Final = -1
 """Stands for a missing value in a trace."""
 
-FAILED: Final = 0
-COMPLETED: Final = 1
-CANCELLED: Final = 5
-CONTINUED_PART: Final = 2
-COMPLETED_PART: Final = 3
-FAILED_PART: Final = 4
+FAILED, COMPLETED, CONTINUED_PART, COMPLETED_PART, FAILED_PART, CANCELLED = range(6)
 PARTIAL: Final = (CONTINUED_PART, COMPLETED_PART, FAILED_PART)
 """Statuses of partial executions: one that is followed by another one, and the last one of a job that completed or failed."""
 
@@ -72,53 +66,36 @@ MOST_TEXT_WITHOUT_JOB: Final = 2**20
 LONGEST_NAMES: Final = 500_000
 """Characters of the names in a header; columns whose names would make it longer go to a file of their own."""
 
-
 NUMBER, SUBMIT, WAIT, RUN, ALLOCATED, AVERAGE_CPU, USED_MEMORY, REQUESTED, ESTIMATE, REQUESTED_MEMORY = range(10)
 STATUS, USER, GROUP, PRECEDING, THINK = 10, 11, 12, 16, 17
 _WHOLE: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
 _LIMITED: Final = (*_WHOLE, SUBMIT, RUN, ESTIMATE)
 _DECISIVE: Final = (NUMBER, SUBMIT, RUN)  # they decide whether a line is a job
 _LABELS: Final = (STATUS, USER, GROUP)  # kept with the job; no schedule depends on them
-_JOB: Final = (*_LIMITED, USED_MEMORY, REQUESTED_MEMORY)  # the fields of which every job is made
 
 _MOST_MESSAGES: Final = 10
 _LONGEST_SIZE: Final = 20  # digits
-_BLOCK: Final = 4096  # lines read one by one; rows made at a time
+_BLOCK: Final = 4096  # lines
+_FEW: Final = 16  # lines that are looked at one by one if one of them has no 18 numbers
 _SORTED: Final = "submitted before the job on the line above, sorted"
 _STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
 _WITH_WHOLE: Final = "the line of the whole job was used"
 _SUMMED_UP: Final = "no line of the whole job, summed up from its partial executions"
 
-_CHUNK: Final = 2**19  # bytes
-_PLAIN: Final = b"0123456789-. \t\n"
-_MOST_DIGITS: Final = 15
-_SPACE, _MINUS, _POINT, _ZERO, _ONE, _LINE_BREAK = b" -.01\n"
 
+class Lines(NamedTuple):
+    """Some thousand data lines of a file."""
 
-class DataLine(NamedTuple):
-    """A data line of a file."""
+    numbers: IntArray
+    """Line numbers from 1, shape ``(lines,)``."""
+    table: FloatArray
+    """The 18 numbers of each, :data:`UNKNOWN` where a value is missing or wrong; shape ``(lines, 18)``."""
+    repairs: dict[int, Sequence[str]]
+    """What was corrected, by line number."""
 
-    line: int
-    """Line number, from 1."""
-    values: list[float]
-    """The 18 numbers; :data:`UNKNOWN` where a value is missing or wrong."""
-    repairs: Sequence[str]
-    """What was corrected."""
-
-
-class _Block(NamedTuple):
-    """Data lines as columns."""
-
-    lines: IntArray
-    """Line numbers, shape ``(lines,)``."""
-    fields: Mapping[int, FloatArray]
-    """The numbers of each field that was asked for, shape ``(lines,)``."""
-    repairs: Mapping[int, Sequence[str]]
-    """What was corrected, by position in the block."""
-
-
-class _NotPlainError(Exception):
-    """A line is not plain."""
+    def at(self, chosen: BoolArray | slice) -> Lines:
+        """Return some of the lines."""
+        return Lines(self.numbers[chosen], self.table[chosen], self.repairs)
 
 
 class SwfStream:
@@ -159,26 +136,16 @@ class SwfStream:
         self.name = without_compression(self.path.name).removesuffix(".swf")
         sizes = (ALLOCATED, REQUESTED)
         self._sizes = sizes if processors_from == "allocated" else sizes[::-1]  # the second is used if the first is missing
-        self._use_estimates = use_estimates
-        self._keep = keep
-        self._scale = scale
-        self._lenient = lenient
-        default = None if default_memory_gib is None else require_gib("SwfStream.default_memory_gib", default_memory_gib)
-        self._default_memory = default
-        options = {
-            "processors_from": processors_from,
-            "use_estimates": use_estimates,
-            "filter": keep,
-            "scale": scale,
-            "lenient": lenient,
-            **({} if default is None else {MEMORY: default}),
-        }
-        self.provenance = Provenance(source=str(path), options=options, header=read_header(self.path))
+        self._use_estimates, self._keep, self._scale, self._lenient = use_estimates, keep, scale, lenient
+        options: dict[str, Any] = {"processors_from": processors_from, "use_estimates": use_estimates, "scale": scale}
+        options["lenient"] = lenient
+        self._default_memory = None
+        if default_memory_gib is not None:
+            options[MEMORY] = self._default_memory = require_gib("SwfStream.default_memory_gib", default_memory_gib)
+        self.provenance = Provenance(source=str(path), options={**options, "filter": keep}, header=read_header(self.path))
         arguments = {"trace": self.path, "stream": True, **options, "keep": keep}
-        del arguments["filter"]
         self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
         """How to make the same stream again."""
-        self._line = 0  # of the job that was yielded last
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -209,27 +176,26 @@ class SwfStream:
         Raises:
             TraceError: as for the class, or a job was submitted before the job on the line above.
         """
-        last: JobRow | None = None
-        for row in transformed(self._rows(), self._keep, self._scale, self.provenance.dropped):
-            if last is not None and row < last:
-                if row.submit < last.submit:
-                    why = "was submitted later"
-                else:
-                    higher = "a higher number" if row.id < last.id else "the same number"
-                    why = f"was submitted at the same time and has {higher}"
-                raise TraceError(
-                    f"{self.path}:{self._line}: job {row.id} stands after job {last.id}, which {why}; "
-                    "a stream must be in order of submission: read the file with read_swf, which sorts (without --stream)"
-                )
-            last = row
-            yield row
-
-    def _rows(self) -> Iterator[JobRow]:
+        last = first_submit = None
         for table, lines in self.tables():
-            for begin in range(0, len(table), _BLOCK):
-                part = slice(begin, begin + _BLOCK)
-                for self._line, row in zip(lines[part].tolist(), table[part].tolist(), strict=True):
-                    yield row_of(row)
+            kept = filtered(table, self._keep, self.provenance.dropped)
+            table, lines = table[kept], lines[kept]  # noqa: PLW2901
+            if self._scale is not None and len(table):
+                first_submit = int(table[0, 0]) if first_submit is None else first_submit
+                table = scaled(table, self._scale, first_submit)  # noqa: PLW2901
+            for line, row in zip(lines.tolist(), map(row_of, table.tolist()), strict=True):
+                if last is not None and row < last:
+                    if row.submit < last.submit:
+                        why = "was submitted later"
+                    else:
+                        higher = "a higher number" if row.id < last.id else "the same number"
+                        why = f"was submitted at the same time and has {higher}"
+                    raise TraceError(
+                        f"{self.path}:{line}: job {row.id} stands after job {last.id}, which {why}; a stream must be in "
+                        "order of submission: read the file with read_swf, which sorts (without --stream)"
+                    )
+                last = row
+                yield row
 
     def tables(self, *, waits: bool = False, feedback: bool = False) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the jobs in file order, neither filtered nor scaled, some thousands at a time, with their line numbers.
@@ -245,103 +211,64 @@ class SwfStream:
         Raises:
             TraceError: as for the class.
         """
-        for counts in (self.provenance.dropped, self.provenance.repaired, self.provenance.partial, self.malformed):
+        provenance = self.provenance
+        for counts in (provenance.dropped, provenance.repaired, provenance.partial, self.malformed):
             counts.clear()
-        added = (*([WAIT] if waits else ()), *((PRECEDING, THINK) if feedback else ()))
-        for block in self._blocks((*_JOB, *added), (PRECEDING, THINK) if feedback else ()):
-            yield self._jobs(block, added)
+        needed = (*_DECISIVE, self._sizes[0], *[ESTIMATE] * self._use_estimates, *[PRECEDING, THINK] * feedback)
+        blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
+        for block in _whole_jobs(self.path, blocks, provenance.partial):
+            yield self._jobs(block, [WAIT] * waits + [PRECEDING, THINK] * feedback)
 
-    def _blocks(self, fields: Sequence[int], needed: Sequence[int]) -> Iterator[_Block]:
-        """Yield the lines of the file, of the whole jobs where there are partial executions."""
-        needed = (*_DECISIVE, self._sizes[0], *([ESTIMATE] if self._use_estimates else []), *needed)
-        read, number = 0, float(UNKNOWN)  # lines read, job number of the last one
-        try:
-            for first, text in _plain_lines(self.path):
-                columns = _plain_columns(text, fields)
-                lines = np.arange(first, first + len(columns[NUMBER]))
-                yield _Block(lines, columns, {})
-                read, number = int(lines[-1]), float(columns[NUMBER][-1])
-        except (_NotPlainError, EOFError, OSError, zlib.error):
-            pass  # reading line by line says what is wrong
-        else:
-            return
-        lines_left = data_lines(
-            self.path,
-            needed,
-            after=read,
-            lenient=self._lenient,
-            dropped=self.provenance.dropped,
-            messages=self.malformed,
-        )
-        jobs = _whole_jobs(self.path, lines_left, number, self.provenance.partial)
-        failure: TraceError | None = None
-        while failure is None:
-            block: list[DataLine] = []
-            try:
-                block.extend(islice(jobs, _BLOCK))
-            except TraceError as problem:
-                failure = problem  # the lines before it come first
-            if block:
-                values = np.array([line.values for line in block]).T
-                repairs = {position: line.repairs for position, line in enumerate(block) if line.repairs}
-                yield _Block(np.array([line.line for line in block]), {field: values[field] for field in fields}, repairs)
-            elif failure is None:
-                return
-        raise failure
-
-    def _jobs(self, block: _Block, added: Sequence[int]) -> tuple[IntArray, IntArray]:
+    def _jobs(self, block: Lines, added: Sequence[int]) -> tuple[IntArray, IntArray]:
         """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
-        fields, (prefer, other) = block.fields, self._sizes
-        submit, run, estimate, size = (fields[field] for field in (SUBMIT, RUN, ESTIMATE, prefer))
-        left = np.ones(len(submit), dtype=bool)
+        prefer, other = self._sizes
+        left = np.ones(len(block.numbers), dtype=bool)
         for reason, wrong in (
-            ("submit time missing", submit < 0),
-            ("run time missing", run < 0),
-            ("run time zero", run == 0),
-            ("number of processors missing", (size <= 0) & (fields[other] <= 0)),
+            ("submit time missing", block.table[:, SUBMIT] < 0),
+            ("run time missing", block.table[:, RUN] < 0),
+            ("run time zero", block.table[:, RUN] == 0),
+            ("number of processors missing", (block.table[:, [prefer, other]] <= 0).all(axis=1)),
         ):
-            _count(dropped, reason, int((left & wrong).sum()))
+            _count(dropped, reason, left & wrong)
             left &= ~wrong
-        _count(repaired, f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used", int((left & (size <= 0)).sum()))
-        if self._use_estimates:
-            negative = left & (estimate < 0) & (estimate != UNKNOWN)
-            _count(repaired, "requested_time negative, run_time used", int(negative.sum()))
-            _count(repaired, "requested_time missing, run_time used", int((left & (estimate <= 0) & ~negative).sum()))
-        else:
-            estimate = run
-        for position, repairs in block.repairs.items():
-            if left[position]:
-                repaired.update(repairs)
+        block = block.at(left)
+        fields = block.table.T
+        run, size, estimate = fields[RUN], fields[prefer], fields[ESTIMATE] if self._use_estimates else fields[RUN]
+        negative = (estimate < 0) & (estimate != UNKNOWN)
         kib = np.where(fields[REQUESTED_MEMORY] > 0, fields[REQUESTED_MEMORY], fields[USED_MEMORY])
         known = (kib > 0) & (kib <= LARGEST_GIB * KIB_PER_GIB)
-        memory = np.where(known, np.ceil(kib, where=known, out=np.zeros_like(kib)), UNSET)
+        memory = np.ceil(np.where(known, kib, UNSET))
+        _count(repaired, f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used", size <= 0)
+        _count(repaired, "requested_time negative, run_time used", negative)
+        _count(repaired, "requested_time missing, run_time used", (estimate <= 0) & ~negative)
         if self._default_memory is not None:
-            _count(repaired, default_used(self._default_memory), int((left & ~known).sum()))
+            _count(repaired, default_used(self._default_memory), ~known)
             memory[~known] = to_kib(self._default_memory)
-        columns = {
-            "submit": _ticks(submit),
+        for line in block.repairs.keys() & set(block.numbers.tolist()):
+            repaired.update(block.repairs[line])
+        table = np.full((len(memory), len(JobRow._fields) + len(added)), UNSET, dtype=np.int64)
+        for name, column in {
+            "submit": _ticks(fields[SUBMIT]),
             "id": fields[NUMBER],
             "nodes": np.where(size > 0, size, fields[other]),
             "run": np.maximum(_ticks(run), 1),
             "estimate": np.maximum(_ticks(np.where(estimate > 0, estimate, run)), 1),
             "user": fields[USER],
             "group": fields[GROUP],
-            "priority": np.zeros(len(submit)),
+            "priority": 0,
             "status": fields[STATUS],
             "memory": memory,
-        }
-        table = np.full((int(left.sum()), len(JobRow._fields) + len(added)), UNSET, dtype=np.int64)
-        for name, column in columns.items():
-            table[:, JobRow._fields.index(name)] = column[left]
+        }.items():
+            table[:, JobRow._fields.index(name)] = column
         for place, field in enumerate(added, start=len(JobRow._fields)):
-            values = np.minimum(fields[field][left], 2 * LONGEST_S)  # above all job numbers, and fits 64-bit ticks
+            values = np.minimum(fields[field], 2 * LONGEST_S)  # above all job numbers, and fits 64-bit ticks
             if field == WAIT:
                 values = np.where((values >= 0) & (values <= LONGEST_S), _ticks(values), UNSET)
             elif field == THINK:
                 values = _ticks(np.maximum(values, 0))
             table[:, place] = values
-        return table, block.lines[left]
+        return table, block.numbers
 
 
 def read_swf(
@@ -369,26 +296,19 @@ def read_swf(
     """
     began = perf_counter()
     stream = SwfStream(
-        path,
-        processors_from=processors_from,
-        use_estimates=use_estimates,
-        keep=keep,
-        scale=scale,
-        lenient=lenient,
+        path, processors_from=processors_from, use_estimates=use_estimates, keep=keep, scale=scale, lenient=lenient
     )
-    arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     provenance = stream.provenance
     tables, lines = [], []
     for jobs, numbers in stream.tables(waits=flag("waits", waits), feedback=flag("feedback", feedback)):
-        chosen = slice(None) if keep is None else _kept(jobs, keep, provenance.dropped)
-        tables.append(jobs[chosen])
-        lines.append(numbers[chosen])
+        kept = filtered(jobs, keep, provenance.dropped)
+        tables.append(jobs[kept])
+        lines.append(numbers[kept])
     if not sum(map(len, tables)):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
     table = np.concatenate(tables)
-    del tables, jobs
-    _count(provenance.repaired, _SORTED, int((table[1:, 0] < table[:-1, 0]).sum()))
+    _count(provenance.repaired, _SORTED, table[1:, 0] < table[:-1, 0])
     order = np.lexsort((table[:, 1], table[:, 0]))
     table = table[order]
     ids = table[:, 1]
@@ -399,32 +319,24 @@ def read_swf(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
-    del order, lines
     _log.info("read %s: %s jobs in %.2f s", path, f"{len(table):,}", perf_counter() - began)
-    added = dict(
-        zip((*[extras.WAIT] * waits, *[extras.PRECEDING, extras.THINK] * feedback), table.T[len(JobRow._fields) :], strict=True)
-    )
+    table, others = np.split(table, [len(JobRow._fields)], axis=1)
+    added = dict(zip([extras.WAIT] * waits + [extras.PRECEDING, extras.THINK] * feedback, others.T, strict=True))
     if feedback:
         added = _with_earlier_jobs(ids, added, provenance.repaired)
     extra = ExtraColumns(ids=ids, columns=added) if added else None
-    if extra is not None and scale is not None:
-        extra = extra.think_times_scaled(scale.interarrival)
-    table = table[:, : len(JobRow._fields)]
+    if scale is not None:
+        table = scaled(table, scale, int(table[0, 0]))
+        extra = extra and extra.think_times_scaled(scale.interarrival)
+    arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     return Workload(
-        table if scale is None else transformed(map(JobRow._make, table.tolist()), None, scale, provenance.dropped),
+        table,
         name=stream.name,
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
         recipe=replace(stream.recipe, arguments=arguments),
     )
-
-
-def _kept(table: IntArray, keep: JobFilter, dropped: Counter[str]) -> IntArray:
-    """Return the positions of the jobs to keep; the others are counted by reason."""
-    reasons = [keep.rejects(JobRow._make(row)) for row in table[:, : len(JobRow._fields)].tolist()]
-    dropped.update(reason for reason in reasons if reason is not None)
-    return np.array([position for position, reason in enumerate(reasons) if reason is None], dtype=np.int64)
 
 
 def _with_earlier_jobs(ids: IntArray, columns: dict[str, IntArray], repaired: Counter[str]) -> dict[str, IntArray]:
@@ -434,97 +346,19 @@ def _with_earlier_jobs(ids: IntArray, columns: dict[str, IntArray], repaired: Co
     order = np.argsort(ids)
     place = order[np.searchsorted(ids, preceding, sorter=order).clip(max=len(ids) - 1)]
     earlier = (ids[place] == preceding) & (place < np.arange(len(ids)))
-    _count(
-        repaired, "preceding_job not submitted earlier, recorded submission used", int((preceding[~earlier] != UNKNOWN).sum())
-    )
+    _count(repaired, "preceding_job not submitted earlier, recorded submission used", preceding[~earlier] != UNKNOWN)
     if not earlier.any():
         return columns
     return {extras.PRECEDING: np.where(earlier, preceding, UNKNOWN), extras.THINK: np.where(earlier, think, UNKNOWN), **columns}
 
 
-def _count(counts: Counter[str], reason: str, jobs: int) -> None:
-    if jobs:
-        counts[reason] += jobs
+def _count(counts: Counter[str], reason: str, jobs: BoolArray) -> None:
+    if number := int(jobs.sum()):
+        counts[reason] += number
 
 
 def _ticks(seconds: FloatArray) -> FloatArray:
     return np.rint(seconds * TICKS_PER_SECOND)
-
-
-def _plain_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, data lines with a line break after each), some thousands of lines at a time."""
-    with decompressed(path) as file:
-        text, line, begin = file.read(_CHUNK), 1, 0
-        while text.startswith(b";", begin):
-            end = text.find(b"\n", begin)
-            if end < 0 or b"\r" in text[begin : end - 1]:
-                raise _NotPlainError
-            line, begin = line + 1, end + 1
-        text = text[begin:] or file.read(_CHUNK)
-        while text:
-            more = file.read(_CHUNK)
-            if not more and not text.endswith(b"\n"):
-                text += b"\n"
-            end = text.rfind(b"\n") + 1
-            if not end:
-                raise _NotPlainError
-            lines = text[:end].replace(b"\r\n", b"\n")
-            text = text[end:] + more
-            yield line, lines
-            line += lines.count(b"\n")
-
-
-def _plain_columns(text: bytes, fields: Sequence[int]) -> dict[int, FloatArray]:
-    """Return the numbers of plain lines by field, shape ``(lines,)`` each.
-
-    Raises:
-        _NotPlainError: a line is not plain, or has a number that needs a closer look.
-    """
-    if text.translate(None, _PLAIN):
-        raise _NotPlainError
-    letters = np.frombuffer(text, dtype=np.uint8)
-    edges = np.flatnonzero(np.diff(letters <= _SPACE, prepend=True))  # where words begin and end
-    if len(edges) % (2 * len(SWF_FIELDS)):
-        raise _NotPlainError
-    lines = np.flatnonzero(letters == _LINE_BREAK)
-    words = edges.reshape(-1, len(SWF_FIELDS), 2)
-    begin, end = words[:, :, 0], words[:, :, 1]
-    if len(lines) != len(words) or (end[:, -1] > lines).any() or (begin[1:, 0] < lines[:-1]).any():
-        raise _NotPlainError
-    if np.diff(lines, prepend=-1).max() > LONGEST_LINE:
-        raise _NotPlainError
-    minus = np.flatnonzero(letters == _MINUS)  # nowhere but in words -1
-    word = np.minimum(np.searchsorted(edges, minus), len(edges) - 2)
-    if (edges[word] != minus).any() or (edges[word + 1] != minus + 2).any() or (letters[minus + 1] != _ONE).any():
-        raise _NotPlainError
-    points = (np.searchsorted(edges, np.flatnonzero(letters == _POINT), side="right") - 1) // 2
-    pointed = np.zeros(begin.shape, dtype=bool)
-    pointed.flat[points] = True
-    if int(pointed.sum()) != len(points) or (np.diff(edges)[::2][points] < 2).any():  # two in a word, or nothing else
-        raise _NotPlainError
-
-    def numbers(field: int) -> FloatArray:
-        start, width = begin[:, field], end[:, field] - begin[:, field]
-        if (longest := int(width.max())) > _MOST_DIGITS:
-            raise _NotPlainError
-        whole = np.zeros(len(start), dtype=np.int64)
-        for place in range(longest):
-            digit = letters[np.minimum(start + place, len(letters) - 1)].astype(np.int64) - _ZERO
-            whole = np.where(place < width, 10 * whole + digit, whole)
-        values = whole.astype(np.float64)
-        values[letters[start] == _MINUS] = UNKNOWN
-        fractions = pointed[:, field]
-        for line in np.flatnonzero(fractions).tolist():
-            values[line] = float(text[start[line] : start[line] + width[line]])
-        must_be_whole = field in _WHOLE or field == PRECEDING
-        if values.max() > LONGEST_S or (must_be_whole and (values[fractions] % 1).any()):
-            raise _NotPlainError
-        return values
-
-    columns = {field: numbers(field) for field in fields}
-    if np.isin(columns[STATUS], PARTIAL).any() or (columns[NUMBER] < 0).any():
-        raise _NotPlainError
-    return columns
 
 
 def read_header(path: Path) -> dict[str, str]:
@@ -544,9 +378,9 @@ def read_header(path: Path) -> dict[str, str]:
 
 
 def data_lines(
-    path: Path, needed: Sequence[int], *, lenient: bool, dropped: Counter[str], messages: list[str], after: int = 0
-) -> Iterator[DataLine]:
-    """Yield the data lines of a file.
+    path: Path, needed: Sequence[int], *, lenient: bool, dropped: Counter[str], messages: list[str]
+) -> Iterator[Lines]:
+    """Yield the data lines of a file, some thousand at a time.
 
     Args:
         path: the file.
@@ -554,27 +388,48 @@ def data_lines(
         lenient: skip a malformed line instead of raising.
         dropped: where skipped lines are counted.
         messages: takes what is wrong with the first ten of them.
-        after: number of lines to pass over.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, or a line is malformed.
+        TraceError: the file cannot be read, is damaged, or a line is malformed; all lines before it have been yielded.
     """
-    for number, text in _texts(path):
-        if number <= after or text[0] == ";":
-            continue
+    texts = _texts(path, comments=False)
+    failure: TraceError | None = None
+    while failure is None:
+        block: list[tuple[int, str]] = []
         try:
-            yield DataLine(number, *_parsed(text, needed))
-        except ValueError as problem:
-            message = f"{path}:{number}: {problem}"
-            if not lenient:
-                raise TraceError(message) from None
-            dropped["malformed line"] += 1
-            if len(messages) < _MOST_MESSAGES:
-                messages.append(message)
+            block.extend(islice(texts, _BLOCK))
+        except TraceError as problem:
+            failure = problem
+        if not block:
+            break
+        table = _numbers([text for _, text in block])
+        whole = table[:, [*_WHOLE, PRECEDING]]
+        usual = ((table >= 0) & (table <= LONGEST_S) | (table == UNKNOWN)).all(axis=1)
+        usual &= (table[:, NUMBER] >= 0) & (whole == np.rint(whole)).all(axis=1)
+        repairs: dict[int, Sequence[str]] = {}
+        good = np.ones(len(block), dtype=bool)
+        for place in np.flatnonzero(~usual).tolist():
+            number, text = block[place]
+            try:
+                table[place], repairs[number] = _corrected(text, needed)
+            except ValueError as problem:
+                good[place] = False
+                message = f"{path}:{number}: {problem}"
+                if not lenient:
+                    failure = TraceError(message)
+                    good[place:] = False
+                    break
+                dropped["malformed line"] += 1
+                if len(messages) < _MOST_MESSAGES:
+                    messages.append(message)
+        if good.any():
+            yield Lines(np.array([number for number, _ in block]), table, repairs).at(good)
+    if failure is not None:
+        raise failure
 
 
-def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without margins) of the lines that are not blank."""
+def _texts(path: Path, *, comments: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without margins) of the data lines, and of comments."""
     others = length = 0  # consecutive lines without a job; their characters
     for number, line in numbered_lines(path):
         text = line.strip()
@@ -589,11 +444,23 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
                 f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
                 "of comments and blank lines without a job in between"
             )
-        if text:
+        if text and comments:
             yield number, text
 
 
-def _parsed(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+def _numbers(texts: list[str]) -> FloatArray:
+    """Return the numbers of lines, shape ``(lines, 18)``; ``nan`` in a line without 18 numbers, and in a few beside it."""
+    with suppress(ValueError):
+        table: FloatArray = np.loadtxt(texts, comments=None, ndmin=2)
+        if table.shape == (len(texts), len(SWF_FIELDS)):
+            return table
+    if len(texts) <= _FEW:
+        return np.full((len(texts), len(SWF_FIELDS)), np.nan)
+    middle = len(texts) // 2
+    return np.concatenate([_numbers(texts[:middle]), _numbers(texts[middle:])])
+
+
+def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
     """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected.
 
     Raises:
@@ -602,27 +469,12 @@ def _parsed(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str
     words = text.split()
     if len(words) != len(SWF_FIELDS):
         raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
-    try:
-        values = list(map(float, words))
-    except ValueError:
-        values = [math.nan]
-    # A cheap check of the whole line; only suspicious lines are checked field by field.
-    if (
-        text.isascii()
-        and "_" not in text
-        and math.isfinite(sum(values))
-        and max(values) <= LONGEST_S
-        and values[0] >= 0
-        and not [value for value in values if value < 0 and value != UNKNOWN]
-        and not [index for index in (*_WHOLE, *needed) if values[index] % 1 and _problem(index, words[index], needed)]
-    ):
-        return values, ()
-    wrong = {index: problem for index, word in enumerate(words) if (problem := _problem(index, word, needed))}
-    values = [UNKNOWN if index in wrong else float(word) for index, word in enumerate(words)]
+    wrong = {field: problem for field, word in enumerate(words) if (problem := _problem(field, word, needed))}
+    values = [UNKNOWN if field in wrong else float(word) for field, word in enumerate(words)]
     counts = (values[SUBMIT] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
-    for index in needed if counts else _DECISIVE:
-        if index in wrong:
-            raise ValueError(f"field {SWF_FIELDS[index]}: {wrong[index]}")
+    for field in needed if counts else _DECISIVE:
+        if field in wrong:
+            raise ValueError(f"field {SWF_FIELDS[field]}: {wrong[field]}")
     used = {field: "unknown (-1) used" if field in _LABELS else "ignored" for field in wrong}
     return values, [f"{SWF_FIELDS[field]} invalid, {instead}" for field, instead in used.items()]
 
@@ -647,46 +499,53 @@ def _problem(field: int, word: str, needed: Sequence[int]) -> str:
     return ""
 
 
-def _whole_jobs(path: Path, lines: Iterable[DataLine], whole: float, partial: Counter[str]) -> Iterator[DataLine]:
+def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> Iterator[Lines]:
     """Yield a line for each job: the line of the whole job, or one that sums up its partial executions.
 
     In the latter, the run time is the sum of the parts, the status follows from the last part, and all else is that of the
-    first part.  ``whole`` is the number of the job before the first line.
+    first part.
     """
-    parts: DataLine | None = None  # the partial executions before this line, summed up
-    number_of_parts = 0
-    for line in lines:
-        values = line.values
-        number, is_partial = values[NUMBER], values[STATUS] in PARTIAL
-        if parts is not None and (number != parts.values[NUMBER] or not is_partial):
-            if number == parts.values[NUMBER]:
-                partial[_WITH_WHOLE] += number_of_parts
-            else:
-                partial[_SUMMED_UP] += number_of_parts
-                yield parts
-            parts = None
-        if not is_partial:
-            whole = number
-            yield line
+    whole = float(UNKNOWN)  # number of the last job with a line of its own
+    parts: FloatArray | None = None  # the partial executions before this line, summed up
+    first, repairs, number_of_parts = 0, [_SUMMED_UP], 0
+    for block in blocks:
+        if parts is None and not np.isin(block.table[:, STATUS], PARTIAL).any():
+            whole = float(block.table[-1, NUMBER])
+            yield block
             continue
-        if number == whole:
-            partial[_WITH_WHOLE] += 1
-            continue
-        if parts is None:
-            parts, number_of_parts = DataLine(line.line, values.copy(), [*line.repairs, _SUMMED_UP]), 1
-        else:
+        jobs: list[tuple[int, FloatArray]] = []
+        for line, values in zip(block.numbers.tolist(), block.table, strict=True):
+            number, is_partial = values[NUMBER], values[STATUS] in PARTIAL
+            if parts is not None and (number != parts[NUMBER] or not is_partial):
+                partial[_WITH_WHOLE if number == parts[NUMBER] else _SUMMED_UP] += number_of_parts
+                if number != parts[NUMBER]:
+                    jobs.append((first, parts))
+                    block.repairs[first] = repairs
+                parts = None
+            if not is_partial:
+                whole = number
+                jobs.append((line, values))
+                continue
+            if number == whole:
+                partial[_WITH_WHOLE] += 1
+                continue
             number_of_parts += 1
-            if values[RUN] >= 0:
-                parts.values[RUN] = max(0.0, parts.values[RUN]) + values[RUN]
-            if parts.values[RUN] > LONGEST_S:
+            if parts is None:
+                first, parts, number_of_parts = line, values, 1
+                repairs = [*block.repairs.get(first, ()), _SUMMED_UP]
+            elif values[RUN] >= 0:
+                parts[RUN] = max(0.0, parts[RUN]) + values[RUN]
+            if parts[RUN] > LONGEST_S:
                 raise TraceError(
-                    f"{path}:{line.line}: field run_time: the partial executions of job {number:g} sum up to "
-                    f"{parts.values[RUN]:g} s; at most {LONGEST_S:g} s are allowed"
+                    f"{path}:{line}: field run_time: the partial executions of job {number:g} sum up to "
+                    f"{parts[RUN]:g} s; at most {LONGEST_S:g} s are allowed"
                 )
-        parts.values[STATUS] = _STATUS_OF_JOB.get(int(values[STATUS]), UNKNOWN)
+            parts[STATUS] = _STATUS_OF_JOB.get(int(values[STATUS]), UNKNOWN)
+        if jobs:
+            yield Lines(np.array([line for line, _ in jobs]), np.array([values for _, values in jobs]), block.repairs)
     if parts is not None:
         partial[_SUMMED_UP] += number_of_parts
-        yield parts
+        yield Lines(np.array([first]), parts[np.newaxis], {first: repairs})
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:

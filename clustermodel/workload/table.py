@@ -527,12 +527,13 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         provenance = self._derived_provenance({"filter": keep})
-        return self._derived(filtered(self.rows(), keep, provenance.dropped), provenance, KEEP, keep)
+        return self._derived(self._table[filtered(self._table, keep, provenance.dropped)], provenance, KEEP, keep)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         extra = None if self.extra is None else self.extra.think_times_scaled(scale.interarrival)
-        return self._derived(scaled(self.rows(), scale), self._derived_provenance({"scale": scale}), SCALE, scale, extra)
+        rows = scaled(self._table, scale, int(self._table[0, _SUBMIT]))
+        return self._derived(rows, self._derived_provenance({"scale": scale}), SCALE, scale, extra)
 
     def with_default_memory(self, gib: float) -> Workload:
         """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.

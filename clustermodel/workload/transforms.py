@@ -8,7 +8,7 @@ block bootstrap (Künsch 1989), which do not overlap here, since submissions dep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
@@ -44,36 +44,16 @@ class JobFilter:
     """Keep jobs of these users."""
 
     def __post_init__(self) -> None:
-        for field in ("window_s", "nodes"):
-            interval = getattr(self, field)
-            if interval is not None and not _is_interval(interval):
-                raise SpecificationError(
-                    f"JobFilter.{field}: {quoted(interval)} is not allowed; it must be (low, high), low <= high"
-                )
-            if interval is not None:
-                object.__setattr__(self, field, tuple(interval))
-        for field in ("statuses", "users"):
-            numbers = getattr(self, field)
-            if numbers is not None and not _are_numbers(numbers):
-                raise SpecificationError(
-                    f"JobFilter.{field}: {quoted(numbers)} is not allowed; it must be a set of whole numbers"
-                )
-            if numbers is not None:
-                object.__setattr__(self, field, frozenset(numbers))
-
-    def rejects(self, row: JobRow) -> str | None:
-        """Return the reason to leave ``row`` out, or ``None`` to keep it."""
-        if self.window_s is not None:
-            low, high = self.window_s
-            if not low * TICKS_PER_SECOND <= row.submit < high * TICKS_PER_SECOND:
-                return "outside the time window"
-        if self.nodes is not None and not self.nodes[0] <= row.nodes <= self.nodes[1]:
-            return "outside the size range"
-        if self.statuses is not None and row.status not in self.statuses:
-            return "status not selected"
-        if self.users is not None and row.user not in self.users:
-            return "user not selected"
-        return None
+        for fields, is_allowed, allowed, kind in (
+            (("window_s", "nodes"), _is_interval, "(low, high), low <= high", tuple),
+            (("statuses", "users"), _are_numbers, "a set of whole numbers", frozenset),
+        ):
+            for field in fields:
+                value = getattr(self, field)
+                if value is not None and not is_allowed(value):
+                    raise SpecificationError(f"JobFilter.{field}: {quoted(value)} is not allowed; it must be {allowed}")
+                if value is not None:
+                    object.__setattr__(self, field, kind(value))
 
 
 def _are_numbers(value: object) -> bool:
@@ -107,52 +87,58 @@ class LoadScale:
         for field in ("interarrival", "run_time", "size"):
             require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
-    def apply(self, row: JobRow, first_submit: int) -> JobRow:
-        """Return ``row`` scaled; ``first_submit`` (ticks) is the submission that does not move.
 
-        Raises:
-            SpecificationError: a time or a size no longer fits 64 bits.
-        """
-        try:
-            scaled = row._replace(
-                submit=first_submit + round((row.submit - first_submit) * self.interarrival),
-                run=max(1, round(row.run * self.run_time)),
-                estimate=max(1, round(row.estimate * self.run_time)),
-                nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
-            )
-        except OverflowError:  # infinity
-            scaled = None
-        if scaled is None or max(scaled) > LAST_TICK:
+_SUBMIT, _ID, _NODES, _RUN, _ESTIMATE, _USER, _STATUS = map(
+    JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
+)
+
+
+def filtered(table: IntArray, keep: JobFilter | None, dropped: Counter[str]) -> BoolArray:
+    """Return which jobs of a table of rows are kept, shape ``(jobs,)``; the others are counted by the first reason."""
+    kept = np.ones(len(table), dtype=bool)
+    if keep is None:
+        return kept
+
+    def require(reason: str, passed: Iterable[bool]) -> None:
+        nonlocal kept
+        passed = np.fromiter(passed, dtype=bool, count=len(table))
+        if wrong := int((kept & ~passed).sum()):
+            dropped[reason] += wrong
+        kept = kept & passed
+
+    if keep.window_s is not None:
+        low, high = (end * TICKS_PER_SECOND for end in keep.window_s)
+        require("outside the time window", (low <= submit < high for submit in table[:, _SUBMIT].tolist()))
+    if keep.nodes is not None:
+        fewest, most = keep.nodes
+        require("outside the size range", (fewest <= nodes <= most for nodes in table[:, _NODES].tolist()))
+    if keep.statuses is not None:
+        require("status not selected", map(keep.statuses.__contains__, table[:, _STATUS].tolist()))
+    if keep.users is not None:
+        require("user not selected", map(keep.users.__contains__, table[:, _USER].tolist()))
+    return kept
+
+
+def scaled(table: IntArray, scale: LoadScale, first: int) -> IntArray:
+    """Return a table of rows scaled; the submission at ``first``, ticks, does not move.
+
+    Raises:
+        SpecificationError: a time or a size no longer fits 64 bits.
+    """
+    changed = table.copy()
+    for column, factor, least in (
+        (_SUBMIT, scale.interarrival, 0), (_RUN, scale.run_time, 1), (_ESTIMATE, scale.run_time, 1), (_NODES, scale.size, 1),
+    ):  # fmt: skip
+        origin = first if column == _SUBMIT else 0
+        amount = table[:, column] - origin
+        values = np.where(amount > 0, np.maximum(least, np.rint(amount * float(factor))), amount)
+        if (large := np.flatnonzero(origin + values >= float(LAST_TICK))).size:
             raise SpecificationError(
-                f"LoadScale: job {row.id}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
+                f"LoadScale: job {table[large[0], _ID]}: a time or size is too large for 64-bit ticks; "
+                "scale it by smaller factors"
             )
-        return scaled
-
-
-def filtered(rows: Iterable[JobRow], keep: JobFilter, dropped: Counter[str]) -> Iterator[JobRow]:
-    """Yield the rows that are kept; the others are counted in ``dropped`` by reason."""
-    for row in rows:
-        reason = keep.rejects(row)
-        if reason is None:
-            yield row
-        else:
-            dropped[reason] += 1
-
-
-def scaled(rows: Iterable[JobRow], scale: LoadScale) -> Iterator[JobRow]:
-    """Yield the rows scaled; the first submission does not move."""
-    first: int | None = None
-    for row in rows:
-        first = row.submit if first is None else first
-        yield scale.apply(row, first)
-
-
-def transformed(
-    rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
-) -> Iterator[JobRow]:
-    """Yield ``rows`` filtered, then scaled, one at a time; jobs left out are counted in ``dropped`` by reason."""
-    kept = rows if keep is None else filtered(rows, keep, dropped)
-    return iter(kept) if scale is None else scaled(kept, scale)
+        changed[:, column] = origin + values.astype(np.int64)
+    return changed
 
 
 Unit = Literal["weeks", "users"] | float

@@ -1,4 +1,4 @@
-"""Plain lines are read by columns, all others line by line into the same columns: with the same jobs, counts and messages."""
+"""Lines are read as an array, unusual ones word by word: with the same jobs, counts and messages."""
 
 from __future__ import annotations
 
@@ -62,25 +62,14 @@ def test_a_file_reads_by_columns_as_by_lines(
     path = tmp_path / "jobs.swf"
     path.write_text(text, encoding="utf-8", newline="")
     by_columns = outcome(path, **options)
-    with mock.patch.object(swf, "_plain_lines", side_effect=swf._NotPlainError):
+    with mock.patch.object(swf.np, "loadtxt", side_effect=ValueError):  # each line is looked at word by word
         assert by_columns == outcome(path, **options)
-    with mock.patch.object(swf, "_CHUNK", 100):  # the lines before the first that is not plain are read by columns
+    with mock.patch.object(swf, "_BLOCK", 2):
         assert by_columns == outcome(path, **options)
 
 
 def numbered(words: list[str], jobs: int) -> str:
     return "".join(" ".join([str(number), str(2 * number), *words[2:]]) + "\n" for number in range(1, jobs + 1))
-
-
-@pytest.mark.parametrize("name", ["jobs.swf", "jobs.swf.gz"])
-def test_plain_files_are_read_by_columns_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(swf, "_CHUNK", 1000)
-    monkeypatch.setattr(swf, "data_lines", lambda *_, **__: pytest.fail("the file was read line by line"))
-    text = ("; MaxProcs: 8\n" + numbered(PLAIN[0], 90)).rstrip("\n").encode()
-    (path := tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    read = read_swf(path)
-    assert read.column("id").tolist() == list(range(1, 91))
-    assert set(read.column("run").tolist()) == {100_000_000}
 
 
 def test_a_damaged_file_is_refused_with_the_last_good_line(tmp_path: Path) -> None:
