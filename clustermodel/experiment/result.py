@@ -34,7 +34,7 @@ from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require_seconds
-from clustermodel.workload.extra_columns import PRECEDING, THINK
+from clustermodel.workload.table import PRECEDING, THINK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -44,8 +44,7 @@ from clustermodel.machine import Machine
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
-from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK
-from clustermodel.workload.table import JobSource, Workload
+from clustermodel.workload.table import PRECEDING, STREAM, THINK, JobSource, Workload
 
 RECORDS: Final = "records"
 """The job table of a run."""

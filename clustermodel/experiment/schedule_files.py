@@ -19,7 +19,6 @@ from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.swf import (
     CANCELLED,
     COMPLETED,
@@ -30,6 +29,7 @@ from clustermodel.workload.swf import (
     UNKNOWN,
     write_swf,
 )
+from clustermodel.workload.table import PRECEDING, THINK
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,8 @@ from clustermodel.errors import SpecificationError
 from clustermodel.job import UNSET
 from clustermodel.measure.metrics import Sums
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.extra_columns import SUSPENDED, WAIT
 from clustermodel.workload.log_workload import peak_in_use
-from clustermodel.workload.table import Workload
+from clustermodel.workload.table import SUSPENDED, WAIT, Workload
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,10 @@ from clustermodel.errors import SpecificationError, TraceError, did_you_mean, qu
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
-from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.workload.sacct import STATUS, state_of
-from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload, counts_in_words
+from clustermodel.workload.table import COLUMNS_OF_JOBS, ExtraColumns, Provenance, Workload, counts_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

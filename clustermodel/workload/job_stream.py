@@ -37,8 +37,7 @@ from clustermodel.validation import (
 )
 from clustermodel.workload.distributions import CHUNK, BySize, Distribution, draw, require_distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
-from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
-from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.table import PRECEDING, THINK, ExtraColumns, Provenance, Workload
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S

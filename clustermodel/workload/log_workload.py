@@ -19,9 +19,8 @@ from clustermodel.files import without_compression
 from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
-from clustermodel.workload import extra_columns as extras
-from clustermodel.workload.extra_columns import ExtraColumns
-from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
+from clustermodel.workload import table as extras
+from clustermodel.workload.table import JOBS, ExtraColumns, ImportReport, Provenance, Workload, counts_in_words
 
 MOST_EXAMPLES: Final = 10
 """Number of damaged lines that a report shows."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -16,9 +16,17 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM, THINK, ExtraColumns, add_recorded, joined
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.table import JobSource, Provenance, Workload
+from clustermodel.workload.table import (
+    PRECEDING,
+    RECORDED_FIELDS,
+    STREAM,
+    THINK,
+    ExtraColumns,
+    JobSource,
+    Provenance,
+    Workload,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +41,7 @@ class Follower(NamedTuple):
 
 
 class JobsWithFeedback:
-    """The jobs of a workload for the simulator; iterating yields those that are submitted at their recorded times."""
+    """The jobs of a workload for the simulator; iterating yields those that follow no other one, in order of submission."""
 
     def __init__(self, workload: Workload) -> None:
         self.followers: dict[int, list[Follower]] = {}
@@ -44,7 +52,6 @@ class JobsWithFeedback:
                 self.followers.setdefault(preceding, []).append(Follower(row, max(0, think)))
 
     def __iter__(self) -> Iterator[JobRow]:
-        """Yield the jobs that follow no other one, in order of submission."""
         for row, preceding in zip(self._workload.rows(), self._preceding, strict=True):
             if preceding == UNSET:
                 yield row
@@ -94,21 +101,11 @@ class JobStreams:
             self._shifts, self._largest = _shifts(sources)
 
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
-        """Return the recorded columns of jobs in memory, by their numbers in the run; missing for other jobs.
-
-        Args:
-            ids: shape ``(jobs,)``.
-        """
+        """Return the recorded columns of jobs in memory, by their numbers in the run, shape ``(jobs,)``; missing for others."""
         import pandas as pd
 
-        tables = []
-        for source in self:
-            if isinstance(source, Workload) and source.extra is not None:
-                columns = {name: source.column(name) for name in RECORDED_COLUMNS if name in source.extra.columns}
-                frame = pd.DataFrame({"job": source.column("id")})
-                add_recorded(frame, columns, source.names)
-                if columns:
-                    tables.append(frame.set_index("job"))
+        frames = [source.frame.set_index("job") for source in self if isinstance(source, Workload) and source.extra is not None]
+        tables = [frame[fields] for frame in frames if len(fields := frame.columns.intersection([*RECORDED_FIELDS]))]
         if not tables:
             return {}
         table = pd.concat(tables) if len(tables) > 1 else tables[0]
@@ -116,7 +113,6 @@ class JobStreams:
         return {str(name): column.reset_index(drop=True) for name, column in table.items()}
 
     def __iter__(self) -> Iterator[JobSource]:
-        """Yield the streams, with the job numbers of the run."""
         for source, shift in zip(self._sources, self._shifts, strict=True):
             if not shift:
                 yield source
@@ -299,15 +295,18 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
 def _merged(sources: Mapping[str, JobSource]) -> Workload:
     _require_different_random_numbers(sources)
     rows: list[JobRow] = []
-    parts: list[ExtraColumns] = []
+    parts: list[dict[str, IntArray]] = []
     for code, (label, stream) in enumerate(zip(sources, JobStreams(list(sources.values())), strict=True)):
         own = list(stream.rows())
         if not own:
             raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
         rows += own
-        ids = np.array([row.id for row in own], dtype=np.int64)
-        columns = stream.extra.of(ids) if isinstance(stream, Workload) and stream.extra is not None else {}
-        parts.append(ExtraColumns(ids=ids, columns={**columns, STREAM: np.full(len(ids), code)}))
+        unset = np.full(len(own), UNSET)
+        columns = {name: stream.column(name) if isinstance(stream, Workload) else unset for name in (PRECEDING, THINK)}
+        parts.append({**columns, STREAM: np.full(len(own), code)})
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if (columns[PRECEDING] == UNSET).all():
+        columns = {STREAM: columns[STREAM]}
     provenances = {label: source.provenance for label, source in sources.items()}
     counts: dict[str, Any] = {
         name: sum((getattr(each, name) for each in provenances.values()), Counter())
@@ -322,7 +321,7 @@ def _merged(sources: Mapping[str, JobSource]) -> Workload:
             **counts,
         ),
         machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
-        extra=replace(joined(parts), labels=tuple(sources)),
+        extra=ExtraColumns(ids=np.array([row.id for row in rows]), columns=columns, labels=tuple(sources)),
     ).made_by("merge", {"workloads": dict(sources)})
 
 

@@ -39,9 +39,8 @@ from clustermodel.files import numbered_lines, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
-from clustermodel.workload import extra_columns as extras
-from clustermodel.workload.extra_columns import ExtraColumns
-from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload
+from clustermodel.workload import table as extras
+from clustermodel.workload.table import MEMORY, ExtraColumns, Provenance, Recipe, Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,8 @@
-"""The workload as an in-memory table, with its provenance: the source, how it was made, and jobs dropped or repaired."""
+"""The workload as an in-memory table, with its provenance: the source, how it was made, and jobs dropped or repaired.
+
+Columns that few workloads have stand beside the table of :class:`~clustermodel.job.JobRow`, so that workloads without them
+cost nothing: the stream of a job, the job that its submission depends on, and what an accounting log has recorded of it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -19,17 +22,6 @@ from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.extra_columns import (
-    EXTRA_COLUMNS,
-    PRECEDING,
-    RECORDED_COLUMNS,
-    RECORDED_FIELDS,
-    STREAM,
-    THINK,
-    ExtraColumns,
-    add_recorded,
-    recorded_of_frame,
-)
 from clustermodel.workload.transforms import (
     RESAMPLE,
     JobFilter,
@@ -48,51 +40,126 @@ from clustermodel.workload.transforms import (
 if TYPE_CHECKING:
     import pandas as pd
 
+STREAM: Final = "stream"
+PRECEDING: Final = "preceding"
+THINK: Final = "think"
+EXTRA_COLUMNS: Final = (STREAM, PRECEDING, THINK)
+WAIT: Final = "wait"
+SUSPENDED: Final = "suspended"
+REQUEUES: Final = "requeues"
+ARRAY_LIMIT: Final = "array_limit"
+NODE_COUNT: Final = "node_count"
+CORES: Final = "cores"
+GPUS: Final = "gpus"
+ACCOUNT: Final = "account"
+PARTITION: Final = "partition"
+QOS: Final = "qos"
+QUEUE: Final = "queue"
+JOB_NAME: Final = "job_name"
+NAMED_COLUMNS: Final = (ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME)
+"""Recorded columns whose numbers stand for names."""
+RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *NAMED_COLUMNS)
+"""What an accounting log records of a job; no schedule depends on it."""
 
-_OF_ROWS: Final = {
+_OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
-    "group": "group", "priority": "priority", "status": "status",
+    "group": "group", "priority": "priority", "status": "status", "stream": STREAM, "memory_gib": "memory",
+    "checkpoint_s": "checkpoint", "restart_s": "restart", "checkpoint_interval_s": "checkpoint_interval",
+    "preceding": PRECEDING, "think_time_s": THINK, "wait_s": WAIT, "suspended_s": SUSPENDED,
+    **{name: name for name in RECORDED_COLUMNS[2:]},
 }  # fmt: skip
-"""Columns of a table in pandas, and the columns of :class:`~clustermodel.job.JobRow` that they are."""
-_SELDOM: Final = {
-    "memory_gib": "memory", "checkpoint_s": "checkpoint", "restart_s": "restart",
-    "checkpoint_interval_s": "checkpoint_interval",
-}  # fmt: skip
-"""The same, for columns that a table has only if a job has a value."""
+"""Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
+RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
+_ALWAYS: Final = JobRow._fields[:9]
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
-_OPTIONAL: Final = tuple(name for name in _OF_ROWS if name not in _NEEDED)
-COLUMNS_OF_JOBS: Final = (*_NEEDED, *_OPTIONAL, "stream", *_SELDOM, "preceding", "think_time_s", *RECORDED_FIELDS)
+COLUMNS_OF_JOBS: Final = (*_NEEDED, *(column for column in _OF_FRAME if column not in _NEEDED))
 """The columns of a table that :meth:`Workload.from_frame` knows."""
+_SUBMIT, _ID, _USER = map(JobRow._fields.index, ("submit", "id", "user"))
+_TIMES: Final = [JobRow._fields.index(name) for name in LEAST_TICKS]
+_CHUNK: Final = 4096  # rows converted at a time, so that a million jobs are never a million Python objects at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtraColumns:
+    """Extra columns by job number; they may cover more jobs than the workload that has them.
+
+    ``stream``: position of the job's label in :attr:`labels`; ``preceding``: number of the job on whose completion the
+    submission depends; ``think``: ticks from that completion to the submission.  :data:`~clustermodel.job.UNSET` where a job
+    has no value.
+
+    Recorded by an accounting log: ``wait``: ticks from the submission to the start; ``suspended``: ticks for which the job was
+    suspended; ``requeues``: number of run attempts before this one; ``array_limit``: largest number of tasks of its job array
+    that may run at a time; ``node_count``, ``cores``, ``gpus``: allocated; ``account``, ``partition``, ``qos``, ``queue``,
+    ``job_name``: numbers of :attr:`names`.
+    """
+
+    ids: IntArray
+    """Job numbers, shape ``(jobs,)``, in any order, each once."""
+    columns: Mapping[str, IntArray]
+    """Some of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
+    labels: tuple[str, ...] = ()
+    """Names of the streams."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names that the numbers 1, 2, ... of a column stand for; of :data:`NAMED_COLUMNS`, ``user`` and ``group``."""
+
+    def of(self, ids: IntArray) -> dict[str, IntArray]:
+        """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them.
+
+        Raises:
+            SpecificationError: jobs wait for each other.
+        """
+        order = np.argsort(self.ids)
+        place = order[np.searchsorted(self.ids, ids, sorter=order)]
+        columns = {name: column[place] for name, column in self.columns.items()}
+        if PRECEDING in columns:
+            columns[PRECEDING] = np.where(np.isin(columns[PRECEDING], ids), columns[PRECEDING], UNSET)
+            _require_an_order(ids, columns[PRECEDING])
+            columns.setdefault(THINK, np.zeros(len(ids), dtype=np.int64))
+        for column in columns.values():
+            column.setflags(write=False)
+        return columns
+
+    def without_streams(self) -> ExtraColumns:
+        """Return the same without the column of streams."""
+        return replace(self, columns={name: column for name, column in self.columns.items() if name != STREAM}, labels=())
+
+    def think_times_scaled(self, factor: float) -> ExtraColumns:
+        """Return the same with think times multiplied by ``factor``."""
+        if factor == 1 or THINK not in self.columns:
+            return self
+        think = self.columns[THINK]
+        longer = np.where(think > 0, np.rint(think * factor), think).astype(np.int64)
+        return replace(self, columns={**self.columns, THINK: longer})
+
+    def renumbered(self, shift: int) -> ExtraColumns:
+        """Return the same with ``shift`` added to all job numbers."""
+        columns = dict(self.columns)
+        if PRECEDING in columns:
+            columns[PRECEDING] = shifted(columns[PRECEDING], shift)
+        return replace(self, ids=self.ids + shift, columns=columns)
+
+
+def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
+    """Refuse jobs of which each waits for another one, so that none would ever be submitted."""
+    order = np.argsort(ids)
+    none = len(ids)
+    before = np.where(preceding == UNSET, none, order[np.searchsorted(ids, preceding, sorter=order).clip(max=none - 1)])
+    ancestor = np.append(before, none)
+    for _ in range(len(ids).bit_length()):  # each step doubles how far an ancestor is away
+        ancestor = ancestor[ancestor]
+    circular = np.flatnonzero(ancestor[:-1] != none)
+    if len(circular):
+        raise SpecificationError(
+            f"preceding: job {ids[circular[0]]} would wait for itself, through the jobs before it; "
+            "each chain of preceding jobs must begin with a job that has none"
+        )
 
 
 def _refused(message: str) -> SpecificationError:
     return SpecificationError(f"Workload.from_frame: {message}")
 
 
-def _frame_of(workload: Workload) -> pd.DataFrame:
-    import pandas as pd
-
-    def seconds(values: IntArray) -> FloatArray:
-        return np.where(values == UNSET, np.nan, values / TICKS_PER_SECOND)
-
-    rows = {column: workload.column(name) for column, name in _OF_ROWS.items()}
-    frame = pd.DataFrame({name: each / TICKS_PER_SECOND if name.endswith("_s") else each for name, each in rows.items()})
-    if workload.has(STREAM):
-        frame["stream"] = pd.Categorical.from_codes(workload.column(STREAM), categories=pd.Index(workload.streams))
-    for column, name in _SELDOM.items():
-        values = workload.column(name)
-        if (values != UNSET).any():
-            gib = np.where(values == UNSET, np.nan, values / KIB_PER_GIB)
-            frame[column] = gib if column == "memory_gib" else seconds(values)
-    if workload.has(PRECEDING):
-        frame["preceding"] = preceding = workload.column(PRECEDING)
-        frame["think_time_s"] = seconds(np.where(preceding == UNSET, UNSET, workload.column(THINK)))
-    add_recorded(frame, {name: workload.column(name) for name in RECORDED_COLUMNS if workload.has(name)}, workload.names)
-    return frame
-
-
-def _jobs_of_frame(frame: pd.DataFrame) -> tuple[IntArray, ExtraColumns | None]:
-    """Return the rows of a table of the user as an array, and extra columns if it has any."""
+def _require_columns(frame: pd.DataFrame) -> None:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -106,69 +173,73 @@ def _jobs_of_frame(frame: pd.DataFrame) -> tuple[IntArray, ExtraColumns | None]:
             raise _refused(f"column {quoted(column)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}")
     if frame.columns.has_duplicates:
         raise _refused("two columns have the same name; each must be given once")
-    if "preceding" in frame and "job" not in frame:
-        raise _refused("column 'job' is missing; 'preceding' needs it")
-    columns = {"submit": _column(frame, "submit_s"), "nodes": _column(frame, "nodes")}
-    columns["run"] = run = np.maximum(1, _column(frame, "run_s", positive=True))
-    estimate = _column(frame, "estimate_s", missing=0)
-    columns["estimate"] = np.where(estimate > 0, estimate, run)
-    columns |= {name: _column(frame, name, missing=UNSET) for name in ("user", "group", "status")}
-    columns["priority"] = _column(frame, "priority", missing=0)
-    for column, name in _SELDOM.items():
-        columns[name] = _column(frame, column, missing=UNSET, positive=column == "checkpoint_interval_s")
-    interval = columns["checkpoint_interval"]
-    columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
-    if "job" in frame:
-        columns["id"] = _column(frame, "job")
-    else:
-        columns["id"] = np.empty(len(frame), dtype=np.int64)
-        columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
-    return np.stack([columns[name] for name in JobRow._fields], axis=1), _extra_of_frame(frame, columns["id"])
+    for column, other in (("preceding", "job"), ("think_time_s", "preceding")):
+        if column in frame and other not in frame:
+            raise _refused(f"column {other!r} is missing; {column!r} needs it")
 
 
-def _extra_of_frame(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
+def _jobs_of_frame(frame: pd.DataFrame) -> tuple[IntArray, ExtraColumns | None]:
+    """Return the rows of a table of the user as an array, and extra columns if it has any."""
     import pandas as pd
 
-    columns: dict[str, IntArray] = {}
+    _require_columns(frame)
+    names: dict[str, tuple[str, ...]] = {}
     labels: tuple[str, ...] = ()
+    columns = {name: _column(frame, column) for column, name in _OF_FRAME.items()}
+    columns["run"] = np.maximum(1, columns["run"])
+    columns["estimate"] = np.where(columns["estimate"] > 0, columns["estimate"], columns["run"])
+    interval = columns["checkpoint_interval"]
+    columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
+    if "job" not in frame:
+        columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
+    rows = np.stack([columns.pop(name) for name in JobRow._fields], axis=1)
+    ids = rows[:, _ID]
     if "stream" in frame:
-        stream = frame["stream"]
-        if (missing := np.flatnonzero(stream.isna())).size:
-            raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
-        known = list(map(str, stream.cat.categories)) if isinstance(stream.dtype, pd.CategoricalDtype) else None
-        codes, texts = pd.factorize(pd.Categorical(stream.astype(str), categories=known) if known else stream.astype(str))
-        columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, texts))
-    if "preceding" in frame:
-        columns[PRECEDING] = preceding = _column(frame, "preceding", missing=UNSET)
-        if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, ids))).size:
-            job = preceding[unknown[0]]
-            raise _refused(
-                f"row {unknown[0]}: preceding: there is no job {job}; it must be the number of a job of the table, or -1"
-            )
-        columns[THINK] = _column(frame, "think_time_s", missing=0)
-    elif "think_time_s" in frame:
-        raise _refused("column 'preceding' is missing; 'think_time_s' needs it")
-    values = partial(_column, missing=UNSET)
-    recorded, names = recorded_of_frame(frame, values, values)
-    columns |= recorded
-    return ExtraColumns(ids=ids, columns=columns, labels=labels, names=names) if columns else None
+        columns[STREAM], labels = _streams(frame["stream"])
+    preceding = columns[PRECEDING]
+    if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, ids))).size:
+        raise _refused(
+            f"row {unknown[0]}: preceding: there is no job {preceding[unknown[0]]}; it must be the number of a job of the "
+            "table, or -1"
+        )
+    for name in NAMED_COLUMNS:
+        if name in frame:
+            codes, texts = pd.factorize(frame[name].astype(object))
+            columns[name], names[name] = np.where(codes < 0, UNSET, codes + 1).astype(np.int64), tuple(map(str, texts))
+    given = {name: columns[name] for column, name in _OF_FRAME.items() if name in columns and column in frame}
+    if PRECEDING in given:
+        given[THINK] = columns[THINK]
+    return rows, ExtraColumns(ids=ids, columns=given, labels=labels, names=names) if given else None
 
 
-def _column(frame: pd.DataFrame, column: str, *, missing: int | None = None, positive: bool = False) -> IntArray:
-    """Return a column in ticks (``_s``), KiB (``_gib``) or whole numbers, ``missing`` where the table has no value."""
-    values = np.full(len(frame), missing or 0, dtype=np.int64)
-    if column not in frame:
+def _streams(column: pd.Series[Any]) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the position of each row's label, and the labels."""
+    import pandas as pd
+
+    if (missing := np.flatnonzero(column.isna())).size:
+        raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
+    known = list(map(str, column.cat.categories)) if isinstance(column.dtype, pd.CategoricalDtype) else None
+    texts = column.astype(str)
+    codes, labels = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
+    return codes.astype(np.int64), tuple(map(str, labels))
+
+
+def _column(frame: pd.DataFrame, column: str) -> IntArray:
+    """Return a column in ticks, KiB or whole numbers, -1 where the table has no value (0 for some)."""
+    missing = 0 if column in ("estimate_s", "priority", "think_time_s") else UNSET
+    values = np.full(len(frame), missing, dtype=np.int64)
+    if column not in frame or column == "stream" or column in NAMED_COLUMNS:
         return values
 
     def checked(row: int, value: Any) -> float:
         name = f"Workload.from_frame: row {row}: {column}"
         if column.endswith("_s"):
-            return require_seconds(name, value, positive=positive) * TICKS_PER_SECOND
+            return require_seconds(name, value, positive=column in ("run_s", "checkpoint_interval_s")) * TICKS_PER_SECOND
         if column.endswith("_gib"):
             return require_gib(name, value) * KIB_PER_GIB
         return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
 
-    present = np.ones(len(frame), dtype=bool) if missing is None else frame[column].notna().to_numpy()
+    present = np.ones(len(frame), dtype=bool) if column in (*_NEEDED, "job") else frame[column].notna().to_numpy()
     given = frame[column].tolist()
     values[present] = np.rint([checked(row, given[row]) for row in np.flatnonzero(present).tolist()])
     return values
@@ -196,14 +267,6 @@ class Recipe:
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
     model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
-
-    def then(self, step: str, what: object) -> Recipe:
-        """Return the recipe with one more step."""
-        return replace(self, steps=(*self.steps, (step, what)))
-
-
-_CHUNK = 4096
-"""Rows converted at a time, so that a million jobs are never a million Python objects at once."""
 
 
 JOBS: Final = "jobs"
@@ -454,7 +517,7 @@ class Workload:
     def column(self, name: str) -> IntArray:
         """Return one column (shape ``(jobs,)``, read-only), times in ticks.
 
-        Names are those of :class:`~clustermodel.job.JobRow` and of :class:`~clustermodel.workload.extra_columns.ExtraColumns`;
+        Names are those of :class:`~clustermodel.job.JobRow` and of :class:`~clustermodel.workload.table.ExtraColumns`;
         an extra column that the workload does not have is -1 throughout.
         """
         if name in EXTRA_COLUMNS + RECORDED_COLUMNS:
@@ -484,10 +547,28 @@ class Workload:
 
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding`` and ``think_time_s``, and by what an accounting log has recorded:
-        ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
-        ``partition``, ``qos``, ``queue`` and ``job_name``.
+        ``wait_s``, ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, and the names
+        ``account``, ``partition``, ``qos``, ``queue`` and ``job_name``.
         """
-        return _frame_of(self)
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for column, name in _OF_FRAME.items():
+            values = self.column(name)
+            if name not in _ALWAYS and not self.has(name) and (name not in JobRow._fields or (values == UNSET).all()):
+                continue
+            if name == THINK:
+                values = np.where(self.column(PRECEDING) == UNSET, UNSET, values)
+            columns[column] = values
+            if name == STREAM:
+                columns[column] = pd.Categorical.from_codes(values, categories=pd.Index(self.streams))
+            elif name in NAMED_COLUMNS:
+                texts = pd.Index(self.names.get(name, ()))
+                columns[column] = pd.Categorical.from_codes(np.maximum(values - 1, -1), categories=texts)
+            elif column.endswith(("_s", "_gib")):
+                unit = TICKS_PER_SECOND if column.endswith("_s") else KIB_PER_GIB
+                columns[column] = np.where(values == UNSET, np.nan, values / unit)
+        return pd.DataFrame(columns)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -526,14 +607,15 @@ class Workload:
 
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
-        provenance = self._derived_provenance({"filter": keep})
-        return self._derived(self._table[filtered(self._table, keep, provenance.dropped)], provenance, KEEP, keep)
+        dropped: Counter[str] = Counter()
+        rows = self._table[filtered(self._table, keep, dropped)]
+        return self._derived(rows, KEEP, keep, {"filter": keep}, dropped=dropped)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         extra = None if self.extra is None else self.extra.think_times_scaled(scale.interarrival)
         rows = scaled(self._table, scale, int(self._table[0, _SUBMIT]))
-        return self._derived(rows, self._derived_provenance({"scale": scale}), SCALE, scale, extra)
+        return self._derived(rows, SCALE, scale, {"scale": scale}, extra=extra)
 
     def with_default_memory(self, gib: float) -> Workload:
         """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.
@@ -544,16 +626,14 @@ class Workload:
             SpecificationError: ``gib`` is out of range.
         """
         default = to_kib(require_gib("Workload.with_default_memory", gib))
-        provenance = self._derived_provenance({"default_memory_gib": gib})
-        if missing := int((self.column("memory") == UNSET).sum()):
-            provenance.repaired[default_used(gib)] += missing
         memory = self.column("memory")
-        return self._derived(self._with(memory=np.where(memory == UNSET, default, memory)), provenance, MEMORY, gib)
+        repaired = +Counter({default_used(gib): int((memory == UNSET).sum())})
+        rows = self._with(memory=np.where(memory == UNSET, default, memory))
+        return self._derived(rows, MEMORY, gib, {"default_memory_gib": gib}, repaired=repaired)
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""
-        rows = self._with(estimate=self.column("run"))
-        return self._derived(rows, self._derived_provenance({"estimates": "run time"}), ESTIMATES, None)
+        return self._derived(self._with(estimate=self.column("run")), ESTIMATES, None, {"estimates": "run time"})
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
         """Return the same jobs with estimates by the phi model of overestimation (Zhang et al. 2003, section 2.1).
@@ -575,8 +655,8 @@ class Workload:
         run = self.column("run")
         most = np.maximum(0, to_ticks(LONGEST_S) - run)
         estimate = run + np.minimum(np.rint(run * (factor - 1)), most).astype(np.int64)
-        provenance = self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"})
-        return self._derived(self._with(estimate=estimate), provenance, ESTIMATES, {"phi": phi, "seed": seed})
+        options = {"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}
+        return self._derived(self._with(estimate=estimate), ESTIMATES, {"phi": phi, "seed": seed}, options)
 
     def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
         """Return a log as it might have been: weeks or users of this one, drawn with replacement.
@@ -619,8 +699,7 @@ class Workload:
                 columns[PRECEDING] = shifted(columns[PRECEDING], added)
             extra = replace(extra, ids=table[:, _ID], columns=columns, names=names)
         what = {"of": of, "seed": seed}
-        provenance = replace(self._derived_provenance({RESAMPLE: what}), notes=(*self.provenance.notes, draws.note))
-        return self._derived(table, provenance, RESAMPLE, what, extra)
+        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(draws.note,), extra=extra)
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
@@ -662,14 +741,27 @@ class Workload:
 
     def _derived(
         self,
-        rows: Iterable[JobRow] | IntArray,
-        provenance: Provenance,
+        rows: IntArray,
         step: str,
         what: object,
+        options: Mapping[str, object],
+        *,
+        dropped: Mapping[str, int] | None = None,
+        repaired: Mapping[str, int] | None = None,
+        notes: tuple[str, ...] = (),
         extra: ExtraColumns | None = None,
     ) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one."""
-        recipe = self.recipe and self.recipe.then(step, what)
+        old = self.provenance
+        provenance = replace(
+            old,
+            options={**old.options, **options},
+            dropped=old.dropped + Counter(dropped),
+            repaired=old.repaired + Counter(repaired),
+            partial=Counter(old.partial),
+            notes=(*old.notes, *notes),
+        )
+        recipe = self.recipe and replace(self.recipe, steps=(*self.recipe.steps, (step, what)))
         return self._like(rows, provenance=provenance, extra=self.extra if extra is None else extra, recipe=recipe)
 
     def _like(self, rows: Iterable[JobRow] | IntArray, **changes: Any) -> Workload:
@@ -677,16 +769,9 @@ class Workload:
         kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra")}
         return Workload(rows, **{**kept, **changes})
 
-    def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:
-        old = self.provenance
-        counts: dict[str, Any] = {name: Counter(getattr(old, name)) for name in ("dropped", "repaired", "partial")}
-        return replace(old, options={**old.options, **options}, **counts)
-
 
 _ESTIMATES = (crc32(b"estimates"),)
 """Separates the random stream of estimates from all others of the same seed."""
-_SUBMIT, _ID, _USER = map(JobRow._fields.index, ("submit", "id", "user"))
-_TIMES = [JobRow._fields.index(field) for field in LEAST_TICKS]
 
 
 def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:

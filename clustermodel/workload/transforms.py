@@ -260,7 +260,7 @@ def distinct_jobs(ids: IntArray, draw: IntArray) -> tuple[IntArray, IntArray]:
     return ids + added, added
 
 
-def shifted(preceding: IntArray, added: IntArray) -> IntArray:
+def shifted(preceding: IntArray, added: IntArray | int) -> IntArray:
     """Return the numbers of preceding jobs in the same draw, shape ``(jobs,)``."""
     return np.where(preceding == UNSET, UNSET, preceding + added)
 

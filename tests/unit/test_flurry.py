@@ -10,8 +10,8 @@ import pytest
 from clustermodel import JobRow, SpecificationError, Workload, synthetic_workload
 from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.flurry import BURST, RESTORED, Flurry, with_flurry
+from clustermodel.workload.table import ExtraColumns
 
 FACTS: dict[str, Any] = {"estimate_s": 21_600, "mean_run_s": 100, "mean_overestimation": 857}
 FLURRY = Flurry(first=50, last=260, **FACTS)
