@@ -13,11 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-INTERRUPTED: Final = 130
-"""Exit code of a command that Ctrl-C has ended."""
+INTERRUPTED: Final = 130  # exit code of a command that Ctrl-C has ended
 _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-_PATIENCE_S: Final = 5.0
-"""Time that a command has to end before Ctrl-C counts again, seconds: the user's code may have caught the first one."""
+_PATIENCE_S: Final = 5.0  # then Ctrl-C counts again: the user's code may have caught the first one
 
 
 def leave_quietly_while_starting() -> None:
@@ -31,18 +29,17 @@ def leave_quietly_while_starting() -> None:
 
 @contextmanager
 def leaving_quietly() -> Iterator[None]:
-    """Let Ctrl-C end the process with one line while the block imports the modules of a command, before the command starts.
+    """Let Ctrl-C end the process with one line while the block imports the modules of a command.
 
-    An interrupt during an import might print messages of other packages, or look like a missing package.
+    Otherwise an interrupt might print messages of other packages, or look like a missing package.
     """
-    if not (_is_the_command() and _can_be_set()):
-        yield
-        return
-    before = signal.signal(signal.SIGINT, _leave)
+    before = signal.getsignal(signal.SIGINT)
+    leave_quietly_while_starting()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, before)
 
 
 def _is_the_command() -> bool:
@@ -70,16 +67,12 @@ def exit_code_of(problem: KeyboardInterrupt) -> int:
 class OneInterrupt:
     """Context manager in which one Ctrl-C raises ``KeyboardInterrupt``, and others soon after it are ignored.
 
-    With ``for_good``, SIGTERM and SIGHUP raise :class:`~clustermodel.experiment.user_code.Stopped`, a ``KeyboardInterrupt``, so
-    that finished runs are reported and no half-written file stays.
-
-    Args:
-        for_good: keep ignoring Ctrl-C after the block, because the process ends.
+    With ``for_good``, because the process ends after the block, Ctrl-C stays ignored, and SIGTERM and SIGHUP raise
+    :class:`~clustermodel.experiment.user_code.Stopped`, so that finished runs are reported and no half-written file stays.
     """
 
     def __init__(self, *, for_good: bool) -> None:
         self._for_good = for_good
-        self._set = False
         self._last = float("-inf")
 
     def __enter__(self) -> None:

@@ -22,27 +22,21 @@ from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, 
 from clustermodel.leftovers import end_as_interrupted, end_forks_with_this_process, end_without_waiting
 
 BAD_INPUT: Final = 2
-BAD_OUTPUT: Final = 1
 FAILED: Final = 1
-
 COMMANDS: Final = {
     "policies": ("run", "List the policies with their parameters and defaults."),
     "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
-    "results": (
-        "study",
-        "Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and export them.",
-    ),
+    "results": ("study", "Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and "
+                "export them."),
     "run": ("run", "Simulate policies and print one table, a row per policy."),
     "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("study", "Compare the formulas of STUDIES with simulated means."),
     "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
-}
+}  # fmt: skip
 """Module and first line of each command."""
 
-
-_NO_NUMBER: Final = re.compile(r" is not a valid (integer|float)( range)?\.$")
-"""The end of click's message of a word that is no number."""
+_NO_NUMBER: Final = re.compile(r" is not a valid (integer|float)( range)?\.$")  # the end of a message of click
 
 
 class _Commands(click.Group):
@@ -51,13 +45,11 @@ class _Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return name, command and remaining arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, None if listed is None else _command(str(listed.name)), rest
-
-
-def _command(name: str) -> click.Command:
-    with leaving_quietly():
-        command: click.Command = getattr(import_module(f"clustermodel.cli.{COMMANDS[name][0]}"), name)
-    return command
+        if listed is None:
+            return name, None, rest
+        with leaving_quietly():
+            module = import_module(f"clustermodel.cli.{COMMANDS[str(listed.name)][0]}")
+        return name, getattr(module, str(listed.name)), rest
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,11 +91,7 @@ for name, (_, first_line) in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit.
-
-    Args:
-        arguments: by default those of the process, which ends with the command.
-    """
+    """Run the command line and exit; without ``arguments`` with those of the process, which ends with the command."""
     with OneInterrupt(for_good=arguments is None):
         try:
             with guarded_streams():
@@ -125,11 +113,11 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         if code == 0:
             sys.stdout.flush()
     except OutputError as problem:
-        code = _complain(str(problem), BAD_OUTPUT)
+        return _complain(str(problem), FAILED)
     except BrokenPipeError:  # the reader of our output has gone (| head)
-        code = BAD_OUTPUT
+        return FAILED
     except SystemExit as end:  # click and rich raise it for the same reason
-        code = end.code if isinstance(end.code, int) else BAD_OUTPUT
+        return end.code if isinstance(end.code, int) else FAILED
     return code
 
 
@@ -143,10 +131,8 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return _complain(_message_of(problem), BAD_INPUT)
     except OutputError:
         raise
-    except (PolicyError, ExecutionError) as problem:
-        return _complain(str(problem), FAILED)
     except ClusterModelError as problem:
-        return _complain(str(problem), BAD_INPUT)
+        return _complain(str(problem), FAILED if isinstance(problem, PolicyError | ExecutionError) else BAD_INPUT)
     except (click.Abort, KeyboardInterrupt) as problem:
         stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
         return _complain("interrupted", exit_code_of(stopped))
@@ -156,20 +142,13 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 def _message_of(problem: click.ClickException) -> str:
     """Return the message of a mistake in the arguments, with what is allowed or was probably meant."""
     message = problem.format_message()
-    if isinstance(problem, click.exceptions.NoSuchCommand) and Path(problem.command_name).is_file():
-        path = problem.command_name
-        return (
-            f"{path}: is no command; clustermodel run --trace {path} simulates a trace, clustermodel trace info {path} shows it"
-        )
-    if isinstance(problem, click.MissingParameter):
-        described = getattr(problem.param, "help", None)
-        return f"{message.rstrip('.')}: {described}" if described else message
-    return _NO_NUMBER.sub(_what_numbers_are, message)
-
-
-def _what_numbers_are(found: re.Match[str]) -> str:
-    """Return the end of click's message of a word that is no number, in words for people who do not program."""
-    return f" is not a {'whole number' if found[1].startswith('integer') else 'number'}"
+    if isinstance(problem, click.exceptions.NoSuchCommand) and Path(path := problem.command_name).is_file():
+        hint = f"clustermodel run --trace {path} simulates a trace, clustermodel trace info {path} shows it"
+        return f"{path}: is no command; {hint}"
+    if isinstance(problem, click.MissingParameter) and (described := getattr(problem.param, "help", None)):
+        return f"{message.rstrip('.')}: {described}"
+    # in words for people who do not program
+    return _NO_NUMBER.sub(lambda end: f" is not a {'whole number' if end[1] == 'integer' else 'number'}", message)
 
 
 def _complain(message: str, code: int) -> int:

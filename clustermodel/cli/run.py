@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -16,25 +16,9 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import exit_code_of
-from clustermodel.cli.options import (
-    FILE,
-    POLICIES,
-    POLICY,
-    SEED,
-    GroupedCommand,
-    Parsed,
-    given_options,
-    load_workload,
-    machine_options,
-    machine_with,
-    names_in_groups,
-    option,
-    option_group,
-    option_name,
-    stream_of,
-    trace_options,
-)
+from clustermodel.cli.options import FILE, option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.compiled import advice
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
@@ -44,22 +28,13 @@ from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.tables import comparison_table, run_row
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
-from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.plugins import POLICIES as POLICY_PLUGINS
-from clustermodel.plugins import plugins
-from clustermodel.policies.registry import (
-    make_policy,
-    plugin_problems,
-    policy_label,
-    policy_names,
-    policy_parameters,
-    policy_summary,
-)
+from clustermodel.plugins import POLICIES, plugins
+from clustermodel.policies import registry
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
-from clustermodel.workload.model import load_model, shipped_models
+from clustermodel.workload.model import shipped_models
 from clustermodel.workload.table import JobSource
 
 _log = logging.getLogger(__name__)
@@ -73,65 +48,41 @@ def policies() -> None:
 
     Those of other installed packages are listed too; one that cannot be used is a line on standard error.
     """
-    out, installed, problems = standard_output(), plugins(POLICY_PLUGINS), plugin_problems()
-    for name in policy_names():
+    out, installed, problems = standard_output(), plugins(POLICIES), registry.plugin_problems()
+    for name in registry.policy_names():
         try:
-            known = policy_parameters(name)
+            known = registry.policy_parameters(name)
         except SpecificationError as problem:  # of a plug-in
             problems.append(str(problem))
             continue
-        parameters = ",".join(
-            f"{key}={'...' if value.default is value.empty else value.default}" for key, value in known.items()
-        )
+        defaults = {key: "..." if value.default is value.empty else value.default for key, value in known.items()}
+        parameters = ":" + ",".join(f"{key}={value}" for key, value in defaults.items()) if known else ""
         origin = f"  [dim]({literal(installed[name].package)})[/]" if name in installed else ""
-        out.print(f"[bold]{literal(name)}[/]{literal(':' + parameters) if parameters else ''}{origin}")
-        out.print(f"    {literal(policy_summary(name))}")
+        out.print(f"[bold]{literal(name)}[/]{literal(parameters)}{origin}")
+        out.print(f"    {literal(registry.policy_summary(name))}")
     for line in problems:
         standard_error().print(literal(line))
 
 
-@click.command(cls=GroupedCommand)
-@click.argument("scenarios", metavar="[SCENARIO]...", type=FILE, nargs=-1)
-@option_group(
+_JOBS: Final = option_group(
     "Jobs",
     option("--trace", "SWF file, or a log of sacct, PBS or LSF; default: a synthetic year.", FILE),
-    option(
-        "--model",
-        f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
-        shell_complete=lambda _context, _option, typed: [name for name in shipped_models() if name.startswith(typed)],
-    ),
+    option("--model", f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
+           shell_complete=opt.completion(shipped_models)),
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
-)
-@option_group(
-    "Runs",
-    POLICY,
-    SEED,
-    option(
-        "--fidelity",
-        "Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
-        click.Choice(FIDELITIES),
-        "fast",
-    ),
-    option(
-        "--events",
-        "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of its own.",
-        click.Choice(EVENTS),
-        "together",
-    ),
-    option(
-        "--speedup",
-        "How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
-        Parsed("linear|downey:SIGMA", speedup_of),
-        "linear",
-    ),
-    option(
-        "--stream",
-        "Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of more than 10,000 "
-        "jobs within 0.1 %.",
-        is_flag=True,
-    ),
-)
-@option_group(
+)  # fmt: skip
+_RUNS: Final = option_group(
+    "Runs", opt.POLICY, opt.SEED,
+    option("--fidelity", "Time sharing only: compute progress between scheduling events, or simulate every time slice on every "
+           "node, slowly.", click.Choice(FIDELITIES), "fast"),
+    option("--events", "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of "
+           "its own.", click.Choice(EVENTS), "together"),
+    option("--speedup", "How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
+           opt.Parsed("linear|downey:SIGMA", speedup_of), "linear"),
+    option("--stream", "Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of "
+           "more than 10,000 jobs within 0.1 %.", is_flag=True),
+)  # fmt: skip
+_OUTPUT: Final = option_group(
     "Output",
     json_option("Print a JSON list, an object per policy, instead of the table."),
     option("--jobs-csv", "Directory to write POLICY.csv into, a row per job.", FILE),
@@ -139,12 +90,19 @@ def policies() -> None:
     option("--figure", "File (.png, .svg, .pdf) for a figure that compares the runs.", FILE),
     option("--perfetto", "File (.json, or .json.gz) for the runs over time, for ui.perfetto.dev.", FILE),
     option("--traceback with_traceback", "If the code of a policy fails, print the whole traceback too.", is_flag=True),
-)
+)  # fmt: skip
+
+
+@click.command(cls=opt.GroupedCommand)
+@click.argument("scenarios", metavar="[SCENARIO]...", type=FILE, nargs=-1)
+@_JOBS
+@_RUNS
+@_OUTPUT
 @option_group(
     "Machine", option("--nodes", "Size of the machine; default: that of the trace (MaxProcs) or of the model, else 128.", int)
 )
-@machine_options
-@trace_options
+@opt.machine_options
+@opt.trace_options
 def run(scenarios: tuple[Path, ...], **options: Any) -> int:
     """Simulate policies and print one table, a row per policy.
 
@@ -167,23 +125,23 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
       clustermodel run scenarios/quickstart.py
       clustermodel run kth.toml --policy easy --nodes 128
     """
-    notes, given = standard_error(), given_options(click.get_current_context())
+    notes, given = standard_error(), opt.given_options(click.get_current_context())
     outputs: dict[str, Path | None] = {name: options[name] for name in ("jobs_csv", "jobs_parquet", "figure", "perfetto")}
     if scenarios:
         specified = _scenarios_of(scenarios, given)
         if options["stream"]:
             specified = [scenario if scenario.stream else replace(scenario, stream=True) for scenario in specified]
-        _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     else:
-        _require_streamable(outputs, stream=options["stream"])
+        _require_streamable(outputs, stream=options["stream"])  # before a trace is read
         specified = _specified(options, given)
+    _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
-    files = _job_files(labels, outputs, "jobs_csv", ".csv") | _job_files(labels, outputs, "jobs_parquet", ".parquet")
+    files = _job_files(labels, outputs)
     _require_writable(outputs)
     if outputs["perfetto"] is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
@@ -198,48 +156,37 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
             interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
             code = exit_code_of(problem)
         _write(results, outputs, notes)  # before the table: its reader may have gone (| head)
-    finally:
-        _show(results, notes, as_json=options["as_json"])  # finished runs are reported, whatever stopped the others
+    finally:  # finished runs are reported, whatever stopped the others
+        if options["as_json"]:
+            print_json(json.dumps([run_row(result) for result in results], indent=2))
+        elif results:
+            print_table(comparison_table(results))
+            print_notes((note.with_option() for note in run_notes(results)), notes)
     if interrupted is not None:
-        notes.print(
-            f"clustermodel: interrupted during {literal(interrupted)}; "
-            f"{len(results)} of {len(specified)} runs had finished and are reported"
-        )
+        counts = f"{len(results)} of {len(specified)} runs had finished and are reported"
+        notes.print(f"clustermodel: interrupted during {literal(interrupted)}; {counts}")
     return code
 
 
 def _specified(options: Mapping[str, Any], given: Mapping[str, Any]) -> list[Scenario]:
     """Return a scenario for each policy, on the workload and the machine that the options specify."""
-    trace, model, jobs, nodes = (options[name] for name in ("trace", "model", "jobs", "nodes"))
-    for policy in options["policies"]:
-        make_policy(policy)  # a mistyped name fails before the trace is read
-    settings = settings_of(options["settings"])
-    machine = machine_with(Machine(nodes=1 if nodes is None else nodes), options)
-    if trace is not None and (model is not None or jobs is not None):
-        raise SpecificationError(
-            f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
-        )
-    workload: JobSource
-    if options["stream"] and trace is not None:
-        workload = stream_of(trace, options, given)
-    else:
-        drawn_from = None if model is None else load_model(model)
-        workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=options["seed"])
-    if nodes is None and "machine.nodes" not in settings:
-        if workload.machine_nodes is None:
-            raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
-        machine = replace(machine, nodes=-(-workload.machine_nodes // machine.gpus_per_node))
+    trace = options["trace"]
+    machine = opt.machine_of(options)
+    if trace is not None and (both := [name for name in ("model", "jobs") if options[name] is not None]):
+        raise SpecificationError(f"--{both[0]}: the jobs come from --trace {trace}; give one of the two")
+    streamed = options["stream"] and trace is not None
+    workload: JobSource = opt.stream_of(options, given) if streamed else opt.load_workload(options)
+    if not opt.size_is_given(options):
+        size = opt.require_size(workload.machine_nodes, trace)
+        machine = replace(machine, nodes=-(-size // machine.gpus_per_node))
     fields = {name: options[name] for name in ("seed", "fidelity", "events", "speedup", "stream")}
-    return [
-        scenario_with_settings(Scenario(machine=machine, workload=workload, policy=policy, **fields), settings)
-        for policy in options["policies"] or POLICIES
-    ]
+    return opt.scenarios_of(options, machine, workload, **fields)
 
 
 def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenario]:
     """Return the scenarios of files, in which options replace values, or of a script, which takes none, in order."""
     context = click.get_current_context()
-    options = {name: given[name] for name in given.keys() - names_in_groups(context, "Output") - {"scenarios", "stream"}}
+    options = {name: given[name] for name in given.keys() - opt.names_in_groups(context, "Output") - {"scenarios", "stream"}}
     scripts = [path for path in paths if path.suffix.lower() != SUFFIX]
     if scripts:
         if len(paths) > 1:
@@ -250,9 +197,9 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
 
         settings = settings_of(options.get("settings", ()))
         return [scenario_with_settings(scenario, settings) for scenario in load_scenarios(scripts[0])]
-    if of_workloads := sorted(options.keys() & names_in_groups(context, "Jobs", "Logs")):
-        option = option_name(of_workloads[0])
-        raise SpecificationError(f"{paths[0]}: {option}: the jobs are those of the file; change its table [workload]")
+    if of_workloads := sorted(options.keys() & opt.names_in_groups(context, "Jobs", "Logs")):
+        refused = option_name(of_workloads[0])
+        raise SpecificationError(f"{paths[0]}: {refused}: the jobs are those of the file; change its table [workload]")
     return [scenario for path in paths for scenario in _variants(path, options, several=len(paths) > 1)]
 
 
@@ -261,13 +208,11 @@ def _variants(path: Path, options: Mapping[str, Any], *, several: bool) -> list[
     scenario = Scenario.from_toml(path)
     policies = options.get("policies") or (scenario.policy,)
     changes = {name: options[name] for name in ("seed", "fidelity", "events", "speedup") if name in options}
-    if any(name not in ("policies", *changes) for name in options):
-        machine = machine_with(scenario.used_machine, options)
+    if options.keys() - changes.keys() - {"policies"}:
+        machine = opt.machine_with(scenario.used_machine, options)
         changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
-    names = dict.fromkeys(policies, scenario.name or (path.stem if several else ""))
-    if len(policies) > 1:
-        names = {policy: f"{name} {policy}" if name else "" for policy, name in names.items()}
-    settings = settings_of(options.get("settings", ()))
+    name, settings = scenario.name or (path.stem if several else ""), settings_of(options.get("settings", ()))
+    names = {policy: f"{name} {policy}" if name and len(policies) > 1 else name for policy in policies}
     return [
         scenario_with_settings(replace(scenario, policy=policy, name=names[policy], **changes), settings) for policy in policies
     ]
@@ -282,21 +227,20 @@ def _require_streamable(outputs: Mapping[str, Path | None], *, stream: bool) -> 
             raise SpecificationError(f"{option_name(name)}: not allowed with --stream, which keeps no jobs")
 
 
-def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None], name: str, suffix: str) -> dict[str, Path]:
+def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None]) -> dict[str, Path]:
     """Return the file of job records of each run; refuse file names that are too long, or that two runs share."""
-    folder, option = outputs[name], option_name(name)
-    owners: dict[str, str] = {}
+    name, suffix = ("jobs_csv", ".csv") if outputs["jobs_parquet"] is None else ("jobs_parquet", ".parquet")
+    folder, owners = outputs[name], dict[str, str]()
     if folder is None:
         return {}
     for label in labels:
         file = visible(label).replace("/", "_") + suffix
         if (length := len(file.encode())) > _LONGEST_FILE_NAME:
-            raise SpecificationError(
-                f"{option}: {shown(label)}: the name of its file would have {length} bytes; "
-                f"at most {_LONGEST_FILE_NAME} are allowed"
-            )
+            problem = f"the name of its file would have {length} bytes; at most {_LONGEST_FILE_NAME} are allowed"
+            raise SpecificationError(f"{option_name(name)}: {shown(label)}: {problem}")
         if file in owners:
-            raise SpecificationError(f"{option}: {owners[file]!r} and {label!r} would have one file, {folder / file}")
+            both = f"{owners[file]!r} and {label!r}"
+            raise SpecificationError(f"{option_name(name)}: {both} would have one file, {folder / file}")
         owners[file] = label
     return {label: folder / file for file, label in owners.items()}
 
@@ -304,56 +248,58 @@ def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None], name: 
 def _require_writable(outputs: Mapping[str, Path | None]) -> None:
     """Refuse outputs that cannot be written, before the runs."""
     for name, path in outputs.items():
-        try:
-            if path is not None and name in ("jobs_csv", "jobs_parquet"):
+        if path is None:
+            continue
+        option, folder = option_name(name), path if name in ("jobs_csv", "jobs_parquet") else path.parent
+        if folder is path:
+            try:
                 path.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise OutputError(f"{option_name(name)}: {path}: cannot be made: {problem.strerror}") from None
-    figure, perfetto = outputs["figure"], outputs["perfetto"]
-    if perfetto is not None and perfetto.is_dir():
-        raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
-    for name, path in outputs.items():
-        folder = path.parent if path is not None and name in ("figure", "perfetto") else path
-        if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise OutputError(f"{option_name(name)}: {folder}: is not a directory that can be written to")
-    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
+            except OSError as problem:
+                raise OutputError(f"{option}: {path}: cannot be made: {problem.strerror}") from None
+        elif name == "perfetto" and path.is_dir():
+            raise OutputError(f"{option}: {path}: is a directory; it must be a file")
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OutputError(f"{option}: {folder}: is not a directory that can be written to")
+        if name == "figure" and path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise OutputError(f"{option}: {path}: format {path.suffix!r} is unknown; use .png, .svg or .pdf")
 
 
 def _run_all(
     scenarios: Sequence[Scenario],
     results: list[Result],
-    files: dict[str, Path],
+    files: Mapping[str, Path],
     notes: Console,
     told: set[tuple[int, str]],
     *,
     with_traceback: bool,
 ) -> None:
-    """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there.
-
-    What has been left out of a streamed trace is known, and printed, after the run.
-    """
+    """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     simulated_s = 0.0
     for scenario in scenarios:
         if _log.isEnabledFor(logging.DEBUG):
             from clustermodel.experiment.run_key import key_of_scenario  # noqa: PLC0415  reads streamed traces
 
             _log.debug("run %s has the key %s", scenario.label, key_of_scenario(scenario))
-        began = perf_counter()
+        began, file = perf_counter(), files.get(scenario.label)
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs
             try:
-                result = _finished_run(scenario, files.get(scenario.label), advance)
+                if scenario.stream:
+                    result = replace(scenario, stream=file or scenario.stream).run(progress=advance)
+                else:
+                    result = scenario.run(progress=advance)
+                    if file is not None:
+                        result.to_csv(file, layout="jobs")
             except (ClusterModelError, KeyboardInterrupt):
                 raise
             except BaseException as problem:  # of the policy's code
                 if with_traceback:
                     notes.print("\n".join(map(literal, "".join(format_exception(problem)).splitlines())))
-                policy = f"policy {policy_label(scenario.policy)}"
+                policy = f"policy {registry.policy_label(scenario.policy)}"
                 hint = "" if with_traceback else "; --traceback shows all"
                 raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
         results.append(result)
-        _note_sources([scenario], notes, told)
+        _note_sources([scenario], notes, told)  # what has been left out of a streamed trace is known now
         seconds = perf_counter() - began
         simulated_s += seconds
         notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {seconds:.2f} s")
@@ -372,16 +318,6 @@ def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple
                 notes.print(f"{literal(source.name)}: {literal(line)}")
 
 
-def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None) -> Result:
-    """Run a scenario and write its job records."""
-    if scenario.stream:
-        return replace(scenario, stream=file or scenario.stream).run(progress=advance)
-    result = scenario.run(progress=advance)
-    if file is not None:
-        result.to_csv(file, layout="jobs")
-    return result
-
-
 def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:
     figure, perfetto = outputs["figure"], outputs["perfetto"]
     if figure is not None and results:
@@ -395,12 +331,3 @@ def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes:
 
         write_perfetto(results, perfetto)
         notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
-
-
-def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
-    if as_json:
-        print_json(json.dumps([run_row(result) for result in results], indent=2))
-    elif results:
-        table = comparison_table(results)
-        print_table(table)
-        print_notes((note.with_option() for note in run_notes(results)), notes)

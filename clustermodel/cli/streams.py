@@ -31,20 +31,20 @@ _APART: Final = "clustermodel.output_of_users"
 
 def json_option(text: str) -> Callable[[_Command], _Command]:
     """Return the option ``--json``: whatever code of users prints goes to standard error until :func:`print_json`."""
-    return click.option("--json", "as_json", is_flag=True, callback=_keep_apart, help=text)
+
+    def keep_apart(context: click.Context, _option: click.Parameter, as_json: bool) -> bool:
+        if as_json and not context.resilient_parsing:
+            context.meta[_APART] = context.with_resource(ExitStack())
+            context.meta[_APART].enter_context(_output_to_standard_error())
+        return as_json
+
+    return click.option("--json", "as_json", is_flag=True, callback=keep_apart, help=text)
 
 
 def print_json(text: str) -> None:
     """Print the JSON of a command with :func:`json_option` on standard output."""
     click.get_current_context().meta[_APART].close()
     click.echo(text)
-
-
-def _keep_apart(context: click.Context, _option: click.Parameter, as_json: bool) -> bool:
-    if as_json and not context.resilient_parsing:
-        context.meta[_APART] = context.with_resource(ExitStack())
-        context.meta[_APART].enter_context(_output_to_standard_error())
-    return as_json
 
 
 @contextmanager
@@ -184,15 +184,15 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
     if not notes.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich import progress  # noqa: PLC0415
 
     from clustermodel.figures.terminal import literal  # noqa: PLC0415  with rich, for which --help need not wait
     from clustermodel.workload.table import Workload  # noqa: PLC0415
 
     sized = [len(source) for source in scenario.sources if isinstance(source, Workload)]
     total = sum(sized) if len(sized) == len(scenario.sources) else None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=notes, transient=True) as bar:
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+    with progress.Progress("{task.description}", *columns, console=notes, transient=True) as bar:
         task = bar.add_task(literal(scenario.label), total=total)
         yield lambda jobs: bar.advance(task, jobs)
 
@@ -200,16 +200,12 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
 @contextmanager
 def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
     """Show a progress bar of the runs of a study; yield its callback."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich import progress  # noqa: PLC0415
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+    counts = "{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"
+    columns = (progress.BarColumn(), counts, progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    hidden = not notes.is_terminal
+    with progress.Progress("{task.description}", *columns, console=notes, transient=True, disable=hidden) as bar:
         task = bar.add_task("runs", total=None, running=0, failed=0)
 
         def advance(state: SweepProgress) -> None:

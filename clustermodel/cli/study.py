@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
@@ -22,64 +22,39 @@ from clustermodel.figures.terminal import literal, print_notes, print_table, sta
 from clustermodel.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from clustermodel.experiment.design import Design
     from clustermodel.experiment.executor import Progress
     from clustermodel.experiment.store import Store
     from clustermodel.experiment.study_table import StudyTable
     from clustermodel.experiment.worker import Origin
 
-SOME_FAILED = 1
-"""Exit code of a sweep with failed runs."""
-DAMAGED = 1
-"""Exit code of results and reports that left out damaged runs."""
-SIGNALLED = 128
+FAILED: Final = 1
+"""Exit code of sweeps with failed runs, of validations that do not agree everywhere, of results without damaged runs."""
+SIGNALLED: Final = 128
 """Exit code of a sweep that a signal stopped, minus the number of the signal, as in shells."""
-
-
-NOT_ALL_AGREE = 1
-"""Exit code of a validation that differs or is undecided somewhere."""
-
-
-_RUN_OPTIONS = option_group(
+_RUN_OPTIONS: Final = option_group(
     "Options",
     option("--out", "Directory of the results; created if need be.", FILE, required=True),
-    option(
-        "--set settings",
-        "Set a parameter of the script's function `study`, or with a dotted name a field of all scenarios: "
-        "machine.time_slicing.quantum_s=60; repeat.",
-        multiple=True,
-        metavar="NAME=VALUE",
-    ),
+    option("--set settings", "Set a parameter of the script's function `study`, or with a dotted name a field of all "
+           "scenarios: machine.time_slicing.quantum_s=60; repeat.", multiple=True, metavar="NAME=VALUE"),
     option("--workers", "Processes of this machine; default: one for each processor.", click.IntRange(1)),
     option("--dask", "Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.", metavar="ADDRESS"),
     option("--shard", "Run part I of N, as a task of a job array.", metavar="I/N"),
-)
+)  # fmt: skip
 """Options of commands that run studies."""
+_TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback of each failed run.", is_flag=True)
 
 
 @click.command()
 @click.argument("study", type=FILE)
 @_RUN_OPTIONS
-@option("--run-timeout", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
-@option("--traceback tracebacks", "Show the whole traceback of each failed run.", is_flag=True)
-@option("--tls-ca", "Dask with TLS: file of the certificate authority.", click.Path())
-@option("--tls-cert", "Dask with TLS: file of this client's certificate.", click.Path())
-@option("--tls-key", "Dask with TLS: file of this client's key.", click.Path())
+@option("--run-timeout run_timeout_s", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
+@_TRACEBACK
+@option("--tls-ca tls_ca_file", "Dask with TLS: file of the certificate authority.", click.Path())
+@option("--tls-cert tls_client_cert", "Dask with TLS: file of this client's certificate.", click.Path())
+@option("--tls-key tls_client_key", "Dask with TLS: file of this client's key.", click.Path())
 def sweep(
-    study: Path,
-    out: Path,
-    settings: tuple[str, ...],
-    workers: int | None,
-    dask: str | None,
-    shard: str | None,
-    run_timeout: float | None,
-    tls_ca: str | None,
-    tls_cert: str | None,
-    tls_key: str | None,
-    *,
-    tracebacks: bool,
+    study: Path, out: Path, settings: tuple[str, ...], run_timeout_s: float | None, *, tracebacks: bool, **options: Any
 ) -> int:
     """Run all trials of STUDY and keep their results in a directory.
 
@@ -97,30 +72,46 @@ def sweep(
       clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv
     """
-    if dask is not None and workers is not None:
-        raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
-    options = {"workers": workers, "dask": dask, "dask_options": _security(tls_ca, tls_cert, tls_key)}
-    chosen = {"shard": shard_of(shard), "run_timeout_s": run_timeout}
+    chosen = _executor_options(**options) | {"run_timeout_s": run_timeout_s}
     with leaving_quietly():
         from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
-    origin = origin_of_script(study, settings_of(settings))
-    return run_experiment(origin, out, {**options, **chosen}, whole_tracebacks=tracebacks).code
+    code, _, _ = _run_experiment(origin_of_script(study, settings_of(settings)), out, chosen, whole_tracebacks=tracebacks)
+    return code
 
 
-class Executed(NamedTuple):
-    """An experiment after its execution by a command."""
+def _executor_options(workers: int | None, dask: str | None, shard: str | None, **tls: str | None) -> dict[str, Any]:
+    """Return the options of the executor, by name."""
+    if dask is not None and workers is not None:
+        raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
+    options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": _shard_of(shard)}
+    if not any(tls.values()):
+        return options
+    if not all(tls.values()):
+        raise SpecificationError("--tls-ca, --tls-cert, --tls-key: TLS needs all three")
+    try:
+        from distributed import Security  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
+    return options | {"dask_options": {"security": Security(require_encryption=True, **tls)}}
 
-    code: int
-    """The exit code as far as runs decide it."""
-    design: Design | None = None
-    """The experiment; ``None`` if it was stopped."""
-    table: StudyTable | None = None
-    """Its finished trials."""
+
+def _shard_of(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise SpecificationError(f"--shard: {text!r} is not allowed; it must be I/N with 1 <= I <= N, for example 3/10")
+    return int(number), int(count)
 
 
-def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool) -> Executed:
-    """Run an experiment with these options of its executor, and show its tables, figures and failures."""
+def _run_experiment(
+    origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool
+) -> tuple[int, Design | None, StudyTable | None]:
+    """Run an experiment, show its tables, figures and failures, and return the exit code as far as runs decide it.
+
+    Experiment and table are ``None`` if a signal stopped it.
+    """
     with leaving_quietly():
         from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
 
@@ -129,6 +120,11 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     last: list[Progress] = []
     remarks: list[str] = []
     began = perf_counter()
+
+    def so_far() -> str:
+        done = f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
+        return f"{done}, and the same command goes on from there"
+
     try:
         with progress_of_sweep(notes) as advance:
 
@@ -140,22 +136,22 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     except KeyboardInterrupt as problem:
         number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
-        notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there")
-        return Executed(SIGNALLED + number)
+        notes.print(f"clustermodel: {how}; {so_far()}")
+        return SIGNALLED + number, None, None
     except ExecutionError as problem:
-        raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
+        raise ExecutionError(f"{problem}; {so_far()}") from None
     done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
     print_notes(repeated_runs(table), notes)
-    if options.get("shard") is None:
-        show_exhibits(design, table, directory)
+    if options["shard"] is None:
+        _show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)
-    return Executed(SOME_FAILED if table.failures else 0, design, table)
+    return FAILED if table.failures else 0, design, table
 
 
-def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
+def _show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
     """Print the tables of an experiment, and write them and its figures below the directory of its results."""
     from clustermodel.experiment.exhibits import exhibits_of, write_exhibits  # noqa: PLC0415
     from clustermodel.experiment.study import Experiment  # noqa: PLC0415
@@ -182,47 +178,11 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
         notes.print(f"{literal(folder)}: {counts}")
 
 
-def shard_of(text: str | None) -> tuple[int, int] | None:
-    """Return the value of ``--shard``."""
-    if text is None:
-        return None
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise SpecificationError(f"--shard: {text!r} is not allowed; it must be I/N with 1 <= I <= N, for example 3/10")
-    return int(number), int(count)
-
-
-def _so_far(last: list[Progress]) -> str:
-    return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
-
-
-def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:
-    if not (ca or cert or key):
-        return {}
-    if not (ca and cert and key):
-        raise SpecificationError("--tls-ca, --tls-cert, --tls-key: TLS needs all three")
-    try:
-        from distributed import Security  # noqa: PLC0415  an extra
-    except ImportError:
-        raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
-    files = {"tls_ca_file": ca, "tls_client_cert": cert, "tls_client_key": key}
-    return {"security": Security(require_encryption=True, **files)}
-
-
 @click.command()
 @click.argument("studies", type=FILE, nargs=-1, required=True)
 @_RUN_OPTIONS
 @option("--stored", "Run nothing: compare with the finished runs, those of all shards.", is_flag=True)
-def validate(
-    studies: tuple[Path, ...],
-    out: Path,
-    settings: tuple[str, ...],
-    workers: int | None,
-    dask: str | None,
-    shard: str | None,
-    *,
-    stored: bool,
-) -> int:
+def validate(studies: tuple[Path, ...], out: Path, settings: tuple[str, ...], *, stored: bool, **options: Any) -> int:
     """Compare the formulas of STUDIES with simulated means.
 
     Each of STUDIES is a Python script that defines `study`: what `validate` of the package returns, or a function that
@@ -240,67 +200,53 @@ def validate(
       clustermodel validate queueing.py --out results --shard 3/10
       clustermodel validate queueing.py --out results --stored
     """
-    if dask is not None and workers is not None:
-        raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
-    if stored and (shard or dask or workers):
+    chosen = _executor_options(**options)
+    if stored and any(options.values()):
         raise SpecificationError("--stored: nothing is run; give it without --workers, --dask and --shard")
     folders = {study: out if len(studies) == 1 else out / study.stem for study in studies}
     if len(set(folders.values())) < len(studies):
         raise SpecificationError("STUDIES: two scripts of one name are not allowed; validate them in different directories")
-    given = settings_of(settings)
-    options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard_of(shard)}
-    code = 0
+    given, codes = settings_of(settings), [0]
     for study, folder in folders.items():
-        found = _compared(study, folder, given) if stored else _validated(study, folder, given, options)
-        if found > NOT_ALL_AGREE:  # stopped by a signal
-            return found
-        code = max(code, found)
-    return code
+        codes.append(_validated(study, folder, given, None if stored else chosen))
+        if codes[-1] > FAILED:  # stopped by a signal
+            break
+    return max(codes)
 
 
-def _validated(study: Path, folder: Path, settings: dict[str, str], options: dict[str, Any]) -> int:
-    """Run a validation, show its verdicts, and return the exit code."""
-    with leaving_quietly():
+def _validated(study: Path, folder: Path, settings: dict[str, str], options: dict[str, Any] | None) -> int:
+    """Run a validation, or without options look at its finished runs; show its verdicts and return the exit code."""
+    with leaving_quietly():  # needs packages of an extra
         from clustermodel.experiment.script import read_script  # noqa: PLC0415
         from clustermodel.experiment.validate import Validation, load_validation  # noqa: PLC0415
-        from clustermodel.experiment.worker import Origin  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.worker import Origin  # noqa: PLC0415
 
-    origin = Origin.of_script(study, read_script(study), settings, load_validation)
-    done = run_experiment(origin, folder, options, whole_tracebacks=False)
-    if done.table is None or options["shard"] is not None:
-        return done.code
-    assert isinstance(done.design, Validation)
-    return max(done.code, _code(done.design, done.table))
-
-
-def _compared(study: Path, folder: Path, settings: dict[str, str]) -> int:
-    """Show the verdicts of a validation from its finished runs, and return the exit code."""
-    with leaving_quietly():
-        from clustermodel.experiment.script import read_script  # noqa: PLC0415
-        from clustermodel.experiment.validate import load_validation  # noqa: PLC0415  needs packages of an extra
-
-    design = load_validation(study, read_script(study), settings)
-    table = design.stored_table(folder)
-    show_exhibits(design, table, folder)
-    return _code(design, table)
-
-
-def _code(design: Any, table: Any) -> int:
-    return 0 if design.conclude(table).holds else NOT_ALL_AGREE
+    design: Design | None
+    table: StudyTable | None
+    text, code = read_script(study), 0
+    if options is None:
+        design = load_validation(study, text, settings)
+        table = design.stored_table(folder)
+        _show_exhibits(design, table, folder)
+    else:
+        origin = Origin.of_script(study, text, settings, load_validation)
+        code, design, table = _run_experiment(origin, folder, options, whole_tracebacks=False)
+        if table is None or options["shard"] is not None:
+            return code
+    assert isinstance(design, Validation)
+    return max(code, 0 if design.conclude(table).holds else FAILED)
 
 
 @click.command()
 @click.argument("directory", type=FILE)
-@click.option("--measure", "measures", multiple=True, metavar="COLUMN", help="Print the mean of this column; repeat.")
-@click.option("--runs", "each", is_flag=True, help="Print a row for each run instead of means over replications.")
+@option("--measure measures", "Print the mean of this column; repeat.", multiple=True, metavar="COLUMN")
+@option("--runs each", "Print a row for each run instead of means over replications.", is_flag=True)
 @json_option("Print JSON: means and half-widths, or with --runs the whole table.")
-@click.option("--csv", type=FILE, help="Write the tidy table, a row per run, as CSV.")
-@click.option("--parquet", type=FILE, help="Write it as Parquet.")
-@click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
-@click.option(
-    "--verify", is_flag=True, help="Recompute all keys and digests instead, and list deviations from what was written."
-)
-@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each failed run.")
+@option("--csv", "Write the tidy table, a row per run, as CSV.", FILE)
+@option("--parquet", "Write it as Parquet.", FILE)
+@option("--earlier", "Include runs that the study had before it was changed.", is_flag=True)
+@option("--verify", "Recompute all keys and digests instead, and list deviations from what was written.", is_flag=True)
+@_TRACEBACK
 def results(
     directory: Path,
     measures: tuple[str, ...],
@@ -333,14 +279,18 @@ def results(
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
     extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
-        _require_columns(frame, measures)
+        if unknown := [name for name in measures if name not in frame]:
+            near = did_you_mean(unknown[0], map(str, frame.columns))
+            raise SpecificationError(f"--measure: there is no column {quoted(unknown[0])}{near}")
         keys = [name for name in (*table.factors, "replication") if name in frame]
         shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
     elif len(frame):
         shown = means_table(table, str(directory), wanted, extra)
-    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):  # before the table: its reader may have gone (| head)
-        if path is not None:
-            write(frame, path)
+    if csv is not None:  # before the table: its reader may have gone (| head)
+        write_file(csv, without_formulas(frame).to_csv(index=False, lineterminator="\n"))
+    if parquet is not None:
+        with replacing(parquet) as file:
+            frame.to_parquet(file, index=False)
     if as_json:
         whole = frame if each or earlier else table.means(*wanted, *extra)
         print_json(whole.to_json(orient="records", double_precision=15))
@@ -358,13 +308,6 @@ def results(
     return _print_damaged(damaged, directory, notes)
 
 
-def _require_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in frame:
-            near = did_you_mean(name, map(str, frame.columns))
-            raise SpecificationError(f"--measure: there is no column {quoted(name)}{near}")
-
-
 def _verify(store: Store, directory: Path, notes: Console) -> int:
     """Print the deviations from what was written, and the numbers of runs and files that were checked."""
     problems = store.verify()
@@ -373,7 +316,26 @@ def _verify(store: Store, directory: Path, notes: Console) -> int:
     runs, files = store.number_of_files()
     looked_at = f"{counted(runs, 'run')} and {counted(files, 'file')} are as they were written"
     notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
-    return DAMAGED if problems else 0
+    return FAILED if problems else 0
+
+
+@click.command()
+@click.argument("directory", type=FILE)
+@option("--out", "The file; default: report.html in DIRECTORY.", FILE)
+@option("--run runs", "Show this run, by a prefix of its key; repeat for several.", multiple=True, metavar="KEY")
+def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
+    """Write a report of the study in DIRECTORY: one HTML file that opens without a network.
+
+    The report has the study's text, tables and figures, sortable tables with paired differences, capacity by account, curves,
+    heat maps, Gantt charts and Ousterhout matrices of two runs on one time slider, and the provenance of every number.
+    """
+    with leaving_quietly():
+        from clustermodel.report.write import write_report  # noqa: PLC0415  with pandas and pyarrow
+
+    path, notes = out or directory / "report.html", standard_error()
+    damaged = write_report(directory, path, runs=runs)
+    notes.print(f"{literal(path)}: {path.stat().st_size / 1e6:,.1f} MB")
+    return _print_damaged(damaged, directory, notes)
 
 
 def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Console) -> int:
@@ -384,37 +346,7 @@ def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Conso
     more = f"; and {len(damaged) - 3} more" if len(damaged) > 3 else ""
     again = "the same sweep runs them again, `clustermodel results --verify` lists all"
     notes.print(f"{literal(directory)}: damaged, and left out: {literal(shown)}{more}; {again}")
-    return DAMAGED
-
-
-@click.command()
-@click.argument("directory", type=FILE)
-@click.option("--out", type=FILE, help="The file; default: report.html in DIRECTORY.")
-@click.option("--run", "runs", multiple=True, metavar="KEY", help="Show this run, by a prefix of its key; repeat for several.")
-def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
-    """Write a report of the study in DIRECTORY: one HTML file that opens without a network.
-
-    The report has the study's text, tables and figures, sortable tables with paired differences, capacity by account, curves,
-    heat maps, Gantt charts and Ousterhout matrices of two runs on one time slider, and the provenance of every number.
-    """
-    with leaving_quietly():
-        from clustermodel.report.write import write_report  # noqa: PLC0415  with pandas and pyarrow
-
-    path = out or directory / "report.html"
-    damaged = write_report(directory, path, runs=runs)
-    size = path.stat().st_size / 1e6
-    notes = standard_error()
-    notes.print(f"{literal(path)}: {size:,.1f} MB")
-    return _print_damaged(damaged, directory, notes)
-
-
-def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    write_file(path, without_formulas(table).to_csv(index=False, lineterminator="\n"))
-
-
-def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    with replacing(path) as file:
-        table.to_parquet(file, index=False)
+    return FAILED
 
 
 def _print_failures(failures: Sequence[tuple[str, str]], notes: Console, *, whole: bool) -> None:

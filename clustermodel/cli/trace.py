@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import click
 
-from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, trace_options
+from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, option, require_size, trace_options
 from clustermodel.cli.streams import json_option, print_json
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
 from clustermodel.files import write_file
@@ -21,7 +21,9 @@ from clustermodel.workload.swf import write_trace
 from clustermodel.workload.table import trace_facts
 from clustermodel.workload.trace_file import read_trace, require_log
 
-_MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)
+_NODES: Final = option(
+    "--nodes", "Size of the machine; default: MaxProcs or MaxNodes of the trace.", click.IntRange(1, LARGEST_WHOLE)
+)
 
 
 @click.group()
@@ -31,7 +33,7 @@ def trace() -> None:
 
 @trace.command(cls=GroupedCommand)
 @click.argument("file", type=FILE)
-@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@_NODES
 @json_option("Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
@@ -42,23 +44,20 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz
       clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --window 0:2592000
     """
-    workload = load_workload(options, trace=file, seed=1)
+    workload = load_workload({"trace": file, **options})
     facts = trace_facts(workload, nodes or workload.machine_nodes)
     if as_json:
         print_json(json.dumps(facts, indent=2))
         return
-    out, unit = standard_output(), workload.provenance.unit
+    out, unit, header = standard_output(), workload.provenance.unit, workload.provenance.header
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
-        if key in workload.provenance.header:
-            lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
-            out.print(f"{key}: " + "\n".join(map(literal, lines)))
+        if key in header:
+            out.print(f"{key}: " + "\n".join(map(literal, header[key].split("\n"))))  # several where the key is repeated
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
     if isinstance(machine := facts["machine_nodes"], int) and machine:
         if facts["offered_load"] is not None:
-            out.print(
-                f"offered load on {counted(machine, unit)}: {facts['offered_load']:.4f} "
-                f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
-            )
+            without = f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
+            out.print(f"offered load on {counted(machine, unit)}: {facts['offered_load']:.4f} {without}")
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
     out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
     print_table(percentile_table(facts, unit), titled=True)
@@ -68,12 +67,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
 
 @trace.command("import", cls=GroupedCommand)
 @click.argument("log", type=FILE)
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    help="SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.",
-)
+@option("-o --output", "SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.", FILE)
 @json_option("Print the report as one JSON object instead of text.")
 @log_options
 def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) -> None:
@@ -96,17 +90,16 @@ def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) ->
     if as_json:
         print_json(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
     else:
-        out = standard_output()
         for line in (f"{log}: {report.format}", *workload.provenance.lines(), *notes):
-            out.print(literal(line), soft_wrap=True)
+            standard_output().print(literal(line), soft_wrap=True)
     if output is not None:
         standard_error().print(f"trace: {literal(output)}")
 
 
 @trace.command(cls=GroupedCommand)
 @click.argument("file", type=FILE)
-@click.option("-o", "--output", type=FILE, help="File to write the model to instead of standard output.")
-@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@option("-o --output", "File to write the model to instead of standard output.", FILE)
+@_NODES
 @trace_options
 def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> None:
     """Fit a workload model to FILE, for `clustermodel run --model`, and print it as JSON.
@@ -121,12 +114,10 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
       clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
     """
     notes = standard_error()
-    workload = load_workload(options, trace=file, seed=1)
+    workload = load_workload({"trace": file, **options})
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}", soft_wrap=True)
-    if nodes is None and workload.machine_nodes is None:
-        raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
-    model = fit_model(workload, nodes=nodes)
+    model = fit_model(workload, nodes=nodes or require_size(workload.machine_nodes, file))
     if output is not None:
         write_file(output, model.to_json())
     print_table(_model_table(model), titled=True, error=True)
@@ -134,32 +125,24 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
         notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
     if output is None:
         click.echo(model.to_json(), nl=False)
-        return
-    notes.print(f"model: {literal(output)}", soft_wrap=True)
+    else:
+        notes.print(f"model: {literal(output)}", soft_wrap=True)
 
 
 def _model_table(model: WorkloadModel) -> TextTable:
     """Return a table of a model, one row per size class: mean, CV, skewness and order of the times."""
-    labels = [one.label for one in model.classes]
-    jobs = [sum(one.weights) for one in model.classes]
+    labels = [of_class.label for of_class in model.classes]
+    jobs = [sum(of_class.weights) for of_class in model.classes]
     plain: dict[str, list[Any]] = {"nodes": labels, "jobs": jobs}
     groups = [[Column("jobs", [f"{number:,}" for number in jobs])]]
-    times = {
-        "interarrival": [one.interarrival for one in model.classes],
-        "run time": [one.run_time for one in model.classes],
-    }
-    for name, fitted in times.items():
-        key = name.replace(" ", "_")
-        plain[f"{key}_mean_s"] = [time.mean_s for time in fitted]
-        for measure in ("cv", "skewness", "order"):
-            plain[f"{key}_{measure}"] = [getattr(time, measure) for time in fitted]
-        groups.append(
-            [
-                Column(f"{name}\nmean (s)", [f"{time.mean_s:,.1f}" for time in fitted]),
-                Column("\nCV", [f"{time.cv:.2f}" for time in fitted]),
-                Column("\nskewness", [f"{time.skewness:.2f}" for time in fitted]),
-                Column("\norder", [f"{time.order:,}" for time in fitted]),
-            ]
-        )
+    formats = {"mean_s": "{:,.1f}", "cv": "{:.2f}", "skewness": "{:.2f}", "order": "{:,}"}
+    headings = {"mean_s": "mean (s)", "cv": "CV"}
+    for name in ("interarrival", "run_time"):
+        group: list[Column] = []
+        for measure, form in formats.items():
+            values = plain[f"{name}_{measure}"] = [getattr(getattr(of_class, name), measure) for of_class in model.classes]
+            over = "" if group else name.replace("_", " ")
+            group.append(Column(f"{over}\n{headings.get(measure, measure)}", [form.format(value) for value in values]))
+        groups.append(group)
     title = f"{model.name} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
     return TextTable(title, [Column("nodes", labels)], groups, plain)

@@ -10,30 +10,14 @@ from typing import Any, Final
 
 import click
 
-from clustermodel.cli.options import (
-    FILE,
-    POLICIES,
-    POLICY,
-    SCALES,
-    SEED,
-    GroupedCommand,
-    load_workload,
-    machine_options,
-    machine_with,
-    option,
-    option_group,
-    option_name,
-    trace_options,
-)
+import clustermodel.cli.options as opt
+from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
-from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
-from clustermodel.machine import Machine
 from clustermodel.measure.observed import Observed, observed_schedule
-from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.policies.registry import policy_label
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload
 
@@ -50,7 +34,7 @@ MEASURES: Final = {
 _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
-class _OfTrace(GroupedCommand):
+class _OfTrace(opt.GroupedCommand):
     """A command that tells those who forget ``--trace`` what to write."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,13 +45,13 @@ class _OfTrace(GroupedCommand):
         except click.MissingParameter:
             _, others, _ = self.make_parser(ctx).parse_args(given)
             problem = f"{shown(others[0])}: a log is given with --trace" if others else "--trace: no log is given"
-            log = others[0] if others else "jobs.sacct"
-            raise SpecificationError(f"{problem}: clustermodel whatif --trace {shown(log)}") from None
+            log = shown(others[0] if others else "jobs.sacct")
+            raise SpecificationError(f"{problem}: clustermodel whatif --trace {log}") from None
 
 
 @click.command(cls=_OfTrace)
-@option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", FILE, required=True))
-@option_group("Runs", POLICY, SEED)
+@option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
+@option_group("Runs", opt.POLICY, opt.SEED)
 @option_group("Output", json_option("Print a JSON list, an object per row, instead of the table."))
 @option_group(
     "Machine",
@@ -77,9 +61,9 @@ class _OfTrace(GroupedCommand):
         click.IntRange(1, LARGEST_WHOLE),
     ),
 )
-@machine_options
-@trace_options
-def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int, *, as_json: bool, **options: Any) -> None:
+@opt.machine_options
+@opt.trace_options
+def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
     """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
@@ -92,84 +76,68 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
       clustermodel whatif --trace KTH-SP2-1996-2.2.swf.gz --nodes 100
     """
     notes = standard_error()
-    for policy in policies:
-        make_policy(policy)  # a mistyped name fails before the log is read
-    for name in SCALES:
-        if options[name] != 1:
-            raise SpecificationError(
-                f"{option_name(name)}: {options[name]:g} is not allowed; the recorded waits belong to the recorded load"
-            )
+    options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
+    machine, is_given = opt.machine_of(options), opt.size_is_given(options)
+    if changed := [name for name in opt.SCALES if options[name] != 1]:
+        because = f"{options[changed[0]]:g} is not allowed; the recorded waits belong to the recorded load"
+        raise SpecificationError(f"{option_name(changed[0])}: {because}")
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
-    workload = load_workload(options, trace=trace, seed=seed, waits=True)
+    workload = opt.load_workload(options, waits=True)
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}")
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
-    machine = machine_with(Machine(nodes=nodes or 1), options)
-    settings = settings_of(options["settings"])
-    is_given = nodes is not None or "machine.nodes" in settings
     if not is_given:
         machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    rows: list[dict[str, object]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
-    for policy in dict.fromkeys(policies or POLICIES):
-        scenario = Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
-        scenario = scenario_with_settings(scenario, settings)
+    rows: list[dict[str, Any]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
+    scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
+    for scenario in scenarios:
         with progress_of_run(scenario, notes) as advance:
             summary = scenario.run(progress=advance).summary()
-        rows.append({"policy": policy_label(policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
-    for line in (
-        *_about_machine(workload, size, peak, given=is_given),
-        *_remarks(rows, recorded),
-    ):
+        rows.append({"policy": policy_label(scenario.policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
+    for line in (*_about_machine(workload, size, peak, is_given=is_given), *_remarks(rows, recorded)):
         notes.print(literal(line))
     if as_json:
         print_json(json.dumps(rows, indent=2))
-    else:
-        print_table(_table(rows, f"{workload.name} on {counted(machine.processors, scenario.unit)}"))
-
-
-def _about_machine(workload: Workload, size: int, peak: int, *, given: bool) -> list[str]:
-    """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
-    unit, report, own_size = workload.provenance.unit, workload.provenance.report, workload.machine_nodes or peak
-    if report is not None and not given:
-        return []
-    source = "as asked for" if given else "by the header of the trace" if workload.machine_nodes else "as none is given"
-    lines = [f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"]
-    if size < own_size:
-        lines.append(f"observed: on {counted(own_size, unit)}, not on {size:,}")
-    return lines
+        return
+    names = [str(row["policy"]) for row in rows]
+    columns = [
+        Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
+        for name, (heading, form) in MEASURES.items()
+    ]
+    plain = {"policy": names, **{name: [row[name] for row in rows] for name in MEASURES}}
+    title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
+    print_table(TextTable(title, [Column("policy", names, number=False)], [columns], plain))
 
 
 def _measures(values: Mapping[str, object]) -> dict[str, object]:
     return {name: values[name] for name in MEASURES}
 
 
-def _remarks(rows: Sequence[Mapping[str, object]], recorded: Observed) -> list[str]:
+def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> list[str]:
+    """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
+    unit, own_size = workload.provenance.unit, workload.machine_nodes or peak
+    if workload.provenance.report is not None and not is_given:
+        return []
+    source = "as asked for" if is_given else "by the header of the trace" if workload.machine_nodes else "as none is given"
+    lines = [f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"]
+    return lines + ([f"observed: on {counted(own_size, unit)}, not on {size:,}"] if size < own_size else [])
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> list[str]:
     """Return what the reader of the table should know."""
     remarks = []
     if recorded.without_wait:
         remarks.append(f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait")
-    rejected = max(int(str(row.get("rejected", 0))) for row in rows)
-    if rejected:
+    if rejected := max(row.get("rejected", 0) for row in rows):
         remarks.append(f"simulated: {counted(rejected, 'job')} larger than the machine rejected")
-    waits = [float(str(row["mean_wait_s"])) for row in rows if row["mean_wait_s"] is not None]
-    own = waits[0]
-    if all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in waits[1:]):
+    own, *simulated = (row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None)
+    if all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
         remarks.append(
             "observed and simulated mean waits differ by more than 10 %: the model knows no reservations, downtime, "
             "priorities, limits per user and dependencies of the real machine"
         )
     return remarks
-
-
-def _table(rows: Sequence[Mapping[str, Any]], title: str) -> TextTable:
-    columns = [
-        Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
-        for name, (heading, form) in MEASURES.items()
-    ]
-    policies = [str(row["policy"]) for row in rows]
-    plain = {"policy": policies, **{name: [row[name] for row in rows] for name in MEASURES}}
-    return TextTable(title, [Column("policy", policies, number=False)], [columns], plain)

@@ -28,7 +28,7 @@ from clustermodel.figures.style import (
     title_of,
 )
 from clustermodel.measure.event_log import mean_of_steps, memory_share
-from clustermodel.measure.job_table import dedicated
+from clustermodel.measure.job_table import Jobs
 from clustermodel.measure.metrics import bounded_slowdown
 from clustermodel.measure.quantities import account_columns
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -284,7 +284,7 @@ def _draw_slowdowns(axes: Axes, runs: Sequence[Result]) -> None:
     for run, style in _styled(runs):
         ran = run.records.finished
         submit, end = (run.records.seconds(name)[ran] for name in ("submit", "end"))
-        _draw_shares(axes, bounded_slowdown(end - submit, dedicated(run.records)[ran] / TICKS_PER_SECOND), style)
+        _draw_shares(axes, bounded_slowdown(end - submit, Jobs.of(run.records).dedicated[ran] / TICKS_PER_SECOND), style)
     axes.set_xlabel("bounded slowdown")
     axes.set_ylabel("share of jobs with this or more")
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 """Whole numbers >= 0; they and all sums over them are exact."""
-_SAFE: Final = 2.0**62
-"""If a sum of positive terms is at most this in floating point, its exact value is far below 2^63."""
-_EXACT: Final = 2**53
-"""Whole numbers up to this one are exact in floating point."""
+_SAFE: Final = 2.0**62  # if a sum of positive terms is at most this in floating point, its exact value is far below 2^63
+_EXACT: Final = 2**53  # whole numbers up to this one are exact in floating point
+_OF_STREAMS: Final = ("start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions")
 
 
 def node_ticks(nodes: npt.NDArray[np.int64], ticks: npt.NDArray[np.int64]) -> NodeTicks:
@@ -54,48 +53,37 @@ class Jobs(NamedTuple):
 
     id: IntArray
     submit: IntArray
-    nodes: IntArray
-    """Nodes that the job asks for."""
+    nodes: IntArray  # that the job asks for
     estimate: IntArray
     user: IntArray
     group: IntArray
     priority: IntArray
-    start: IntArray
-    """Of the last run attempt."""
+    start: IntArray  # of the last run attempt
     end: IntArray
-    allocated: IntArray
-    """Nodes of the last run attempt, 0 if there was none."""
-    executed: IntArray
-    """How long the gang executed, without other gangs' slices, overheads and discarded work."""
-    dedicated: IntArray
-    """Run time on the nodes that the job asks for: the denominator of a slowdown.  It is ``executed``, unless the job ran on
-    another number of nodes."""
+    allocated: IntArray  # nodes of the last run attempt, 0 if there was none
+    executed: IntArray  # without other gangs' slices, overheads and discarded work
+    dedicated: IntArray  # run time on the nodes that the job asks for: the denominator of a slowdown
     status: IntArray
-    """A :class:`~clustermodel.recording.run_attempts.Status`."""
-    reserved: IntArray
-    """The first guaranteed start."""
-    blocked_since: IntArray
-    """When the job was first left waiting at the head of the queue."""
-    backfilled: BoolArray
-    """Whether the last run attempt started while a job ahead in the queue kept waiting."""
+    reserved: IntArray  # the first guaranteed start
+    blocked_since: IntArray  # when the job was first left waiting at the head of the queue
+    backfilled: BoolArray  # whether the last run attempt started while a job ahead in the queue kept waiting
     attempts: IntArray
-    """Number of starts."""
     preemptions: IntArray
-    """Number of preemptions."""
-    requeued: BoolArray
-    """Whether the job was stopped at a time limit of the policy and restarted."""
-    lost: IntArray
-    """Discarded work, ticks."""
-    wasted: NodeTicks
-    """Discarded work, node-ticks; the sum is the ledger's account *lost*."""
+    requeued: BoolArray  # whether the job was stopped at a time limit of the policy and restarted
+    lost: IntArray  # discarded work, ticks
+    wasted: NodeTicks  # discarded work, node-ticks; the sum is the ledger's account *lost*
 
     @classmethod
     def of(cls, records: JobRecords) -> Jobs:
         """Return the jobs of a run, in order of submission."""
-        runs, allocated = records.runs, records.allocated
+        runs = records.runs
         names = ("id", "submit", "nodes", "estimate", "user", "group", "priority", "start", "end", "reserved")
         of = {name: records.column(name) for name in names}
-        worked, status = records.column("worked"), records.column("ended_as")
+        allocated, worked, status = records.allocated, records.column("worked"), records.column("ended_as")
+
+        def times(outcomes: Sequence[Status]) -> IntArray:
+            return np.bincount(runs.job[np.isin(runs.ended_as, outcomes)], minlength=len(records))
+
         return cls(
             **of,
             allocated=allocated,
@@ -104,9 +92,9 @@ class Jobs(NamedTuple):
             status=status,
             blocked_since=records.blocked_since,
             backfilled=records.column("backfilled") == 1,
-            attempts=_count(records, runs.job),
-            preemptions=_count(records, runs.job[np.isin(runs.ended_as, PREEMPTIONS)]),
-            requeued=_count(records, runs.job[runs.ended_as == Status.REQUEUED]) > 0,
+            attempts=np.bincount(runs.job, minlength=len(records)),
+            preemptions=times(PREEMPTIONS),
+            requeued=times([Status.REQUEUED]) > 0,
             lost=_sum(records, runs.job, runs.lost),
             wasted=_sum(records, runs.job, node_ticks(runs.nodes, runs.lost)),
         )
@@ -116,8 +104,7 @@ class Jobs(NamedTuple):
         """Return jobs that have left the system in a streamed run, in this order."""
         rows = np.array([job.row for job in left], dtype=np.int64).reshape(-1, len(JobRow._fields)).T
         row = dict(zip(JobRow._fields, rows, strict=True))
-        names = ("start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions")
-        of = {name: np.array([getattr(job, name) for job in left], dtype=np.int64) for name in (*names, "lost")}
+        of = {name: np.array([getattr(job, name) for job in left], dtype=np.int64) for name in (*_OF_STREAMS, "lost")}
         return cls(
             **{name: row[name] for name in ("id", "submit", "nodes", "estimate", "user", "group", "priority")},
             **of,
@@ -133,40 +120,17 @@ class Jobs(NamedTuple):
         return Jobs(*columns)
 
 
-class Holdings(NamedTuple):
-    """Which job held which nodes when, in runs that ended: a row per run of neighbouring nodes; shapes ``(holdings,)``."""
-
-    job: IntArray
-    """Index of the job's record."""
-    start: IntArray
-    """Ticks."""
-    end: IntArray
-    """Ticks."""
-    first_node: IntArray
-    nodes: IntArray
-    """Number of nodes from ``first_node`` on."""
-    ended_as: IntArray
-    """A ``Status``."""
-    lost: IntArray
-    """How much of the job's work was discarded at the end of the run, ticks."""
-
-
-def holdings(records: JobRecords) -> Holdings:
-    """Return which job held which nodes when, in order of start."""
-    runs, ranges = records.runs, records.node_ranges
-    attempts = runs.where(ranges.run)
-    table = Holdings(
-        attempts.job, ranges.since, ranges.until, ranges.first_node, ranges.nodes, attempts.ended_as, attempts.lost
-    )
-    ended = attempts.end != UNKNOWN
-    return Holdings(*(column[ended] for column in table))
+def _dedicated(
+    nodes: IntArray, run: IntArray, estimate: IntArray, allocated: IntArray, worked: IntArray, ended_as: IntArray
+) -> IntArray:
+    """Return what the jobs executed, or where they ran on other nodes than they ask for, what they would have executed."""
+    reshaped = (allocated != nodes) & (worked != UNKNOWN)
+    asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
+    return np.where(reshaped, asked, worked)
 
 
 def executed(records: JobRecords) -> IntArray:
-    """Return how long each run attempt executed, without work that earlier attempts had saved, ticks; shape ``(attempts,)``.
-
-    The attempts are those of :attr:`JobRecords.runs <clustermodel.recording.job_records.JobRecords.runs>`.
-    """
+    """Return how long each of ``records.runs`` executed, without work that earlier attempts had saved, ticks."""
     runs = records.runs
     stopped = np.isin(runs.ended_as, list(REQUEUING))
     saved = _sum(records, runs.job[stopped], (runs.worked - runs.lost)[stopped])  # of each job before its last attempt
@@ -194,42 +158,10 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
     )
 
 
-def preemptions(records: JobRecords) -> IntArray:
-    """Return how often each job was preempted, shape ``(jobs,)``."""
-    runs = records.runs
-    return _count(records, runs.job[np.isin(runs.ended_as, PREEMPTIONS)])
-
-
-def dedicated(records: JobRecords) -> IntArray:
-    """Return the run time of each job on the nodes it asked for, ticks, shape ``(jobs,)``: :attr:`Jobs.dedicated`."""
-    nodes, run, estimate, worked, ended_as = map(records.column, ("nodes", "run", "estimate", "worked", "ended_as"))
-    return _dedicated(nodes, run, estimate, records.allocated, worked, ended_as)
-
-
-def _dedicated(
-    nodes: IntArray, run: IntArray, estimate: IntArray, allocated: IntArray, worked: IntArray, ended_as: IntArray
-) -> IntArray:
-    reshaped = (allocated != nodes) & (worked != UNKNOWN)
-    asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
-    return np.where(reshaped, asked, worked)
-
-
-def wasted(records: JobRecords) -> NodeTicks:
-    """Return how much work of each job was discarded, node-ticks, shape ``(jobs,)``; the sum is the ledger's account *lost*."""
-    runs = records.runs
-    discarded: NodeTicks = _sum(records, runs.job, node_ticks(runs.nodes, runs.lost))
-    return discarded
-
-
 def useful(records: JobRecords) -> NodeTicks:
     """Return how much work of each job was useful, node-ticks, shape ``(jobs,)``; the sum is the ledger's *useful*."""
     ended_as, worked = records.column("ended_as"), records.column("worked")
     return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
-
-
-def _count(records: JobRecords, jobs: IntArray) -> IntArray:
-    counts: IntArray = np.bincount(jobs, minlength=len(records))
-    return counts
 
 
 def _sum(records: JobRecords, jobs: IntArray, amounts: NodeTicks) -> Any:

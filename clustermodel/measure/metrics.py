@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,8 @@ from clustermodel.validation import require_seconds, require_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-
-GAMMA_S: Final = 10.0
-"""Slowdown bound Gamma, seconds (Zhang et al. 2003, section 2.3)."""
-LARGE_ABOVE_NODES: Final = 32
-"""A job of more nodes than this is *large* (Zhang et al. 2003, section 2.2)."""
+GAMMA_S: Final = 10.0  # slowdown bound Gamma (Zhang et al. 2003, section 2.3)
+LARGE_ABOVE_NODES: Final = 32  # a job of more nodes is *large* (Zhang et al. 2003, section 2.2)
 PERCENTILES: Final = (90, 95, 99)
 QUANTILE_ERROR: Final = 0.001
 """Largest relative error of the median and of the 95th percentile of the waits of more than :data:`EXACT` streamed jobs."""
@@ -149,29 +146,15 @@ class Summary:
         """Return the summary for a notebook: field, meaning, value and unit."""
         fields = self.as_dict()
         known = [quantity(name) or Quantity(name) for name in fields]
-        return html_table(
-            f"{self.policy} on {self.workload}",
-            [
-                ("field", list(fields)),
-                ("meaning", [of_field.name for of_field in known]),
-                ("value", list(fields.values())),
-                ("unit", [of_field.unit for of_field in known]),
-            ],
-            right=(False, False, True, False),
-        )
+        columns: list[tuple[str, Sequence[object]]] = [
+            ("field", list(fields)), ("meaning", [of_field.name for of_field in known]),
+            ("value", list(fields.values())), ("unit", [of_field.unit for of_field in known]),
+        ]  # fmt: skip
+        return html_table(f"{self.policy} on {self.workload}", columns, right=(False, False, True, False))
 
 
-class JobStatistics(TypedDict):
-    """The fields of a :class:`Summary` that are statistics over jobs."""
-
-    mean_wait_s: float
-    median_wait_s: float
-    p95_wait_s: float
-    std_wait_s: float
-    mean_response_s: float
-    mean_bounded_slowdown: float
-    mean_bounded_slowdown_perkovic: float
-    mean_weighted_bounded_slowdown: float
+_MEANS: Final = ("wait_s", "response_s", "bounded_slowdown", "bounded_slowdown_perkovic")
+"""Times and ratios whose plain means are in a summary."""
 
 
 class QuantileSketch:
@@ -201,37 +184,28 @@ class QuantileSketch:
 class Sums:
     """Sums over jobs, added all at once or block by block, and the summary that follows from them.
 
-    Args:
-        constant_memory: keep at most :data:`EXACT` waits; quantiles of more come from a :class:`QuantileSketch`.
+    With ``constant_memory``, of more than :data:`EXACT` waits quantiles come from a :class:`QuantileSketch`.
     """
 
     def __init__(self, *, constant_memory: bool = False) -> None:
-        self.jobs = 0
-        """Jobs that ran to an end."""
-        self.work = 0.0
-        """Their work, node-seconds."""
-        self._wait = self._squares = self._response = 0.0  # squares: of the deviations from the mean wait
-        self._slowdown = self._perkovic = self._weighted = self._nodes = 0.0
+        self.jobs = 0  # that ran to an end
+        self.work = 0.0  # of these, node-seconds
+        self._totals = dict.fromkeys((*_MEANS, "nodes", "weighted"), 0.0)
+        self._squares = 0.0  # of the deviations from the mean wait
         self._waits: list[FloatArray] = []
         self._sketch = QuantileSketch() if constant_memory else None
-        counts = ("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted")
-        self._counts = dict.fromkeys(counts, 0)
-        self._preemptions = 0
-        self._waste = 0.0
+        self._counts = dict.fromkeys(("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted"), 0)
+        self._preemptions, self._waste = 0, 0.0
         self._first_s, self._last_s = inf, -inf  # submissions
 
     def add(self, jobs: Jobs) -> None:
         """Add jobs that have left the system."""
         accepted, preempted = jobs.status != Status.REJECTED, jobs.preemptions > 0
         which = {
-            "rejected": ~accepted,
-            "killed": jobs.status == Status.KILLED,
-            "aborted": jobs.status == Status.ABORTED,
-            "retried": jobs.requeued,
-            "backfilled": jobs.backfilled,
-            "blocked": jobs.blocked_since != UNKNOWN,
+            "rejected": ~accepted, "killed": jobs.status == Status.KILLED, "aborted": jobs.status == Status.ABORTED,
+            "retried": jobs.requeued, "backfilled": jobs.backfilled, "blocked": jobs.blocked_since != UNKNOWN,
             "preempted": preempted,
-        }
+        }  # fmt: skip
         for name, chosen in which.items():
             self._counts[name] += int(chosen.sum())
         self._preemptions += int(jobs.preemptions.sum())
@@ -252,22 +226,19 @@ class Sums:
         deviation = wait_s - mean
         self._squares += float((deviation * deviation).sum())
         if self.jobs:  # the squares of two parts, each about its own mean (Chan et al. 1983)
-            between = mean - self._wait / self.jobs
+            between = mean - self._totals["wait_s"] / self.jobs
             self._squares += float(between * between) * self.jobs * len(wait_s) / (self.jobs + len(wait_s))
         self.jobs += len(wait_s)
         self.work += dot(nodes, run_s)
-        self._wait += float(wait_s.sum())
-        self._response += float(response_s.sum())
-        self._slowdown += float(slowdown.sum())
-        self._perkovic += float(bounded_slowdown_perkovic(response_s, run_s).sum())
-        self._weighted += float((slowdown * nodes).sum())
-        self._nodes += float(nodes.sum())
+        of_jobs = (wait_s, response_s, slowdown, bounded_slowdown_perkovic(response_s, run_s), nodes, slowdown * nodes)
+        for name, values in zip(self._totals, of_jobs, strict=True):
+            self._totals[name] += float(values.sum())
         if self._sketch is not None:
             self._sketch.add(wait_s)
         if self._sketch is None or self.jobs <= EXACT:
             self._waits.append(wait_s)
 
-    def statistics(self) -> JobStatistics:
+    def statistics(self) -> dict[str, Any]:
         """Return wait, response and slowdown of the jobs that ran to an end; ``nan`` where there are none."""
         if not self.jobs:
             half, p95 = nan, nan
@@ -277,14 +248,11 @@ class Sums:
             waits = np.concatenate(self._waits)
             half, p95 = float(np.median(waits)), float(np.percentile(waits, 95))
         return {
-            "mean_wait_s": _per(self._wait, self.jobs),
+            **{f"mean_{name}": _per(self._totals[name], self.jobs) for name in _MEANS},
+            "mean_weighted_bounded_slowdown": _per(self._totals["weighted"], self._totals["nodes"]),
             "median_wait_s": half,
             "p95_wait_s": p95,
             "std_wait_s": sqrt(_per(self._squares, self.jobs)),
-            "mean_response_s": _per(self._response, self.jobs),
-            "mean_bounded_slowdown": _per(self._slowdown, self.jobs),
-            "mean_bounded_slowdown_perkovic": _per(self._perkovic, self.jobs),
-            "mean_weighted_bounded_slowdown": _per(self._weighted, self._nodes),
         }
 
     def summary(
@@ -298,21 +266,20 @@ class Sums:
         failures: int = 0,
         failed_attempts: int = 0,
     ) -> Summary:
-        """Return the summary of a run.
-
-        Args:
-            ledger: of the run.
-            policy: its label.
-            workload: its name.
-            seed: of the policy's random stream.
-            delays: by lower-priority jobs, seconds, and violated reservations, of each job; ``None`` where they are unknown.
-            failures: of nodes.
-            failed_attempts: run attempts that they stopped.
-        """
-        span_s = max(self._last_s - self._first_s, 0.0)
-        no_delay = nan if delays is None else 0.0
-        delayed = np.empty(0) if delays is None else delays[0][delays[0] > 0]
-        violations = None if delays is None else delays[1]
+        """Return the summary of a run; ``delays``, where known, are by lower-priority jobs, seconds, and violations."""
+        horizon_s = to_seconds(ledger.end - ledger.start)
+        by_later: dict[str, Any] = {"delayed": None, "mean_delay_by_later_s": nan, "longest_delay_by_later_s": nan}
+        by_later |= dict.fromkeys(("reservation_violations", "benign_violations", "failure_violations"))
+        if delays is not None:
+            delayed, violations = delays[0][delays[0] > 0], delays[1]
+            by_later = {
+                "delayed": len(delayed),
+                "mean_delay_by_later_s": float(delayed.mean()) if len(delayed) else 0.0,
+                "longest_delay_by_later_s": float(delayed.max(initial=0.0)),
+                "reservation_violations": int(violations.by_later.sum()),
+                "benign_violations": int(violations.benign.sum()),
+                "failure_violations": int(violations.by_failure.sum()),
+            }
         return Summary(
             policy=policy,
             workload=workload,
@@ -325,30 +292,22 @@ class Sums:
             total_load=ledger.utilization + ledger.waste,
             wasted_load=ledger.waste,
             kappa=ledger.capacity_loss,
-            load=_per(self.work, ledger.nodes * span_s),
-            load_until_end=_per(self.work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
-            delayed=None if delays is None else len(delayed),
-            mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
-            longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
-            reservation_violations=None if violations is None else int(violations.by_later.sum()),
-            benign_violations=None if violations is None else int(violations.benign.sum()),
-            failure_violations=None if violations is None else int(violations.by_failure.sum()),
+            load=_per(self.work, ledger.nodes * max(self._last_s - self._first_s, 0.0)),
+            load_until_end=_per(self.work, ledger.nodes * horizon_s),
+            **by_later,
             mean_killed_times=_per(self._preemptions, self._counts["preempted"], otherwise=0.0),
             runtime_waste=_per(self._waste, self._counts["preempted"], otherwise=0.0),
             failures=failures,
             failed_attempts=failed_attempts,
             down_share=ledger.down_share,
-            horizon_s=to_seconds(ledger.end - ledger.start),
+            horizon_s=horizon_s,
         )
 
 
 def summarize(
     records: JobRecords, ledger: Ledger, *, policy: str, workload: str, seed: int, shared_in_time: bool = False
 ) -> Summary:
-    """Return the summary of a run.
-
-    Delays are unknown if gangs shared their nodes in time slices (``shared_in_time``), as no number of idle nodes exists.
-    """
+    """Return the summary of a run; delays are unknown if gangs shared nodes in time, as no number of idle nodes exists."""
     sums = Sums()
     sums.add(Jobs.of(records))
     nodes, failed = ledger.nodes, records.outages.start
@@ -364,11 +323,7 @@ def summarize(
 
 
 def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up_s: float) -> Summary:
-    """Return a summary in which jobs, waits, responses and slowdowns are those of jobs submitted after the warm-up.
-
-    Raises:
-        SpecificationError: no job that was submitted later ran to an end.
-    """
+    """Return a summary in which jobs, waits, responses and slowdowns are those of jobs submitted after the warm-up."""
     jobs, sums = Jobs.of(records), Sums()
     sums.add(jobs.where(jobs.submit >= ledger.start + to_ticks(warm_up_s)))
     if not sums.jobs:
@@ -377,18 +332,9 @@ def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up
 
 
 def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
-    """Return the metrics of each group of jobs.
+    """Return the metrics of each group of jobs, by group; of a categorical column also groups without jobs have a row.
 
-    Args:
-        records: of a run.
-        groups: the group of each job, shape ``(jobs,)``; of a categorical column also groups without jobs have a row.
-        warm_up_s: jobs submitted sooner than this after the first submission count nowhere in the table, seconds.
-
-    Returns:
-        A row per group, in ascending order or that of the categories.  docs/outputs lists the columns.
-
-    Raises:
-        SpecificationError: ``warm_up_s`` is no time, or there is not one group per job.
+    ``groups`` has the group of each job; jobs submitted sooner than ``warm_up_s`` after the first count nowhere in the table.
     """
     import pandas as pd
 
@@ -400,20 +346,21 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
     if warm_up_ticks := to_ticks(require_seconds("warm_up_s", warm_up_s)):
         accepted = jobs.submit[jobs.status != Status.REJECTED]
         counted = jobs.submit >= (accepted.min() if len(accepted) else 0) + warm_up_ticks
-    ran = jobs.end != UNKNOWN
-    submit_s, start_s, end_s, run_s = map(in_seconds, (jobs.submit, jobs.start, jobs.end, jobs.dedicated))
-    response_s = end_s - submit_s
-    slowdown = bounded_slowdown(response_s, run_s)
 
-    def grouped(values: npt.ArrayLike, which: BoolArray) -> Any:
+    def grouped(values: npt.ArrayLike, which: BoolArray = counted) -> Any:
         return pd.Series(np.asarray(values)[which]).groupby(pd.Series(labels[which]), observed=False)
 
-    status = {name: jobs.status == Status[name.upper()] for name in ("rejected", "killed", "aborted")}
-    columns: dict[str, pd.Series[float]] = {
-        name: grouped(chosen, counted).sum().astype(int) for name, chosen in {"jobs": ran, **status}.items()
+    ran = (jobs.end != UNKNOWN) & counted
+    submit_s, start_s, end_s, run_s = map(in_seconds, (jobs.submit, jobs.start, jobs.end, jobs.dedicated))
+    response_s = end_s - submit_s
+    counts = {"jobs": ran, **{name: jobs.status == Status[name.upper()] for name in ("rejected", "killed", "aborted")}}
+    columns: dict[str, pd.Series[float]] = {name: grouped(chosen).sum().astype(int) for name, chosen in counts.items()}
+    metrics = {
+        "wait_s": start_s - submit_s,
+        "response_s": response_s,
+        "bounded_slowdown": bounded_slowdown(response_s, run_s),
     }
-    ran &= counted
-    for metric, values in {"wait_s": start_s - submit_s, "response_s": response_s, "bounded_slowdown": slowdown}.items():
+    for metric, values in metrics.items():
         of_groups = grouped(values, ran)
         columns |= {
             f"mean_{metric}": of_groups.mean(),
@@ -425,7 +372,7 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
         }
     columns["mean_bounded_slowdown_perkovic"] = grouped(bounded_slowdown_perkovic(response_s, run_s), ran).mean()
     for name, work in {"useful_node_s": useful(records), "wasted_node_s": jobs.wasted}.items():
-        columns[name] = grouped(node_seconds(work), counted).sum()
+        columns[name] = grouped(node_seconds(work)).sum()
     columns["share_of_work"] = columns["useful_node_s"] / (columns["useful_node_s"].sum() or nan)
     return pd.DataFrame(columns).set_axis(pd.Index(labels.categories, name=getattr(groups, "name", None) or "group"))
 
@@ -433,13 +380,7 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
 def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:
     """Return statistics of wait, response and bounded slowdown for all, small and large jobs (Zhang et al. 2003, section 2.3).
 
-    Args:
-        records: of a run.
-        large_above: a job of more nodes than this is large.
-
-    Returns:
-        A row per (class, metric); columns ``jobs, mean, std, median, p90, p95, p99, max, weighted_mean`` (weighted by
-        nodes).  Times in seconds; ``std`` is the population's.
+    A row per (class, metric); ``weighted_mean`` is weighted by nodes, ``std`` is the population's.
     """
     import pandas as pd
 
@@ -453,20 +394,11 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
         for metric in ("wait_s", "response_s", "bounded_slowdown")
     }
     frame = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"mean_weighted": "weighted_mean"})
-    frame.index = frame.index.set_names(["class", "metric"])
-    return frame
+    return frame.rename_axis(["class", "metric"])
 
 
 def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.Series[str]:
-    """Return the size class of each job as text: ``"1-8"``, ``"9-64"``, ``"> 64"`` with boundaries 8 and 64.
-
-    Args:
-        nodes: sizes, shape ``(jobs,)``.
-        boundaries: largest sizes of all classes but the last one, rising.
-
-    Raises:
-        SpecificationError: the boundaries do not rise, or are not whole numbers of at least one.
-    """
+    """Return the size class of each job as text: ``"1-8"``, ``"9-64"``, ``"> 64"`` with boundaries 8 and 64."""
     import pandas as pd
 
     bounds = [require_whole("boundaries", bound, at_least=1) for bound in boundaries]
@@ -480,61 +412,49 @@ def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
-    """Return blocked, delayed, late-started and preempted jobs by size class: all jobs, ``wide`` jobs and ``narrow`` jobs.
+    """Return blocked, delayed, late-started and preempted jobs: all jobs, ``wide`` and ``narrow`` ones, on dedicated nodes.
 
     A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
     4 to 6 and, for blocked jobs, figures 2 and 3.
-
-    Args:
-        records: of a run in which nodes were not shared in time.
-        ledger: of the run.
-
-    Returns:
-        A row each for ``all``, ``wide`` and ``narrow``.  docs/outputs lists the columns.
     """
     import pandas as pd
 
     jobs = Jobs.of(records)
     nodes, ran = jobs.nodes, jobs.end != UNKNOWN
-    submit, end, run = in_seconds(jobs.submit), in_seconds(jobs.end), jobs.dedicated / TICKS_PER_SECOND
-    slowdown = bounded_slowdown(end - submit, run)
-    counts = {
-        suffix: (
-            delays_by_later_jobs(records, ledger.nodes, over_it=over_it),
-            violations := reservation_violations(records, ledger.nodes, over_it=over_it),
-            # Compared with a job that starts, and so ends, as much earlier as it was late.
-            slowdown - bounded_slowdown(end - submit - violations.late_s, run),
-        )
-        for suffix, over_it in (("", False), ("_over_it", True))
-    }
-    benign_violations, benign_late_s = counts[""][1].benign, counts[""][1].late_s
+    response_s, run_s = in_seconds(jobs.end) - in_seconds(jobs.submit), jobs.dedicated / TICKS_PER_SECOND
+    slowdown = bounded_slowdown(response_s, run_s)
+    late = {}
+    for suffix, over_it in (("", False), ("_over_it", True)):
+        violations = reservation_violations(records, ledger.nodes, over_it=over_it)
+        # Compared with a job that starts, and so ends, as much earlier as it was late.
+        increment = slowdown - bounded_slowdown(response_s - violations.late_s, run_s)
+        late[suffix] = delays_by_later_jobs(records, ledger.nodes, over_it=over_it), violations, increment
+    violations = late[""][1]
     waste = jobs.lost / np.maximum(jobs.executed, 1)
-    blocked = jobs.blocked_since != UNKNOWN
-    wide = 4 * nodes > ledger.nodes
-    useful_work = useful(records)
+    wide, useful_work = 4 * nodes > ledger.nodes, useful(records)
     rows = {}
     for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
-        stuck, benign = members & blocked, members & benign_violations
-        stopped = members & (jobs.preemptions > 0)
+        blocked, benign = members & (jobs.blocked_since != UNKNOWN), members & violations.benign
+        preempted = members & (jobs.preemptions > 0)
         discarded, done = (int(work[members].sum()) for work in (jobs.wasted, useful_work))
         rows[name] = {
             "jobs": int(members.sum()),
             "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
             "mean_weighted_bounded_slowdown": weighted_mean(slowdown[members], nodes[members]),
             "backfilled": int(jobs.backfilled[members].sum()),
-            "blocked": int(stuck.sum()),
-            "blocked_bounded_slowdown": _statistic(np.mean, slowdown[stuck]),
-            "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[stuck], nodes[stuck]),
-            **_by_later(members, nodes, *counts[""]),
+            "blocked": int(blocked.sum()),
+            "blocked_bounded_slowdown": _statistic(np.mean, slowdown[blocked]),
+            "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[blocked], nodes[blocked]),
+            **_by_later(members, nodes, *late[""]),
             "benign_violations": int(benign.sum()),
-            "mean_benign_violation_s": _statistic(np.mean, benign_late_s[benign]),
-            "preempted": int(stopped.sum()),
-            "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
-            "mean_killed_times": _statistic(np.mean, jobs.preemptions[stopped].astype(float)),
-            "runtime_waste": _statistic(np.mean, waste[stopped]),
+            "mean_benign_violation_s": _statistic(np.mean, violations.late_s[benign]),
+            "preempted": int(preempted.sum()),
+            "preempted_rate": _per(float(preempted.sum()), float(members.sum())),
+            "mean_killed_times": _statistic(np.mean, jobs.preemptions[preempted].astype(float)),
+            "runtime_waste": _statistic(np.mean, waste[preempted]),
             "total_load": _per(discarded + done, ledger.capacity),
             "wasted_load": _per(discarded, ledger.capacity),
-            **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *counts["_over_it"]).items()},
+            **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *late["_over_it"]).items()},
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -543,11 +463,11 @@ def _by_later(
     members: BoolArray, nodes: IntArray, delays: FloatArray, violations: Violations, increment: FloatArray
 ) -> dict[str, float]:
     """Return how many jobs, and by how much, lower-priority jobs delay, and reservations they violate."""
-    late, violated = members & (delays > 0), members & violations.by_later
+    delayed, violated = members & (delays > 0), members & violations.by_later
     return {
-        "delayed": int(late.sum()),
-        "mean_delay_by_later_s": _statistic(np.mean, delays[late]),
-        "longest_delay_by_later_s": _statistic(np.max, delays[late]),
+        "delayed": int(delayed.sum()),
+        "mean_delay_by_later_s": _statistic(np.mean, delays[delayed]),
+        "longest_delay_by_later_s": _statistic(np.max, delays[delayed]),
         "reservation_violations": int(violated.sum()),
         "mean_violation_nodes": _statistic(np.mean, nodes[violated].astype(float)),
         "mean_violation_s": _statistic(np.mean, violations.late_s[violated]),
@@ -558,8 +478,8 @@ def _by_later(
 
 
 def _statistic(statistic: Callable[[FloatArray], np.floating[Any] | float], values: FloatArray) -> float:
-    return float(statistic(values)) if len(values) else float("nan")
+    return float(statistic(values)) if len(values) else nan
 
 
-def _per(work: float, capacity: float, *, otherwise: float = float("nan")) -> float:
+def _per(work: float, capacity: float, *, otherwise: float = nan) -> float:
     return work / capacity if capacity else otherwise

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.measure.event_log import EventLog
-from clustermodel.measure.job_table import holdings
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -27,25 +26,20 @@ if TYPE_CHECKING:
 KINDS: Final = ("run", "saved", "lost", "replica", "failed")
 """What a placement is: a run to the end of the job; a run after which its work was saved, or discarded; a replica outside the
 home row; a run that the failure of a node ended."""
-_REPLICA: Final = KINDS.index("replica")
+NO_ROW: Final = -1
+"""Stands for no row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
 
 
 class GangPlacement(NamedTuple):
-    """A gang on one set of nodes."""
+    """A gang on one set of nodes; times in ticks."""
 
-    job: int
-    """Index of the job's record."""
-    attempt: int
-    """Which of its run attempts this belongs to, from 1."""
+    job: int  # index of the job's record
+    attempt: int  # which of its run attempts this belongs to, from 1
     begin: int
-    """Ticks."""
     end: int
-    """Ticks."""
-    row: int
-    """Of the Ousterhout matrix, 0 on dedicated nodes."""
+    row: int  # of the Ousterhout matrix, 0 on dedicated nodes
     columns: NodeSet
-    kind: int
-    """Position in :data:`KINDS`."""
+    kind: int  # position in KINDS
 
 
 def kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
@@ -62,31 +56,20 @@ def gangs_in_space(records: JobRecords) -> list[GangPlacement]:
     """
     runs, ranges = records.runs, records.node_ranges
     ended = np.flatnonzero(ranges.until != UNKNOWN)
-    job = runs.job[ranges.run]
-    order = ended[
-        np.lexsort(tuple(column[ended] for column in (ranges.first_node, ranges.until, ranges.since, ranges.run, job)))
-    ]
+    keys = (ranges.first_node, ranges.until, ranges.since, ranges.run, runs.job[ranges.run])
+    order = ended[np.lexsort(tuple(column[ended] for column in keys))]
     run, since, until = ranges.run[order], ranges.since[order], ranges.until[order]
     bounds = np.column_stack([ranges.first_node[order], ranges.first_node[order] + ranges.nodes[order]]).ravel().tolist()
-    new = (np.diff(run, prepend=-1) != 0) | (np.diff(since, prepend=-1) != 0) | (np.diff(until, prepend=-1) != 0)
-    begins = np.flatnonzero(new)
-    attempt, kind = _numbers_of_attempts(runs.job), kinds(runs.ended_as, runs.lost)
-    of = run[begins]
+    begins = np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in (run, since, until)], axis=0))
+    by_job = np.argsort(runs.job, kind="stable")
+    attempt = np.empty(len(by_job), dtype=np.int64)  # which one of its job each run is, from 1
+    attempt[by_job] = np.arange(1, len(by_job) + 1) - np.searchsorted(runs.job[by_job], runs.job[by_job])
+    of, kind = run[begins], kinds(runs.ended_as, runs.lost)
     columns = (runs.job[of], attempt[of], since[begins], until[begins], kind[of], begins, np.append(begins, len(order))[1:])
     return [
         GangPlacement(index, number, begin, end, 0, tuple(bounds[2 * low : 2 * high]), what)
         for index, number, begin, end, what, low, high in zip(*(column.tolist() for column in columns), strict=True)
     ]
-
-
-def _numbers_of_attempts(job: IntArray) -> IntArray:
-    """Return for each run attempt which one of its job it is, from 1."""
-    order = np.argsort(job, kind="stable")
-    place = np.arange(len(job))
-    first = np.maximum.accumulate(np.where(np.diff(job[order], prepend=-1) != 0, place, 0))
-    numbers = np.empty(len(job), dtype=np.int64)
-    numbers[order] = place - first + 1
-    return numbers
 
 
 def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[GangPlacement]:
@@ -106,7 +89,7 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
         # From the first attempt that had not ended before: where one failed, the next may have begun there at once.
         for attempt in range(bisect_right(ends[job], begin), bisect_left(ends[job], now) + 1):
             until = min(ends[job][attempt], now)
-            kind = _REPLICA if cell.replica else kind_of[job][attempt]
+            kind = KINDS.index("replica") if cell.replica else kind_of[job][attempt]
             places.append(GangPlacement(job, attempt + 1, begin, until, row, from_mask(cell.columns), kind))
             begin = until
 
@@ -121,17 +104,13 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
     return places
 
 
-NO_ROW: Final = -1
-"""Stands for no row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
-_COLUMNS: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
-
-
 def placements_in_space(records: JobRecords) -> pd.DataFrame:
     """Return where and when gangs ran on dedicated nodes: the table of ``Result.placements``."""
-    holding = holdings(records)
-    kind = kinds(holding.ended_as, holding.lost)
-    row = np.zeros(len(holding.job), dtype=np.int64)
-    return _frame(records.column("id")[holding.job], holding.start, holding.end, row, holding.first_node, holding.nodes, kind)
+    ranges = records.node_ranges
+    runs = records.runs.where(ranges.run)
+    ended, kind = runs.end != UNKNOWN, kinds(runs.ended_as, runs.lost)
+    columns = (records.column("id")[runs.job], ranges.since, ranges.until, 0 * kind, ranges.first_node, ranges.nodes, kind)
+    return _frame(*(column[ended] for column in columns))
 
 
 def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
@@ -142,7 +121,7 @@ def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.
         for gang in gangs_in_matrix(records, history, end)
         for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
     ]
-    return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_COLUMNS)).T)
+    return _frame(*np.array(places, dtype=np.int64).reshape(-1, 7).T)
 
 
 def _frame(*columns: IntArray) -> pd.DataFrame:
@@ -178,13 +157,6 @@ def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[s
         first = np.array([moment.rotation[0] if moment.rotation else NO_ROW for moment in history.moments], dtype=np.int32)
         moment = np.searchsorted(begins, log.ticks, side="right") - 1
         row = np.where(moment < 0, NO_ROW, first[moment]).astype(np.int32)
-    return pd.DataFrame(
-        {
-            "time_s": log.ticks / TICKS_PER_SECOND,
-            "busy_nodes": nodes - log.empty - log.down,
-            "down_nodes": log.down,
-            "waiting_jobs": log.waiting,
-            "running_row": row,
-            **shares,
-        }
-    )
+    busy = nodes - log.empty - log.down
+    fixed = {"busy_nodes": busy, "down_nodes": log.down, "waiting_jobs": log.waiting, "running_row": row}
+    return pd.DataFrame({"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **shares})

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
 from clustermodel.experiment.design import Measure
 from clustermodel.experiment.measure_table import Columns, Relative, Scaled, by_class, class_measures, measure_table
-from clustermodel.measure.job_table import preemptions
+from clustermodel.measure.job_table import Jobs
 from clustermodel.workload.synthetic import study_jobs
 
 BASE, QUANTUM_S, MPL, SWITCH_S, COST_S = "bgs", 200, 5, 4, 60
@@ -57,7 +57,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 
     waits = ("urgent_jobs", "start_at_once", "compete", "longest_wait_alone_s", "over_a_rotation")
     measures: dict[str, Measure] = {name: partial(of_urgent, name=name) for name in waits}
-    measures["preemptions"] = lambda result: int(preemptions(result.records).sum())
+    measures["preemptions"] = lambda result: int(Jobs.of(result.records).preemptions.sum())
     metrics = {f"{name}: {{}}": name for name in STATISTICS}
     measures |= class_measures(lambda run: np.where(run.jobs["priority"] > 0, "urgent", "others"), PRIORITIES, metrics)
     measures |= class_measures(lambda run: np.where(run.jobs["nodes"] > 32, "large", "small"), SIZES, metrics)

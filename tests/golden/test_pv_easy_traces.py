@@ -9,7 +9,7 @@ import pytest
 from clustermodel import Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.job_table import wasted
+from clustermodel.measure.job_table import Jobs
 from clustermodel.policies.preemption import MODES
 from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
@@ -37,7 +37,7 @@ def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bo
     summary = result.summary()
     assert (summary.delayed, summary.reservation_violations) == (0, 0)
     assert delays_by_later_jobs(result.records, 100, only_with_idle_nodes=False).max() == 0  # by the bare words either
-    assert sum(result.ledger.amount(Account.LOST)) == wasted(result.records).sum() > 0
+    assert sum(result.ledger.amount(Account.LOST)) == Jobs.of(result.records).wasted.sum() > 0
     assert abs(result.kappa_by_formula - result.ledger.capacity_loss) < 1e-9
 
 

@@ -15,7 +15,7 @@ from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.job_table import Jobs, dedicated, job_table, wasted
+from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import summarize
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
@@ -259,7 +259,7 @@ def test_the_books_balance_waste_is_what_tries_lost_and_the_formula_of_kappa_agr
     assert sum(sum(ledger.amount(account)) for account in Account) == nodes * int(end.max() - rows[0].submit)
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(width, end - start))
     lost = sum((one.end - one.start) * count(one.columns) for one in records.each_stopped_run())
-    assert sum(ledger.amount(Account.LOST)) == lost == int(wasted(records).sum())
+    assert sum(ledger.amount(Account.LOST)) == lost == int(Jobs.of(records).wasted.sum())
     assert job_table(Jobs.of(records))["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
     assert job_table(Jobs.of(records))["tries"].sum() == len(rows) + len(records.stopped_runs.job)
     log = event_log(records, nodes)
@@ -277,7 +277,7 @@ def test_speculation_never_changes_the_useful_work(case: Case, policy: Backfilli
     work = sum(row.nodes * (min(row.run, row.estimate) if kill else row.run) for row in case[1])
     assert sum(outcome.ledger.amount(Account.USEFUL)) == work
     assert sum(run(case, "fcfs", kill=kill).ledger.amount(Account.USEFUL)) == work
-    assert int(np.dot(records.column("nodes"), dedicated(records))) == work
+    assert int(np.dot(records.column("nodes"), Jobs.of(records).dedicated)) == work
 
 
 @settings(max_examples=cases(200))
@@ -287,7 +287,7 @@ def test_with_linear_speedup_widths_change_the_useful_work_by_roundings_alone(ca
     work = sum(row.nodes * min(row.run, row.estimate) for row in case[1])
     useful = sum(outcome.ledger.amount(Account.USEFUL))
     assert work <= useful < work + int(outcome.records.allocated.sum())  # each run is rounded up by less than a tick
-    assert int(np.dot(outcome.records.column("nodes"), dedicated(outcome.records))) == work
+    assert int(np.dot(outcome.records.column("nodes"), Jobs.of(outcome.records).dedicated)) == work
 
 
 @settings(max_examples=cases(400))
@@ -432,7 +432,7 @@ def test_the_summary_counts_waste_and_retried_jobs(case: Case, policy: Backfilli
     outcome = run(case, policy)
     summary = summarize(outcome.records, outcome.ledger, policy="any", workload="any", seed=1)
     assert summary.retried == int((Jobs.of(outcome.records).attempts > 1).sum())
-    assert summary.wasted_load * outcome.ledger.capacity == pytest.approx(wasted(outcome.records).sum())
+    assert summary.wasted_load * outcome.ledger.capacity == pytest.approx(Jobs.of(outcome.records).wasted.sum())
     assert summary.jobs == len(case[1])
     assert summary.mean_bounded_slowdown_perkovic >= 0
 

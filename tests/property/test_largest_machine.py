@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
-from clustermodel.measure.job_table import dedicated
+from clustermodel.measure.job_table import Jobs
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
@@ -178,7 +178,7 @@ def check_fairness(result: Result, expected: Books) -> None:
 
 def bounded_slowdowns(result: Result, chosen: list[int]) -> list[Fraction]:
     records, bound = result.records, 10 * TICKS_PER_SECOND
-    submit, end, run = records.column("submit").tolist(), records.column("end").tolist(), dedicated(records).tolist()
+    submit, end, run = records.column("submit").tolist(), records.column("end").tolist(), Jobs.of(records).dedicated.tolist()
     return [Fraction(max(end[index] - submit[index], bound), max(run[index], bound)) for index in chosen]
 
 

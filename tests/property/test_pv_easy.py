@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, check_policy, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
-from clustermodel.measure.job_table import wasted
+from clustermodel.measure.job_table import Jobs
 from clustermodel.measure.metrics import Summary, summarize
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
@@ -324,7 +324,7 @@ def test_the_books_have_the_work_of_all_jobs_and_the_waste_of_all_records(
     records, ledger = outcome.records, outcome.ledger
     work = sum(row.nodes * (min(row.run, row.estimate) if setting.kill else row.run) for row in case[1])
     assert total(ledger, Account.USEFUL) == work
-    assert total(ledger, Account.LOST) == int(wasted(records).sum())
+    assert total(ledger, Account.LOST) == int(Jobs.of(records).wasted.sum())
     assert setting.mode == "kill" or total(ledger, Account.LOST) == 0
     assert sum(total(ledger, account) for account in Account) == ledger.capacity
 
@@ -399,7 +399,7 @@ def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     records, ledger = outcome.records, outcome.ledger
     work = sum(row.nodes * (min(row.run, row.estimate) if machine.kill_at_estimate else row.run) for row in rows)
     assert total(ledger, Account.USEFUL) == work
-    assert total(ledger, Account.LOST) == int(wasted(records).sum())
+    assert total(ledger, Account.LOST) == int(Jobs.of(records).wasted.sum())
     assert mode != "checkpoint" or total(ledger, Account.LOST) == 0
     log = event_log(records, nodes)
     assert capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, nodes) == pytest.approx(

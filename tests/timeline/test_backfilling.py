@@ -11,7 +11,7 @@ import pytest
 
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.measure.job_table import dedicated
+from clustermodel.measure.job_table import Jobs
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
@@ -133,7 +133,7 @@ def test_half_as_many_nodes_take_twice_as_long_and_the_kill_at_the_estimate_stre
     assert result.jobs["status"].tolist() == ["completed", "killed"]
     assert result.jobs["nodes"].tolist() == [4, 4]
     assert widths(result) == {1: 2, 2: 2}
-    assert dedicated(result.records).tolist() == [10 * SECOND, 20 * SECOND]
+    assert Jobs.of(result.records).dedicated.tolist() == [10 * SECOND, 20 * SECOND]
     # bounded slowdown compares with the run on the nodes asked for: 20 / 10 and 40 / 20
     assert result.summary().mean_bounded_slowdown_perkovic == 2
 

@@ -94,7 +94,7 @@ def test_whatif_of_a_gpu_log_on_nodes_of_several_gpus_simulates_as_many_as_were_
         sizes.append(given["machine"].processors)
         return Scenario(**given)
 
-    monkeypatch.setattr("clustermodel.cli.whatif.Scenario", recorded)
+    monkeypatch.setattr("clustermodel.cli.options.Scenario", recorded)
     log = tmp_path / "jobs.sacct"
     log.write_text(SACCT)
     printed(capsys, "whatif", "--trace", str(log), "--unit", "gpus", "--gpus-per-node", "4", "--policy", "easy")
