@@ -121,34 +121,23 @@ class SliceLog:
     def __init__(self) -> None:
         self._flat = array("q")
 
-    def idle(self, length: int, up: int, *, waiting: bool) -> None:
-        """Note an interval in which nothing ran on the ``up`` nodes that were not down."""
-        self._flat.extend((length, waiting, 0, up, 0, 0))
-
-    def slices(
+    def note(
         self,
         length: int,
         held: Sequence[int],
-        switching: Sequence[tuple[int, int, int, int]],
+        switching: Sequence[Sequence[int]],
         migration: int,
         up: int,
         *,
         waiting: bool,
         begun: int = 0,
     ) -> None:
-        """Note a rotation of rows with ``held`` nodes in use each, and ``migration`` node-ticks of overheads.
-
-        ``switching`` has for each row the nodes that switch and those that wait, in the first lap and later; it is empty if
-        none does.  ``begun`` is how long the first slice had run before, ticks.
-        """
+        """Note a rotation; ``switching`` may be empty if no node switched, and rows are if nothing ran."""
         high, low = divmod(migration, _WORD)
-        if switching:
-            row = [length, 2 * high + waiting, low, up, begun, len(held), *held]
-            for switches, waits, switches_later, waits_later in switching:
-                row += (switches + waits, switches_later + waits_later)
-            self._flat.extend(row)
-        else:
-            self._flat.extend([length, 2 * high + waiting, low, up, begun, -len(held), *held])
+        row = [length, 2 * high + waiting, low, up, begun, len(held) if switching else -len(held), *held]
+        for of_row in switching:
+            row.extend(of_row)
+        self._flat.extend(row)
 
     def __iter__(self) -> Iterator[LoggedRotation]:
         flat, at = self._flat, 0

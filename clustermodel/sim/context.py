@@ -2,89 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
-from clustermodel.recording.matrix_history import History, SliceLog
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.recording.matrix_history import History
 from clustermodel.sim.checkpoint_store import store_of
 from clustermodel.sim.events import Clock, InstantSettled
-from clustermodel.sim.job_process import Execution, JobInSystem, Terms
+from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.speedup import Speedup
 
 if TYPE_CHECKING:
+    from clustermodel.sim.dedicated_nodes import DedicatedNodes
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
-
-class Sharing(Protocol):
-    """Where gangs run."""
-
-    @property
-    def slice_log(self) -> SliceLog | None:
-        """What ran between scheduling events; ``None`` where nodes are not shared in time."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether gangs do anything at scheduling cycles: where they do not, :meth:`settle` and :meth:`resume` do nothing."""
-
-    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Return time sharing of the same nodes; itself if that is what it is.
-
-        Args:
-            down: the nodes that are down.
-
-        Raises:
-            DecisionError: gangs hold nodes to themselves.
-        """
-
-    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
-        """Give a waiting job nodes to itself and return its run attempt, which its process will run.
-
-        Args:
-            job: the job.
-            terms: on which it starts.
-            columns: the nodes to use; ``None`` leaves the choice.
-
-        Raises:
-            DecisionError: the nodes are taken or not as many as it needs, what is saved of it cannot be restored there, or
-                nodes are shared in time.
-        """
-
-    def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
-        """Move gangs to other nodes by checkpoint and restart.
-
-        Args:
-            moves: gangs and their new nodes.
-
-        Raises:
-            DecisionError: that is impossible, or nodes are shared in time.
-        """
-
-    def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and that no gang holds any more."""
-
-    def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
-
-    def settle(self, now: int) -> None:
-        """Bring what gangs have executed, the ledger and the logs up to ``now``."""
-
-    def resume(self, *, waiting: bool) -> None:
-        """Go on, now that the decisions of the present time have been carried out.
-
-        Args:
-            waiting: whether jobs wait from now on.
-
-        Raises:
-            DecisionError: gangs cannot run as they are.
-        """
+    Sharing: TypeAlias = DedicatedNodes | TimeSharing
+    """Gives nodes to gangs: each its own, or all in turns."""
 
 
 class RunContext:

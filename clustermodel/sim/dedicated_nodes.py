@@ -226,10 +226,16 @@ class DedicatedNodes:
             DecisionError: gangs hold nodes to themselves.
         """
         # Runs without gangs in rows do not import the modules.
-        from clustermodel.sim.time_sharing.shared_nodes import TimeSharing as Shared  # noqa: PLC0415
+        from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode  # noqa: PLC0415
+        from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
 
         self.pool.take_whole_machine()
-        sharing = Shared(self.run)
+        keeps = self.run.machine.time_slicing.at_events == "keep"
+        sharing: TimeSharing
+        if self.run.node_by_node:
+            sharing = KeptNodeByNode(self.run) if keeps else NodeByNode(self.run)
+        else:
+            sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
         for columns in down:
             sharing.take_down(columns)
         return sharing

@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING
 from simpy import Event, Interrupt, Process
 
 from clustermodel.recording.ledger import Account, Ledger
-from clustermodel.recording.matrix_history import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.events import Clock, InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
-from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
-from clustermodel.sim.time_sharing.slices import RowSwitches
+from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext
-    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
 
 
 class Node:
@@ -82,10 +79,8 @@ class Node:
 class Turn:
     """A gang's turn in one slice: it begins when all its nodes are ready, spends its pending overheads, and executes."""
 
-    def __init__(self, machine: NodeByNode, gang: SlicedGang, executed: int) -> None:
+    def __init__(self, machine: NodeByNode, gang: SlicedGang) -> None:
         self.gang = gang
-        self.executed = executed
-        """How long the gang has executed, ticks."""
         self.spending: Account | None = None  # what the gang as a whole is doing; None while its nodes get ready
         self._machine = machine
         self._nodes_missing = gang.nodes
@@ -108,7 +103,7 @@ class Turn:
         now = self._machine.env.now
         spent = now - self._since
         if self.spending is Account.USEFUL:
-            self.executed += spent
+            self.gang.done += spent
         elif self.spending is not None:
             self.gang.spend(spent)
             self._machine.overhead += spent * self.gang.nodes
@@ -117,7 +112,7 @@ class Turn:
     def _turn_to(self, doing: Account) -> None:
         self.settle()
         self.spending = doing
-        for node in self._machine.nodes_of(self.gang):
+        for node in self._machine.nodes_of(self.gang.mask):
             self.note(node, doing)
 
     def _run(self) -> Generator[Event, object, None]:
@@ -135,9 +130,9 @@ class Turn:
             pass
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
-        if until > self.executed:
+        if until > self.gang.done:
             self._turn_to(Account.USEFUL)
-            yield self._machine.env.timeout(until - self.executed)
+            yield self._machine.env.timeout(until - self.gang.done)
             self.settle()
             self.spending = None
 
@@ -154,113 +149,63 @@ class Turn:
             self.spending = None
 
 
-class NodeByNode:
+class NodeByNode(TimeSharing):
     """The time-slice process of the slow mode."""
 
-    def __init__(self, run: RunContext, log: SliceLog) -> None:
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
         machine = run.machine
-        self.env = env = run.env
-        self.rows = MatrixRows(machine)
-        """Which gangs are in which row."""
-        self._store = LimitedStore(env, machine.checkpointing.max_tasks_per_slice)
-        self.waiting = False
-        """Whether jobs wait."""
-        self.begun = 0
-        """How long the slice that goes on at the last scheduling event had run before, ticks."""
-        self.overhead = 0
-        """Node-ticks spent on pending overheads since the last scheduling event."""
-        self._log = log
-        self._quantum = machine.time_slicing.quantum
-        self._switch = machine.switch_ticks
+        self._store = LimitedStore(self.env, machine.checkpointing.max_tasks_per_slice)
         self._every_slice = machine.context_switch.charge == "every-slice"
-        self._nodes = [Node(env, run.ledger) for _ in range(machine.processors)]
-        self._executed: dict[SlicedGang, int] = {}
+        self._nodes = [Node(self.env, self.ledger) for _ in range(machine.processors)]
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
-        self._held: list[int] = []  # nodes in use in each row of the rotation
-        self._up = machine.processors  # nodes that are not down
         self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
-        self._slice_began = env.now
-        self._since = env.now  # the last scheduling event
+        self._slice_began = self.env.now
+        self._since = self.env.now  # the last scheduling event
         self._rotation: Process | None = None
 
-    def nodes_of(self, gang: SlicedGang) -> list[Node]:
-        """Return the nodes that hold the gang's tasks."""
-        return self._nodes_of(gang.mask)
-
-    def _nodes_of(self, mask: int) -> list[Node]:
+    def nodes_of(self, mask: int) -> list[Node]:
+        """Return the nodes of a bitmask, such as those that hold a gang's tasks."""
         return [node for column, node in enumerate(self._nodes) if mask >> column & 1]
 
     def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
         """Write or read a gang's tasks for ``ticks``, all its rounds together, as many at a time as the store takes."""
         yield from self._store.transfer(self.rows.tasks_at_the_store(gang), ticks)
 
-    def admit(self, gang: SlicedGang) -> None:
-        """A gang starts; it is placed in a row next."""
-        self._executed[gang] = 0
-
-    def dismiss(self, gang: SlicedGang) -> None:
-        """Take a gang whose run attempt has ended out of all rows; its turn, if it has one, is over."""
-        self.rows.remove(gang)
-        del self._executed[gang]
-
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns."""
+    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Move gangs to new columns, where they have not run yet."""
         for node in self._nodes:
             if node.loaded in [gang for gang, _ in moves]:
                 node.loaded = None
-        self.rows.migrate(moves, blocked)
-
-    def hold_up(self, gang: SlicedGang) -> None:
-        """Let a gang that will not execute any more spend its pending overheads, and finish."""
-        self.rows.changed.add(gang)
+        super().move(moves, blocked)
 
     def take_down(self, columns: NodeSet) -> None:
         """Take nodes out of service that have failed, and on which no gang runs any more."""
-        self.rows.down |= (mask := as_mask(columns))
-        for node in self._nodes_of(mask):
+        super().take_down(columns)
+        for node in self.nodes_of(as_mask(columns)):
             node.loaded = None
-
-    def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
-        self.rows.down &= ~as_mask(columns)
-
-    def executed(self, gang: SlicedGang) -> int:
-        """Return how long ``gang`` has executed, ticks, up to the last scheduling event."""
-        return self._executed[gang]
 
     def settle(self, now: int) -> None:
         """End the slice that runs, and the rotation with it: a scheduling event cuts it short."""
-        if self._rotation is not None:
-            if self._rotation.is_alive:
-                self._rotation.interrupt()
-            self._rotation = None
+        self._stop_rotation()
         self._end_slice()
         if elapsed := now - self._since:
             self._since = now
-            self._note(elapsed)
+            self.log(elapsed, self._not_progressing if self.switch else ())
 
-    def _note(self, elapsed: int) -> None:
-        """Note what has been seen since the last scheduling event."""
-        if self._held:
-            switching = [RowSwitches(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
-            self._log.slices(elapsed, self._held, switching, self.overhead, self._up, waiting=self.waiting)
-        else:
-            self._log.idle(elapsed, self._up, waiting=self.waiting)
-        self.overhead = 0
+    def _stop_rotation(self) -> None:
+        if self._rotation is not None and self._rotation.is_alive:
+            self._rotation.interrupt()
+        self._rotation = None
 
-    def resume(self, *, waiting: bool) -> None:
+    def go_on(self) -> list[int]:
         """Go on with the next row in use; without any, the nodes stay idle until the next scheduling event."""
-        if self.rows.changed:
-            self.rows.require_possible()
-        self.rows.changed.clear()
-        self.waiting = waiting
         order = self.rows.rotation()
-        self._held = [self.rows.held[row] for row in order]
-        self._up = self.rows.nodes_up
         self._not_progressing = [[0, 0] for _ in order]
         if order:
             self._rotation = self.env.process(self._rotate(order))
+        return order
 
     def _rotate(self, order: list[int]) -> Generator[Event, object, None]:
         try:
@@ -268,7 +213,7 @@ class NodeByNode:
             for number in count_from():
                 lap, place = divmod(number, len(order))
                 self._not_progressing[place][min(lap, 1)] = self._begin_slice(order[place])
-                yield self.env.timeout(self._quantum)
+                yield self.env.timeout(self.quantum)
                 yield InstantOver(self.env)  # whatever else happens at this instant comes first
                 self._end_slice()
         except Interrupt:
@@ -279,20 +224,18 @@ class NodeByNode:
         self._row, self._slice_began = row, self.env.now
         not_progressing = 0
         for gang in self.rows.gangs[row].values():
-            turn = self._turns[gang] = Turn(self, gang, self._executed[gang])
-            nodes = self.nodes_of(gang)
+            turn = self._turns[gang] = Turn(self, gang)
+            nodes = self.nodes_of(gang.mask)
             switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
-            if switching and self._switch:
+            if switching and self.switch:
                 not_progressing += len(nodes)
             for node in nodes:
-                node.run_slice(turn, switch=self._switch if node in switching else 0)
+                node.run_slice(turn, switch=self.switch if node in switching else 0)
         return not_progressing
 
     def _end_slice(self) -> None:
-        for gang, turn in self._turns.items():
+        for turn in self._turns.values():
             turn.settle()
-            if gang in self._executed:
-                self._executed[gang] = turn.executed
             if turn.process.is_alive:
                 turn.process.interrupt()
         for node in self._nodes:
@@ -307,8 +250,8 @@ class NodeByNode:
 class KeptTurn(Turn):
     """A gang's turn that is taken up again after scheduling events."""
 
-    def __init__(self, machine: NodeByNode, gang: SlicedGang, executed: int) -> None:
-        super().__init__(machine, gang, executed)
+    def __init__(self, machine: NodeByNode, gang: SlicedGang) -> None:
+        super().__init__(machine, gang)
         self._since = machine.env.now
         self._paused = False
 
@@ -343,42 +286,34 @@ class KeptNodeByNode(NodeByNode):
     runs the same task there.  :class:`~clustermodel.sim.time_sharing.slices.KeptSlices` computes the same.
     """
 
-    def __init__(self, run: RunContext, log: SliceLog) -> None:
-        super().__init__(run, log)
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
         self._continued: dict[SlicedGang, KeptTurn] = {}  # the turns in the running slice
         self._running: set[SlicedGang] = set()  # the gangs that ran until the last event, if their slice was not over
         self._ran_row = -1  # the row that ran until then
         self._ran_for = 0  # how long its slice had run, ticks
-        self._on_change = run.machine.switches_on_change
 
     def dismiss(self, gang: SlicedGang) -> None:
         """Take a gang whose run attempt has ended out of all rows; its turn, if it has one, is over."""
         self._forget(gang)
         super().dismiss(gang)
 
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns, where they have not run yet."""
-        super().migrate(moves, blocked)
+        super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)
 
     def _forget(self, gang: SlicedGang) -> None:
         self._running.discard(gang)
         if (turn := self._continued.pop(gang, None)) is not None:
-            self._pause(turn)
-
-    def _pause(self, turn: KeptTurn) -> None:
-        turn.pause()
-        self._executed[turn.gang] = turn.executed
+            turn.pause()
 
     def settle(self, now: int) -> None:
         """Bring everything up to the present: a scheduling event may change what runs."""
-        if self._rotation is not None:
-            if self._rotation.is_alive:
-                self._rotation.interrupt()
-            self._rotation = None
+        self._stop_rotation()
         for turn in self._continued.values():
-            self._pause(turn)
+            turn.pause()
         for node in self._nodes:
             node.turn_to(node.doing, waiting=self.waiting)
         if elapsed := now - self._since:
@@ -386,31 +321,19 @@ class KeptNodeByNode(NodeByNode):
             self._running = set()
             if self._row is not None:
                 self._ran_row, self._ran_for = self._row, now - self._slice_began
-                if self._ran_for < self._quantum:
+                if self._ran_for < self.quantum:
                     self._running = set(self._continued)
-            self._note(elapsed)
+            self.log(elapsed)
 
-    def _note(self, elapsed: int) -> None:
-        if self._held:
-            self._log.slices(elapsed, self._held, (), self.overhead, self._up, waiting=self.waiting, begun=self.begun)
-        else:
-            self._log.idle(elapsed, self._up, waiting=self.waiting)
-        self.overhead = 0
-
-    def resume(self, *, waiting: bool) -> None:
+    def go_on(self) -> list[int]:
         """Go on with the running slice, or with the next row in use; without any, the nodes are idle."""
         rows = self.rows
-        if rows.changed:
-            rows.require_possible()
-        rows.changed.clear()
-        self.waiting = waiting
         row = rows.row_that_goes_on(self._running, self._ran_row)
         rows.last = self._ran_row if row is None else row - 1
         self.begun = 0 if row is None else self._ran_for
         order = rows.rotation()
-        self._held = [rows.held[row] for row in order]
-        self._up = rows.nodes_up
         self._rotation = self.env.process(self._rotate(order))
+        return order
 
     def _rotate(self, order: list[int]) -> Generator[Event, object, None]:
         try:
@@ -420,7 +343,7 @@ class KeptNodeByNode(NodeByNode):
                 return
             self._change_row(order[0], goes_on=self.begun > 0)
             for number in count_from(1):
-                yield self.env.timeout(self._slice_began + self._quantum - self.env.now)
+                yield self.env.timeout(self._slice_began + self.quantum - self.env.now)
                 yield InstantOver(self.env)  # whatever else happens at this instant comes first
                 self._change_row(order[number % len(order)], goes_on=False)
         except Interrupt:
@@ -432,21 +355,21 @@ class KeptNodeByNode(NodeByNode):
         if not goes_on:
             self._slice_began = self.env.now
         gangs = [] if row is None else list(self.rows.gangs[row].values())
-        stay = goes_on or self._on_change  # a switch may go on over the end of a slice
+        stay = goes_on or self.on_change  # a switch may go on over the end of a slice
         turns = {gang: self._continued[gang] for gang in gangs if stay and gang in self._continued}
         for turn in turns.values():
             turn.go_on()
         for gang, turn in self._continued.items():
             if gang not in turns:
-                self._pause(turn)
+                turn.pause()
         for node in self._nodes:
             if node.turn is not None and turns.get(node.turn.gang) is not node.turn:
                 node.turn_to(Account.IDLE, waiting=self.waiting)
                 node.suspend()
         for gang in gangs:
             if gang not in turns:
-                turn = turns[gang] = KeptTurn(self, gang, self._executed[gang])
-                for node in self.nodes_of(gang):
+                turn = turns[gang] = KeptTurn(self, gang)
+                for node in self.nodes_of(gang.mask):
                     switches = self._every_slice or node.loaded is not gang
-                    node.run_slice(turn, switch=self._switch if switches else 0)
+                    node.run_slice(turn, switch=self.switch if switches else 0)
         self._continued = turns

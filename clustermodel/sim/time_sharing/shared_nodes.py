@@ -1,8 +1,13 @@
-"""Time sharing: the whole machine belongs to the time-slice process, and gangs run in rows of the Ousterhout matrix."""
+"""Time sharing: gangs run in rows of the Ousterhout matrix, and the whole machine belongs to the time-slice process.
+
+:class:`TimeSharing` is what the two fidelities share.  What happens between scheduling events is computed
+(:mod:`clustermodel.sim.time_sharing.slices`), or played (:mod:`clustermodel.sim.time_sharing.node_by_node`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from abc import abstractmethod
+from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt
@@ -10,7 +15,7 @@ from simpy import Event, Interrupt
 from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.matrix_history import Cell, History, Moment, SliceLog
+from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, is_node_set
@@ -19,43 +24,23 @@ from clustermodel.sim.events import Bell
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
-from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode
-from clustermodel.sim.time_sharing.progress import Pace
-from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices
 
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext
-
-TimeSlices = ComputedSlices | NodeByNode
-"""The process that gives the machine to one row after the other: computed between events, or played node by node."""
+    from clustermodel.sim.time_sharing.progress import Pace
 
 
 class SlicedGang(Execution):
     """A gang that shares its nodes in time: it executes in its own slices, and spends its overheads at their start."""
 
     __slots__ = (
-        "_begun",
-        "_being_written",
-        "_checkpoint",
-        "_executed",
-        "_mask",
-        "_saved",
-        "_slices",
-        "_to_restore",
-        "done",
-        "due",
-        "finished",
-        "home",
-        "left",
-        "moved",
-        "order",
-        "pace",
-        "pending",
-        "restored_at",
-    )
+        "_begun", "_being_written", "_checkpoint", "_executed", "_mask", "_sharing", "_to_restore", "done", "due", "finished",
+        "home", "left", "moved", "order", "pace", "pending", "restored_at",
+    )  # fmt: skip
 
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
         super().__init__(owner, nodes.env.now, columns, terms)
+        self._sharing = nodes
         self.home = home
         """Its home row."""
         self._mask = 0  # its columns, once they have been asked for
@@ -67,10 +52,8 @@ class SlicedGang(Execution):
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
         self.moved = 0
         """How many of its tasks get another node while it migrates."""
-        self._slices = nodes.slices
-        self._saved = nodes.saved
         self.restored_at: int | None = None
-        """When it will have been restored if no scheduling event comes before, ticks; kept by the fast mode."""
+        """When it will have been restored if no scheduling event comes before, ticks; known in the fast mode."""
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
         self._executed: int | None = None  # once the run attempt has ended, ticks
         # Of periodic checkpoints, where there are any:
@@ -85,7 +68,7 @@ class SlicedGang(Execution):
         self.left = self.duration
         """How many ticks of its own slices it still needs, for overheads and work; valid while it has no pace."""
         self.done = 0
-        """How long it has executed up to the last scheduling event, ticks; kept where it has periodic checkpoints."""
+        """How long it has executed up to the last scheduling event, ticks; in the fast mode, if it has periodic checkpoints."""
 
     @property
     def migrating(self) -> bool:
@@ -108,22 +91,19 @@ class SlicedGang(Execution):
             yield self.finished
             self._executed = self.duration
         except Interrupt:
-            self._executed = self._slices.executed(self)
-        self._slices.dismiss(self)
+            self._executed = self._sharing.executed(self)
+        self._sharing.dismiss(self)
 
     def executed(self) -> int:
         """Return how long it has executed, ticks, up to the last scheduling event."""
-        return self._slices.executed(self) if self._executed is None else self._executed
+        return self._sharing.executed(self) if self._executed is None else self._executed
 
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices.
 
         Overheads that were pending are dropped: what is saved is the gang where it is now.
-
-        Raises:
-            DecisionError: it has been preempted already, or what saving it needs is not there.
         """
-        saved = self._saved
+        saved = self._sharing.saved
         saved.prepare_to_stop(self, how)
         self.outcome = how
         if how in PREEMPTIONS:
@@ -132,9 +112,9 @@ class SlicedGang(Execution):
         if not overheads:
             self.owner.process.interrupt(how)
             return True
-        self.duration = self._slices.executed(self)
+        self.duration = self._sharing.executed(self)
         self.pending = overheads
-        self._slices.hold_up(self)
+        self._sharing.hold_up(self)
         return False
 
     # Overheads.
@@ -146,7 +126,7 @@ class SlicedGang(Execution):
         self._to_restore = self.overhead_left()
         self.left += self._to_restore
         if not self._to_restore:
-            self._saved.restored(self)
+            self._sharing.saved.restored(self)
 
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
         """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` of its own slices."""
@@ -192,8 +172,7 @@ class SlicedGang(Execution):
     def migrate_to(self, columns: NodeSet) -> int:
         """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on.
 
-        Returns:
-            How long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
+        Return how long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
         """
         old = self.mask
         self.columns = columns
@@ -202,7 +181,7 @@ class SlicedGang(Execution):
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
             self.enter(MIGRATING)
-        overheads = self._saved.overheads_of_migration(self, self._saved.costs.rounds_of_migration(moved))
+        overheads = self._sharing.saved.overheads_of_migration(self, self._sharing.saved.costs.rounds_of_migration(moved))
         self.pending += overheads
         until_written = 0
         for place, (account, _) in enumerate(overheads, 1):
@@ -238,7 +217,7 @@ class SlicedGang(Execution):
         if self._to_restore:
             self._to_restore -= min(self._to_restore, before - ticks)
             if not self._to_restore:
-                self._saved.restored(self, self.restored_at)
+                self._sharing.saved.restored(self, self.restored_at)
         if self._being_written:
             self._being_written -= min(self._being_written, before - ticks)
             if not self._being_written:
@@ -247,10 +226,7 @@ class SlicedGang(Execution):
 
 
 class TimeSharing:
-    """The nodes of a machine that gangs share in time; see :class:`~clustermodel.sim.context.Sharing`.
-
-    The whole machine belongs to the time-slice process, and gangs run in rows of the Ousterhout matrix.
-    """
+    """The nodes of a machine that gangs share in time; see :data:`~clustermodel.sim.context.Sharing`."""
 
     is_settled = True
 
@@ -272,34 +248,94 @@ class TimeSharing:
             )
         self.slice_log = SliceLog()
         """What ran between scheduling events."""
-        self.env, self.saved = run.env, run.saved
-        self._ledger, self._history, self._nodes = run.ledger, run.history, machine.processors
+        self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
+        self.rows = MatrixRows(machine)
+        """Which gangs are in which row."""
+        self.nodes = self.up = machine.processors
+        """All nodes, and from the last scheduling event on those that are not down."""
+        self.waiting = False
+        """Whether jobs have waited since then."""
+        self.in_use: list[int] = []
+        """Nodes in use in each row of the rotation since then."""
+        self.begun = 0
+        """How long the slice that went on then had run before, ticks."""
+        self.overhead = 0
+        """Node-ticks spent on overheads since then."""
+        self.quantum, self.switch, self.on_change = (
+            machine.time_slicing.quantum,
+            machine.switch_ticks,
+            machine.switches_on_change,
+        )
         self._starts = 0
-        self.slices: TimeSlices
-        """The time-slice process."""
-        if machine.time_slicing.at_events == "keep":
-            self.slices = (KeptNodeByNode if run.node_by_node else KeptSlices)(run, self.slice_log)
-        else:
-            self.slices = (NodeByNode if run.node_by_node else ComputedSlices)(run, self.slice_log)
+
+    # What the fidelities do in their own ways.
+
+    @abstractmethod
+    def settle(self, now: int) -> None:
+        """Bring what gangs have executed, ledger and log up to ``now``."""
+
+    @abstractmethod
+    def go_on(self) -> list[int]:
+        """Go on with the running slice or the next row in use; return the rows in the order in which they take turns."""
+
+    def executed(self, gang: SlicedGang) -> int:
+        """Return how long a gang has executed, ticks, up to the last scheduling event."""
+        return gang.done
+
+    def dismiss(self, gang: SlicedGang) -> None:
+        """Take a gang whose run attempt has ended out of all rows."""
+        self.rows.remove(gang)
+
+    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Move gangs to new columns, where they have not run yet."""
+        self.rows.migrate(moves, blocked)
+
+    def hold_up(self, gang: SlicedGang) -> None:
+        """Let a gang that will not execute any more spend its pending overheads, and finish."""
+        self.rows.changed.add(gang)
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and on which no gang runs any more."""
+        self.rows.down |= as_mask(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+        self.rows.down &= ~as_mask(columns)
+
+    # What they share.
+
+    def resume(self, *, waiting: bool) -> None:
+        """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
+        rows = self.rows
+        if rows.changed:
+            rows.require_possible()
+        self.waiting, self.up = waiting, rows.nodes_up
+        order, held = self.go_on(), rows.held
+        self.in_use = [held[row] for row in order]
+        rows.changed.clear()
+        if self._history is not None:
+            contents = tuple(
+                tuple(Cell(gang.job.id, gang.mask, replica=gang.home != row) for gang in gangs.values())
+                for row, gangs in enumerate(rows.gangs)
+            )
+            amounts = {account: self.ledger.amount(account) for account in Account}
+            self._history.moments.append(Moment(self.env.now, contents, tuple(order), amounts, self.begun))
+
+    def log(self, elapsed: int, switching: Sequence[Sequence[int]] = ()) -> None:
+        """Note what has run since the last scheduling event, ``elapsed`` ticks ago."""
+        self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, waiting=self.waiting, begun=self.begun)
+        self.overhead = 0
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Return itself; which nodes are down is known."""
         return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
-        """Refuse to give a job nodes to itself.
-
-        Raises:
-            DecisionError: always.
-        """
+        """Refuse to give a job nodes to itself."""
         raise DecisionError(f"job {job.queued.id} cannot start without a row: nodes are shared in time, and none is idle")
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
-        """Refuse to move gangs without saying in which rows.
-
-        Raises:
-            DecisionError: always.
-        """
+        """Refuse to move gangs without saying in which rows."""
         raise DecisionError(f"job {moves[0][0].job.id} cannot migrate without a row: nodes are shared in time, use Rows")
 
     def rearrange(
@@ -307,14 +343,10 @@ class TimeSharing:
     ) -> None:
         """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices.
 
-        Args:
-            places: gangs, their columns, their rows (a bitmask), their home rows.
-            migrations: gangs that migrate together, and those that wait meanwhile.
-
-        Raises:
-            DecisionError: a gang that migrates is being preempted or restored, or its columns are not as many as it needs.
+        ``places`` are gangs, their columns, their rows (a bitmask) and their home rows; ``migrations`` are gangs that migrate
+        together, and those that wait meanwhile.
         """
-        rows, moving = self.slices.rows, dict[Execution, NodeSet]()
+        rows, moving = self.rows, dict[Execution, NodeSet]()
         for gang, columns, target, _ in places:
             leaving = gang.rows & ~target
             if columns != gang.columns:
@@ -334,7 +366,7 @@ class TimeSharing:
         if gang.stopping or gang.fetching:
             state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
             raise DecisionError(f"{refused}: it has {state}")
-        if not _are_columns(gang.nodes, columns, self._nodes):
+        if not _are_columns(gang.nodes, columns, self.nodes):
             raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
 
     def _migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
@@ -343,15 +375,11 @@ class TimeSharing:
         if self.saved.memory.free is not None:
             for gang, columns in moves:
                 self.saved.memory.hold(gang.owner, columns)
-        self.slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
+        self.move([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
-        """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen.
-
-        Raises:
-            DecisionError: the columns are taken or not as many as it needs, or what is saved of it cannot be restored there.
-        """
-        if not _are_columns(terms.nodes, columns, self._nodes):
+        """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen."""
+        if not _are_columns(terms.nodes, columns, self.nodes):
             raise DecisionError(
                 f"job {job.queued.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
@@ -364,51 +392,16 @@ class TimeSharing:
             gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if job.image is not None:
             gang.begin_by_restoring(self.saved.in_all(self.saved.overheads_of_restoring(job, columns), gang.nodes))
-        self.slices.admit(gang)
-        self.slices.rows.place(gang, row)
+        self.rows.place(gang, row)
         return gang
 
     def enter(self, gang: Execution, rows: int, home: int) -> None:
-        """Let a gang run in all of ``rows``, a bitmask, of which one is its home row.
-
-        Raises:
-            DecisionError: one of its columns is taken there.
-        """
+        """Let a gang run in all of ``rows``, a bitmask, of which one is its home row."""
         sliced = _sliced(gang)
         if entering := rows & ~gang.rows:
             for row in rows_of(entering):
-                self.slices.rows.place(sliced, row)
+                self.rows.place(sliced, row)
         sliced.home = home
-
-    def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and on which no gang runs any more."""
-        self.slices.take_down(columns)
-
-    def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
-        self.slices.put_up(columns)
-
-    def settle(self, now: int) -> None:
-        """Bring what gangs have executed, ledger and log up to ``now``."""
-        self.slices.settle(now)
-
-    def resume(self, *, waiting: bool) -> None:
-        """Go on with the running slice or the next row in use.
-
-        Raises:
-            DecisionError: a gang is in no row, or more tasks are written or read in a slice than the store takes.
-        """
-        self.slices.resume(waiting=waiting)
-        if self._history is not None:
-            self._remember(self._history, self.slices.rows)
-
-    def _remember(self, history: History, rows: MatrixRows) -> None:
-        contents = tuple(
-            tuple(Cell(gang.job.id, gang.mask, replica=gang.home != row) for gang in gangs.values())
-            for row, gangs in enumerate(rows.gangs)
-        )
-        amounts = {account: self._ledger.amount(account) for account in Account}
-        history.moments.append(Moment(self.env.now, contents, tuple(rows.rotation()), amounts, self.slices.begun))
 
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:

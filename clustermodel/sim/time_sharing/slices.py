@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from simpy import Event
 
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.matrix_history import SliceLog
-from clustermodel.schedule.node_set import NodeSet, as_mask
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import AlarmClock, Bell
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation
+from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext
-    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
 
-Switching = dict["SlicedGang", tuple[int, int]]
+Switching = dict[SlicedGang, tuple[int, int]]
 """Gangs that switch -> (ticks until all of its nodes are ready, nodes that change their task: a bitmask)."""
 
 
@@ -33,9 +32,6 @@ class RowSwitches(NamedTuple):
     first_waiting: int
     later: int
     later_waiting: int
-
-
-NO_SWITCHES = RowSwitches(0, 0, 0, 0)
 
 
 class LoadedTasks:
@@ -62,9 +58,7 @@ class LoadedTasks:
     def plan(self, order: list[int], *, first_apart: bool = False) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
         """Return who switches when rows take turns in this order: for each row, and for each gang the pace that follows.
 
-        Args:
-            order: the rows.
-            first_apart: leave out the switches of the first slice.
+        Where the first slice is computed apart, its switches are left out.
         """
         rows = self._rows
         self._changes.clear()
@@ -110,13 +104,9 @@ class LoadedTasks:
     def advance(
         self, order: list[int], last: int, length: int, switching: Mapping[SlicedGang, tuple[int, int]] | None = None
     ) -> None:
-        """Note whose task each node ran last.
+        """Note whose task each node ran last, slice ``last`` of the rotation having run for ``length`` ticks.
 
-        Args:
-            order: the rows.
-            last: number of the slice that was cut short, or that goes on.
-            length: how long it has run, ticks.
-            switching: gangs that still switch in it -> (ticks left, nodes); by default what follows from the length.
+        ``switching`` are the gangs that still switch in it; by default that follows from the length.
         """
         rows = self._rows
         claimed = 0
@@ -138,23 +128,15 @@ class LoadedTasks:
         self._loaded = loaded
 
 
-class ComputedSlices:
+class ComputedSlices(TimeSharing):
     """The process (:meth:`run`) and its state."""
 
-    def __init__(self, context: RunContext, log: SliceLog) -> None:
-        machine, env = context.machine, context.env
-        self.rows = rows = MatrixRows(machine)
-        """Which gangs are in which row."""
-        self._env = env
-        self._ledger = context.ledger
-        self._log = log
-        self._nodes = self._up = machine.processors  # all, and those that are not down
-        self._switch = switch = machine.switch_ticks
-        self._on_change = machine.switches_on_change
-        self._rotation = Rotation(machine.time_slicing.mpl, machine.time_slicing.quantum, switch, env.now)
-        self._loaded = LoadedTasks(rows, switch)
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
+        env = self.env
+        self._rotation = Rotation(self.rows.mpl, self.quantum, self.switch, env.now)
+        self._loaded = LoadedTasks(self.rows, self.switch)
         self._since = env.now
-        self._waiting = False
         self._switches: list[RowSwitches] = []  # for each place in the rotation; empty where switches take no time
         # Gangs with pending overheads, or periodic checkpoints to come -> what their pace had served at the last event.
         self._held_up: dict[SlicedGang, int] = {}
@@ -166,37 +148,29 @@ class ComputedSlices:
         """Sleep until the first gangs finish, ring their bells, and go on."""
         while True:
             yield self._bell
-            self.settle(self._env.now)
+            self.settle(self.env.now)
             for gang in self._rotation.finished():
                 if not gang.finished.triggered:  # it may be there twice
                     gang.finished.ring()
 
-    @property
-    def begun(self) -> int:
-        """How long the slice that goes on at the last scheduling event had run before, ticks."""
-        return self._rotation.begun
-
     # What gangs and their coordinator ask.
-
-    def admit(self, gang: SlicedGang) -> None:
-        """A gang starts; it is placed in a row next."""
 
     def dismiss(self, gang: SlicedGang) -> None:
         """Take a gang whose run attempt has ended out of all rows."""
-        self.rows.remove(gang)
+        super().dismiss(gang)
         self._rotation.leave(gang)
         self._held_up.pop(gang, None)
         self._loaded.forget(gang)
 
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns: the ticks that this takes are needed like those of work."""
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
-        self.rows.migrate(moves, blocked)
+        super().move(moves, blocked)
         for gang, overhead in before.items():
             if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
                 gang.left += added
-        if self._on_change:
+        if self.on_change:
             for gang, _ in moves:
                 self._loaded.forget(gang)
 
@@ -204,15 +178,7 @@ class ComputedSlices:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self._rotation.leave(gang)
         gang.left = gang.overhead_left()
-        self.rows.changed.add(gang)
-
-    def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and on which no gang runs any more."""
-        self.rows.down |= as_mask(columns)
-
-    def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
-        self.rows.down &= ~as_mask(columns)
+        super().hold_up(gang)
 
     def executed(self, gang: SlicedGang) -> int:
         """Return how long a gang has executed, ticks, up to the last scheduling event: what it does not need any more."""
@@ -222,108 +188,109 @@ class ComputedSlices:
         executed = gang.duration - (gang.left if pace is None else gang.due - pace.served)
         return executed + gang.overhead_left() if gang.pending else executed
 
+    # Time passes.
+
     def settle(self, now: int) -> None:
         """Work out what the rotation has done since the last event."""
-        elapsed = now - self._since
-        if not elapsed:
-            return
-        self._since = now
-        order, held, waiting = self._rotation.order, self.rows.held, self._waiting
-        if not order:
-            self._rotation.idle(elapsed)
-            self._ledger.charge(Account.IDLE, self._nodes * elapsed, waiting=waiting)
-            self._log.idle(elapsed, self._up, waiting=waiting)
-            return
+        if elapsed := now - self._since:
+            self._since = now
+            if not self._rotation.order:
+                self._idle(elapsed)
+                self.log(elapsed)
+                return
+            order, advance = self._advance(elapsed)
+            self.log(elapsed, self._switched(advance.last) if self.switch else ())
+            if self.on_change:
+                self._loaded.advance(order, advance.last, advance.length)
+
+    def _idle(self, elapsed: int) -> None:
+        self._rotation.idle(elapsed)
+        self.ledger.charge(Account.IDLE, self.nodes * elapsed, waiting=self.waiting)
+
+    def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
+        """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
+        order = self._rotation.order
         advance = self._rotation.advance(elapsed)
         self.rows.last = order[advance.last % len(order)]
-        in_use = [held[row] for row in order]
-        self._charge(advance, in_use)
-        overhead = self._spend_overheads() if self._held_up else 0
-        switched = self._switched(advance.last) if self._switch else []
-        self._log.slices(elapsed, in_use, switched, overhead, self._up, waiting=waiting)
-        if self._on_change:
-            self._loaded.advance(order, advance.last, advance.length)
+        idle, nodes, held = 0, self.nodes, self.rows.held
+        for row, ticks in zip(order, advance.ran, strict=False):
+            idle += (nodes - held[row]) * ticks
+        self.ledger.charge(Account.IDLE, idle, waiting=self.waiting)
+        if self.switch:
+            self._charge_switches(advance)
+        if self._held_up:
+            self._spend_overheads()
+        return order, advance
 
-    def _charge(self, advance: Advance, in_use: list[int]) -> int:
-        """Charge idle nodes and context switches, where so many nodes are in use in each row of the rotation.
-
-        Returns:
-            The node-ticks of context switches.
-        """
-        nodes, waiting = self._nodes, self._waiting
-        idle = 0
-        for place, ticks in enumerate(advance.ran):
-            idle += (nodes - in_use[place]) * ticks
-        self._ledger.charge(Account.IDLE, idle, waiting=waiting)
+    def _charge_switches(self, advance: Advance) -> tuple[int, int]:
+        """Charge context switches; return the node-ticks of nodes that switched, and of nodes that waited for them."""
         switching = blocked = 0
-        if self._switch:
-            for switches, first, later in zip(self._switches, advance.first, advance.later, strict=True):
-                switching += switches.first * first + switches.later * later
-                blocked += switches.first_waiting * first + switches.later_waiting * later
-            if switching:
-                self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=waiting)
-                self._ledger.charge(Account.BLOCKED, blocked, waiting=waiting)
-        return switching + blocked
+        for switches, first, later in zip(self._switches, advance.first, advance.later, strict=True):
+            switching += switches.first * first + switches.later * later
+            blocked += switches.first_waiting * first + switches.later_waiting * later
+        self.ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self.waiting)
+        self.ledger.charge(Account.BLOCKED, blocked, waiting=self.waiting)
+        return switching, blocked
 
-    def _switched(self, last: int) -> list[RowSwitches]:
-        """Return which nodes switched or waited in slices up to number ``last``: none in those that never came."""
+    def _switched(self, last: int) -> list[tuple[int, int]]:
+        """Return how many nodes switched or waited in slices up to number ``last``: none in those that never came."""
         rows = len(self._switches)
         return [
-            RowSwitches(
-                *(switches[:2] if place <= last else NO_SWITCHES[:2]),
-                *(switches[2:] if place + rows <= last else NO_SWITCHES[2:]),
+            (
+                switches.first + switches.first_waiting if place <= last else 0,
+                switches.later + switches.later_waiting if place + rows <= last else 0,
             )
             for place, switches in enumerate(self._switches)
         ]
 
-    def _spend_overheads(self) -> int:
-        """Charge the overheads that gangs have spent since the last event; return the node-ticks."""
-        charged = 0
+    def _spend_overheads(self) -> None:
+        """Charge the overheads that gangs have spent since the last event."""
         for gang in list(self._held_up):
             pace = gang.pace
             assert pace is not None
             ticks = pace.served - self._held_up[gang]
             for account, spent in gang.spend(ticks) if gang.interval is None else gang.advance(ticks):
-                self._ledger.charge(account, spent * gang.nodes, waiting=self._waiting)
-                charged += spent * gang.nodes
+                self.ledger.charge(account, spent * gang.nodes, waiting=self.waiting)
+                self.overhead += spent * gang.nodes
             if not gang.pending and gang.interval is None:
                 del self._held_up[gang]
-        return charged
 
-    def resume(self, *, waiting: bool) -> None:
-        """Give the gangs that have changed another pace, and sleep until the first one finishes.
+    # What runs next.
 
-        Raises:
-            DecisionError: see ``MatrixRows.require_possible``.
-        """
+    def go_on(self) -> list[int]:
+        """Give the gangs that have changed another pace, and sleep until the first one finishes."""
         rows, rotation = self.rows, self._rotation
-        if rows.changed:
-            rows.require_possible()
-        self._waiting, self._up = waiting, rows.nodes_up if rows.down else self._nodes
         if rows.in_use_changed:
             rotation.order = rows.rotation()
-        if self._on_change:
+        if self.on_change:
             self._switches, paces = self._loaded.plan(rotation.order)
             for gang, key in paces.items():
                 rotation.join(gang, key)
         else:
-            switch = self._switch
+            switch = self.switch
             for gang in rows.changed:
                 switches = gang.rows if switch else 0
                 rotation.join(gang, (gang.rows, switches, switches))
             if switch:
                 self._switches = [RowSwitches(rows.held[row], 0, rows.held[row], 0) for row in rotation.order]
-        for gang in rows.changed:
+        self._note_held_up()
+        self._alarm.set(rotation.next_finish())
+        return rotation.order
+
+    def _note_held_up(self) -> None:
+        """Note from where on gangs with overheads count what they spend, and when what was saved of them is restored."""
+        for gang in self.rows.changed:
             if gang.pending or gang.interval is not None:
                 self._held_up[gang] = 0
-        if self._held_up:
-            for gang in self._held_up:
-                assert gang.pace is not None
-                self._held_up[gang] = gang.pace.served
-                if restoring := gang.restoring_left():
-                    gang.restored_at = rotation.time_of(gang, restoring)
-        rows.changed.clear()
-        self._alarm.set(rotation.next_finish())
+        for gang in self._held_up:
+            assert gang.pace is not None
+            self._held_up[gang] = gang.pace.served
+            if restoring := gang.restoring_left():
+                gang.restored_at = self._rotation.time_of(gang, self._switching_left(gang) + restoring)
+
+    def _switching_left(self, gang: SlicedGang) -> int:
+        """Return how much of a switch in the first slice, which is not the rotation's, a gang has in what it still needs."""
+        return 0
 
 
 class KeptSlices(ComputedSlices):
@@ -335,9 +302,8 @@ class KeptSlices(ComputedSlices):
     end, and computes the rest from there.
     """
 
-    def __init__(self, context: RunContext, log: SliceLog) -> None:
-        super().__init__(context, log)
-        self._quantum = context.machine.time_slicing.quantum
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
         # What ran until the last event, or until the process woke up:
         self._ran_row = -1  # the row
         self._ran_for = 0  # how long its slice had run, ticks; 0 if it was over
@@ -345,42 +311,36 @@ class KeptSlices(ComputedSlices):
         self._unfinished: Switching = {}  # those that still switched
         # What runs now:
         self._switching: Switching = {}  # gangs that switch in the first slice; the ticks are in what they still need
-        # For the log:
-        self._event = self._env.now  # the last scheduling event
-        self._held: list[int] = []  # nodes in use in each row from then on
-        self._begun_at_event = 0
-        self._overhead = 0  # node-ticks of switches and overheads since
-
-    @property
-    def begun(self) -> int:
-        """How long the slice that goes on at the last scheduling event had run before, ticks."""
-        return self._begun_at_event
+        self._event = self.env.now  # the last scheduling event
 
     def run(self) -> Generator[Event, object, None]:
         """Sleep until the first gangs finish, ring their bells, and go on; or until a switch goes on in the next slice."""
         while True:
             yield self._bell
-            self.settle(self._env.now)
+            self.settle(self.env.now)
             finished = self._rotation.finished()
             for gang in finished:
                 if not gang.finished.triggered:
                     gang.finished.ring()
             if not finished:
-                self._go_on()
+                self._plan()
 
     def executed(self, gang: SlicedGang) -> int:
         """Return how long a gang has executed, ticks, up to the last scheduling event."""
         executed = super().executed(gang)
-        return executed + self._switching[gang][0] if gang in self._switching and gang.interval is None else executed
+        return executed if gang.interval is not None else executed + self._switching_left(gang)
+
+    def _switching_left(self, gang: SlicedGang) -> int:
+        return self._switching[gang][0] if gang in self._switching else 0
 
     def dismiss(self, gang: SlicedGang) -> None:
         """Take a gang whose run attempt has ended out of all rows."""
         super().dismiss(gang)
         self._forget(gang)
 
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns, where they have not run yet."""
-        super().migrate(moves, blocked)
+        super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)
 
@@ -392,127 +352,98 @@ class KeptSlices(ComputedSlices):
 
     def settle(self, now: int) -> None:
         """Work out what the rotation has done since the last event."""
-        elapsed = now - self._since
-        if elapsed:
+        if elapsed := now - self._since:
             self._since = now
             if self._rotation.order:
-                self._advance(elapsed)
+                self._note_running(*self._advance(elapsed))
             else:
-                self._rotation.idle(elapsed)
-                self._ledger.charge(Account.IDLE, self._nodes * elapsed, waiting=self._waiting)
+                self._idle(elapsed)
                 self._running, self._unfinished, self._ran_for = set(), {}, 0
         for gang, (left, _) in self._switching.items():
             self._rotation.leave(gang)
             gang.left -= left
         self._switching = {}
 
-    def _advance(self, elapsed: int) -> None:
-        rows, rotation = self.rows, self._rotation
-        order, in_first = rotation.order, min(elapsed, self._quantum - rotation.begun)
-        advance = rotation.advance(elapsed)
-        row = order[advance.last % len(order)]
-        self._overhead += self._charge(advance, [rows.held[row] for row in order])
-        if self._switching:
-            self._spend_switches(in_first)
-        if self._held_up:
-            self._overhead += self._spend_overheads()
-        over = advance.length == self._quantum
-        self._unfinished = self._still_switching(row, advance, len(order))
-        if self._on_change:
+    def _charge_switches(self, advance: Advance) -> tuple[int, int]:
+        """Charge also the context switches of the first slice."""
+        switching, blocked = super()._charge_switches(advance)
+        in_first = (self.quantum if advance.last else advance.length) - self._rotation.begun  # how long the first slice has run
+        for gang, (left, mask) in list(self._switching.items()):
+            spent, nodes = min(left, in_first), mask.bit_count()
+            self.ledger.charge(Account.CONTEXT_SWITCH, nodes * spent, waiting=self.waiting)
+            self.ledger.charge(Account.BLOCKED, (gang.nodes - nodes) * spent, waiting=self.waiting)
+            self.overhead += gang.nodes * spent
+            if gang in self._held_up:
+                self._held_up[gang] += spent
+            if left > spent:
+                self._switching[gang] = left - spent, mask
+            else:
+                del self._switching[gang]
+        self.overhead += switching + blocked
+        return switching, blocked
+
+    def _note_running(self, order: list[int], advance: Advance) -> None:
+        """Note which gangs run in the slice that ran last, and which still switch in it."""
+        row, over = self.rows.last, advance.length == self.quantum
+        gangs, left = self.rows.gangs[row].values(), self.switch - advance.length
+        if not advance.last:
+            self._unfinished = dict(self._switching)
+        elif left <= 0:
+            self._unfinished = {}
+        elif not self.on_change:
+            self._unfinished = {gang: (left, gang.mask) for gang in gangs}
+        else:
+            changes = {gang: self._loaded.changes(gang, row, advance.last, len(order)) for gang in gangs}
+            self._unfinished = {gang: (left, mask) for gang, mask in changes.items() if mask}
+        if self.on_change:
             self._loaded.advance(order, advance.last, advance.length, self._unfinished)
         elif over:
             self._unfinished = {}  # every slice has a switch of its own
         self._ran_row, self._ran_for = row, 0 if over else advance.length
-        self._running = set() if over else set(rows.gangs[row].values())
-
-    def _spend_switches(self, in_first: int) -> None:
-        """Charge the context switches of the first slice, which has run for ``in_first`` ticks."""
-        switching = blocked = 0
-        still: Switching = {}
-        for gang, (left, mask) in self._switching.items():
-            spent, nodes = min(left, in_first), mask.bit_count()
-            switching += nodes * spent
-            blocked += (gang.nodes - nodes) * spent
-            if gang in self._held_up:
-                self._held_up[gang] += spent
-            if left > spent:
-                still[gang] = left - spent, mask
-        self._switching = still
-        self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
-        self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
-        self._overhead += switching + blocked
-
-    def _still_switching(self, row: int, advance: Advance, rows: int) -> Switching:
-        """Return the gangs that had not switched in the slice that ran last, which was of ``row``."""
-        if not advance.last:
-            return dict(self._switching)
-        left = self._switch - advance.length
-        if left <= 0:
-            return {}
-        gangs = self.rows.gangs[row].values()
-        if not self._on_change:
-            return {gang: (left, gang.mask) for gang in gangs}
-        changes = {gang: self._loaded.changes(gang, row, advance.last, rows) for gang in gangs}
-        return {gang: (left, mask) for gang, mask in changes.items() if mask}
+        self._running = set() if over else set(gangs)
 
     # What runs next.
 
     def resume(self, *, waiting: bool) -> None:
-        """Go on with the running slice, or with the next row in use, and sleep until the first gang finishes.
+        """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
+        if elapsed := self.env.now - self._event:
+            self._event = self.env.now
+            self.log(elapsed)
+        super().resume(waiting=waiting)
 
-        Raises:
-            DecisionError: see ``MatrixRows.require_possible``.
-        """
-        if self.rows.changed:
-            self.rows.require_possible()
-        if elapsed := self._env.now - self._event:
-            self._event = self._env.now
-            if self._held:
-                begun, overhead = self._begun_at_event, self._overhead
-                self._log.slices(elapsed, self._held, (), overhead, self._up, waiting=self._waiting, begun=begun)
-            else:
-                self._log.idle(elapsed, self._up, waiting=self._waiting)
-            self._overhead = 0
-        self._waiting, self._up = waiting, self.rows.nodes_up if self.rows.down else self._nodes
-        self._go_on()
-        self._held, self._begun_at_event = [self.rows.held[row] for row in self._rotation.order], self._rotation.begun
+    def go_on(self) -> list[int]:
+        """Go on with the running slice, or with the next row in use, and sleep until the first gang finishes."""
+        self._plan()
+        self.begun = self._rotation.begun
+        return self._rotation.order
 
-    def _go_on(self) -> None:
+    def _plan(self) -> None:
         rows, rotation = self.rows, self._rotation
         row = rows.row_that_goes_on(self._running, self._ran_row)
         rows.last = self._ran_row if row is None else row - 1
         rotation.begun = 0 if row is None else self._ran_for
         rotation.order = order = rows.rotation()
-        rest = self._quantum - rotation.begun
-        if self._switch and order:
+        rest = self.quantum - rotation.begun
+        if self.switch and order:
             self._plan_switches(order, rest)
         else:
             for gang in rows.changed:
                 rotation.join(gang, (gang.rows, 0, 0))
-        for gang in rows.changed:
-            if gang.pending or gang.interval is not None:
-                self._held_up[gang] = 0
-        for gang in self._held_up:
-            assert gang.pace is not None
-            self._held_up[gang] = gang.pace.served
-            if restoring := gang.restoring_left():
-                switching = self._switching[gang][0] if gang in self._switching else 0
-                gang.restored_at = rotation.time_of(gang, switching + restoring)
-        rows.changed.clear()
+        self._note_held_up()
         alarm = rotation.next_finish()
-        if alarm is not None and self._on_change and any(left > rest for left, _ in self._switching.values()):
-            alarm = min(alarm, self._env.now + rest)
+        if alarm is not None and self.on_change and any(left > rest for left, _ in self._switching.values()):
+            alarm = min(alarm, self.env.now + rest)
         self._alarm.set(alarm)
 
     def _plan_switches(self, order: list[int], rest: int) -> None:
         """Give each gang its pace, and the gangs of the first slice, with ``rest`` to go, the rest of their switches."""
         rows, rotation, goes_on = self.rows, self._rotation, self._running if self._rotation.begun else ()
-        paces: dict[SlicedGang, tuple[int, int, int]] = {}
-        if self._on_change:
+        paces: dict[SlicedGang, PaceKey] = {}
+        if self.on_change:
             self._switches, paces = self._loaded.plan(order, first_apart=True)
         else:
             self._switches = [RowSwitches(held := rows.held[row], 0, held, 0) for row in order]
-            self._switches[0] = NO_SWITCHES._replace(later=rows.held[order[0]])
+            self._switches[0] = RowSwitches(0, 0, rows.held[order[0]], 0)
             for row in order:
                 for gang in rows.gangs[row].values():
                     paces[gang] = (gang.rows, gang.rows & ~(1 << order[0]), gang.rows)
@@ -522,9 +453,9 @@ class KeptSlices(ComputedSlices):
             elif gang in goes_on:
                 continue
             else:
-                left, mask = self._switch, self._loaded.holds_none_on(gang) if self._on_change else gang.mask
+                left, mask = self.switch, self._loaded.holds_none_on(gang) if self.on_change else gang.mask
             if mask:
-                left = left if self._on_change else min(left, rest)
+                left = left if self.on_change else min(left, rest)
                 self._switching[gang] = left, mask
                 rotation.leave(gang)
                 gang.left += left
