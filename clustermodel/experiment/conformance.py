@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ _ENOUGH_GIB = 5
 """Memory of a node on which each job fits alone in most cases, GiB."""
 _CALLS_PER_JOB = 200
 """Calls of a policy per job, above which the policy counts as stuck."""
+_SLICES = TimeSlicing(quantum_s=7.0, mpl=3)
 
 
 class BrokenRule(NamedTuple):
@@ -84,15 +85,10 @@ class _Watched:
 
     def torn(self, records: JobRecords) -> int | None:
         """Return the id of a job that ran on another number of nodes than requested or chosen by the policy, if any."""
-        columns = (records.column("id").tolist(), records.column("nodes").tolist(), records.allocated.tolist())
-        return next(
-            (
-                job
-                for job, nodes, allocated in zip(*columns, strict=True)
-                if allocated and allocated != (self._chosen.get(job) or nodes)
-            ),
-            None,
-        )
+        for job, nodes, allocated in zip(records.column("id"), records.column("nodes"), records.allocated, strict=True):
+            if allocated and allocated != (self._chosen.get(int(job)) or nodes):
+                return int(job)
+        return None
 
 
 def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False) -> list[BrokenRule]:
@@ -104,20 +100,15 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     fail.  Parts of the machine, and random numbers, on which the policy does not declare to depend
     (:class:`~clustermodel.policies.interface.Dependent`) do not change its schedule.
 
-    Args:
-        policy: a registered name with parameters, or an object.
-        seed: of the random cases and of the policy's random stream.
-        failures: whether nodes fail in further cases.  A policy that counts free nodes itself must follow ``Batch.failed`` and
-            ``Batch.repaired`` there.
+    The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
+    policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.
 
     Raises:
         SpecificationError: ``policy`` is neither a name nor a policy.
     """
     made = make_policy(policy)
-    broken: list[BrokenRule] = []
-    for case in chain(cases(seed), cases_with_failures(seed) if failures else ()):
-        broken += _check(made, case, seed)
-    return broken
+    all_cases = chain(cases(seed), cases_with_failures(seed) if failures else ())
+    return [broken for case in all_cases for broken in _check(made, case, seed)]
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -141,30 +132,25 @@ def cases(seed: int) -> Iterator[Case]:
     yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
     yield case("priorities against the arrival order", 4, *(row(n, n, 3, 30, 40, n % 5) for n in range(1, 15)))
     yield case("one microsecond", 2, *(row(n, 0, 1 + n % 2, 1e-6, 1e-6) for n in range(1, 8)))
-    costs = (
-        ("switches that cost half a slice", ContextSwitch(fraction=0.5), Checkpointing()),
-        ("switches paid for in every slice", ContextSwitch(seconds=3.0, charge="every-slice"), Checkpointing()),
-        ("costly migration", ContextSwitch(), Checkpointing(checkpoint_s=2.0, restart_s=1.0)),
-        *(
-            (name, ContextSwitch(), Checkpointing(checkpoint_s=1.0, restart_s=9.0, max_tasks_per_slice=3, counts=counts))
-            for name, counts in (
-                ("few tasks migrate at a time", "gang"),
-                ("few tasks change their nodes at a time", "moved"),
-                ("gangs migrate over several slices", "spread"),
-            )
-        ),
-    )
-    for name, switch, checkpointing in costs:
-        slicing = TimeSlicing(quantum_s=7.0, mpl=3)
-        machine = Machine(nodes=8, time_slicing=slicing, context_switch=switch, checkpointing=checkpointing)
+    free = ContextSwitch()
+    slow: dict[str, Any] = {"checkpoint_s": 1.0, "restart_s": 9.0, "max_tasks_per_slice": 3}
+    costs = {
+        "switches that cost half a slice": (ContextSwitch(fraction=0.5), Checkpointing()),
+        "switches paid for in every slice": (ContextSwitch(seconds=3.0, charge="every-slice"), Checkpointing()),
+        "costly migration": (free, Checkpointing(checkpoint_s=2.0, restart_s=1.0)),
+        "few tasks migrate at a time": (free, Checkpointing(**slow, counts="gang")),
+        "few tasks change their nodes at a time": (free, Checkpointing(**slow, counts="moved")),
+        "gangs migrate over several slices": (free, Checkpointing(**slow, counts="spread")),
+    }
+    for name, (switch, checkpointing) in costs.items():
+        machine = Machine(nodes=8, time_slicing=_SLICES, context_switch=switch, checkpointing=checkpointing)
         yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
     of_a_node = 2 * _ENOUGH_GIB - 1
-    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=7.0, mpl=3), node_memory_gib=of_a_node)
+    machine = Machine(nodes=4, time_slicing=_SLICES, node_memory_gib=of_a_node)
     yield Case("little memory", machine, tuple(row(n, 4 * n, 1 + n % 4, 5 + 7 * n % 40, 60) for n in range(1, 25)))
     too_much = row(7, 3, 2, 9, 9)._replace(memory=to_kib(2 * _ENOUGH_GIB))
-    yield Case(
-        "too much memory, then the whole of a node", machine, (too_much, too_much._replace(id=8, memory=to_kib(of_a_node)))
-    )
+    just_enough = too_much._replace(id=8, memory=to_kib(of_a_node))
+    yield Case("too much memory, then the whole of a node", machine, (too_much, just_enough))
     rng = np.random.default_rng(seed)
     for number in range(_RANDOM_CASES):
         nodes = int(rng.integers(1, 9))
@@ -183,8 +169,7 @@ def cases_with_failures(seed: int) -> Iterator[Case]:
     def case(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
         node, down_s, up_s = (np.array(column) for column in zip(*outages, strict=True))
         failures = Outages(node=node, down_s=down_s, up_s=up_s, nodes=nodes)
-        slicing = TimeSlicing(quantum_s=7.0, mpl=3)
-        return Case(name, Machine(nodes=nodes, time_slicing=slicing, failures=failures), rows)
+        return Case(name, Machine(nodes=nodes, time_slicing=_SLICES, failures=failures), rows)
 
     several = [row(n, 4 * n, 1 + 3 * n % 4, 5 + 7 * n % 40, 60) for n in range(1, 17)]
     yield case("a node fails under a job", 4, [(1, 5, 30)], row(1, 0, 4, 20, 30), row(2, 1, 2, 9, 9), row(3, 2, 1, 50, 60))
@@ -203,19 +188,9 @@ def cases_with_failures(seed: int) -> Iterator[Case]:
 
 def _row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
     """Return a job; times in seconds."""
-    second = TICKS_PER_SECOND
-    return JobRow(
-        round(submit * second),
-        number,
-        nodes,
-        round(run * second),
-        round(estimate * second),
-        number % 3,
-        -1,
-        priority,
-        -1,
-        to_kib(1 + number % _ENOUGH_GIB),
-    )
+    memory = to_kib(1 + number % _ENOUGH_GIB)
+    submitted, running, estimated = (round(time * TICKS_PER_SECOND) for time in (submit, run, estimate))
+    return JobRow(submitted, number, nodes, running, estimated, number % 3, -1, priority, -1, memory)
 
 
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
@@ -224,55 +199,37 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     outcome = _run_case(watched, case, [jobs], seed)
     if isinstance(outcome, BrokenRule):
         return [outcome]
-    first = outcome.records
+    records, schedule = outcome.records, _schedule(outcome)
     broken = []
-    schedule = _schedule(first)
-    broken += _undeclared(policy, case, jobs, seed, schedule)
+    used = dependencies_of(policy)
+    others = [(part, part, machine, seed) for part, machine in _other_machines(case.machine).items()]
+    for part, what, machine, other_seed in (*others, (RANDOM_NUMBERS, f"seed of the {RANDOM_NUMBERS}", case.machine, seed + 1)):
+        if part not in used:
+            other = _run_case(_Watched(policy, case), case._replace(machine=machine), [jobs], other_seed)
+            if _schedule(other) != schedule:
+                rule = "depends only on what it declares"
+                broken.append(BrokenRule(rule, case.name, f"another {what} gave another schedule"))
     # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
     split = _run_case(_Watched(policy, case), case, streams, seed)
-    if not broken and (isinstance(split, BrokenRule) or _schedule(split.records) != schedule):
-        broken.append(
-            BrokenRule(
-                "schedule does not depend on the order of simultaneous events", case.name, "two streams gave another schedule"
-            )
-        )
+    if not broken and _schedule(split) != schedule:
+        rule = "schedule does not depend on the order of simultaneous events"
+        broken.append(BrokenRule(rule, case.name, "two streams gave another schedule"))
     # A guarantee holds against lower-priority jobs; a job of higher priority that arrives later may overtake.
     # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
     # What a failure breaks is not the policy's fault.
-    if (
-        case.machine.failures is None
-        and case.machine.kill_at_estimate
-        and len({row.priority for row in jobs}) == 1
-        and not case.machine.switch_ticks
-    ):
-        ids, start, reserved = (first.column(name) for name in ("id", "start", "reserved"))
-        lap = case.machine.time_slicing.mpl * case.machine.time_slicing.quantum if outcome.slices is not None else 0
+    machine, equal = case.machine, len({row.priority for row in jobs}) == 1
+    if machine.failures is None and machine.kill_at_estimate and equal and not machine.switch_ticks:
+        ids, start, reserved = (records.column(name) for name in ("id", "start", "reserved"))
+        lap = machine.time_slicing.mpl * machine.time_slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
         late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
             detail = f"job {late[0]} started after its first guaranteed start"
             broken.append(BrokenRule("keeps guaranteed starts", case.name, detail))
-    unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
+    unfinished = records.column("id")[records.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
-    return broken
-
-
-def _undeclared(
-    policy: Policy, case: Case, jobs: Sequence[JobRow], seed: int, schedule: dict[int, tuple[int, int, int]]
-) -> list[BrokenRule]:
-    """Return a broken rule for each part of the machine that the policy uses although it does not declare it."""
-    rule, used, broken = "depends only on what it declares", dependencies_of(policy), []
-    for part, machine in _other_machines(case.machine).items():
-        if part not in used:
-            other = _run_case(_Watched(policy, case), case._replace(machine=machine), [jobs], seed)
-            if isinstance(other, BrokenRule) or _schedule(other.records) != schedule:
-                broken.append(BrokenRule(rule, case.name, f"another {part} gave another schedule"))
-    if RANDOM_NUMBERS not in used:
-        other = _run_case(_Watched(policy, case), case, [jobs], seed + 1)
-        if isinstance(other, BrokenRule) or _schedule(other.records) != schedule:
-            broken.append(BrokenRule(rule, case.name, f"another seed of the {RANDOM_NUMBERS} gave another schedule"))
     return broken
 
 
@@ -280,14 +237,13 @@ def _other_machines(machine: Machine) -> dict[str, Machine]:
     """Return machines that differ in one part each, by its name."""
     slicing = machine.time_slicing
     costs = Checkpointing(checkpoint_s=3.0, restart_s=5.0, max_tasks_per_slice=2)
-    others: dict[str, Machine] = {
+    return {
         "time_slicing": replace(machine, time_slicing=TimeSlicing(quantum_s=1000 * slicing.quantum_s, mpl=slicing.mpl + 1)),
         "context_switch": replace(machine, context_switch=ContextSwitch(fraction=0.25)),
         "checkpointing": replace(machine, checkpointing=costs),
         "suspended_per_node": replace(machine, suspended_per_node=1),
         "node_memory_gib": replace(machine, node_memory_gib=machine.node_memory_gib or _ENOUGH_GIB),
     }
-    return others
 
 
 def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
@@ -308,6 +264,9 @@ def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]]
     return outcome
 
 
-def _schedule(records: JobRecords) -> dict[int, tuple[int, int, int]]:
-    columns = (records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
+def _schedule(outcome: Outcome | BrokenRule) -> dict[int, tuple[int, int, int]] | BrokenRule:
+    """Return start, end and status of each job; a broken rule is no schedule."""
+    if isinstance(outcome, BrokenRule):
+        return outcome
+    columns = (outcome.records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
     return {number: (start, end, how) for number, start, end, how in zip(*columns, strict=True)}

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import ceil, inf, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted, visible
+from clustermodel.errors import SpecificationError, refused, visible
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, Interval, checked_level
-from clustermodel.validation import require_number, require_whole
+from clustermodel.validation import require_number, require_whole, whole_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,8 @@ _MOST_STEPS: Final = 1_000_000
 class Crossover:
     """Where the metric of two policies crosses.
 
-    *Lower* does not mean *better*: lower waits, slowdowns and losses are better, lower utilization is worse.
+    *Lower* does not mean *better*: lower waits, slowdowns and losses are better, lower utilization is worse.  The crossing and
+    its interval are ``nan`` where there is none.
     """
 
     lower_before: str | None
@@ -44,14 +47,11 @@ class Crossover:
     lower_after: str | None
     """The policy with the lower mean beyond the crossing; the same as before without a crossing."""
     at: float
-    """The crossing of the means, interpolated within a step (5.4 of an integer parameter means: up to 5 and from 6 on); ``nan``
-    without a crossing."""
+    """The crossing of the means, interpolated within a step (5.4 of an integer parameter means: up to 5 and from 6 on)."""
     low: float
-    """Largest value below the crossing where the first policy is significantly lower, ``-inf`` if it never is; ``nan`` without
-    a crossing."""
+    """Largest value below the crossing where the first policy is significantly lower, ``-inf`` if it never is."""
     high: float
-    """Smallest value above the crossing where the other policy is significantly lower, ``inf`` if it never is; ``nan`` without
-    a crossing."""
+    """Smallest value above the crossing where the other policy is significantly lower, ``inf`` if it never is."""
     changes: int
     """Number of sign changes between the values evaluated first.  With more than one, this is the first crossing; search other
     ranges for the others."""
@@ -70,8 +70,9 @@ class Crossover:
         """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``."""
         import pandas as pd
 
-        rows = {value: _row(difference) for value, difference in self.differences.items()}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("value")
+        columns = ["difference", "half", "low", "high", "replications"]
+        rows = [(of.mean, of.half, of.low, of.high, of.count) for of in self.differences.values()]
+        return pd.DataFrame(rows, index=pd.Index(list(self.differences), name="value"), columns=columns)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -95,12 +96,19 @@ class Crossover:
         )
 
 
-def _by_value(differences_at: Mapping[int, Interval], value_of: Callable[[int], float]) -> dict[float, Interval]:
-    return {value_of(place): differences_at[place] for place in sorted(differences_at)}
+class _Differences(dict[int, Interval]):
+    """The differences at values that have been evaluated, by the number of steps from the least value."""
 
+    def __init__(self, difference: Callable[[float], Interval], value_of: Callable[[int], float]) -> None:
+        self._difference = difference
+        self._value_of = value_of
 
-def _row(of: Interval) -> dict[str, float]:
-    return {"difference": of.mean, "half": of.half, "low": of.low, "high": of.high, "replications": of.count}
+    def __missing__(self, place: int) -> Interval:
+        self[place] = self._difference(self._value_of(place))
+        return self[place]
+
+    def by_value(self) -> dict[float, Interval]:
+        return {self._value_of(place): self[place] for place in sorted(self)}
 
 
 def crossing(
@@ -112,69 +120,47 @@ def crossing(
     step: float,
     first_look: int = 5,
 ) -> Crossover:
-    """Return the value at which a difference crosses zero, by the method of ``crossover.CrossoverStudy``.
+    """Return the value from ``low`` to ``high`` at which a difference of two policies crosses zero; see ``CrossoverStudy``.
 
-    Args:
-        difference: of a metric of two policies at a value of the parameter; called once for each value.
-        low: least value of the parameter.
-        high: greatest value.
-        names: of the two policies.
-        step: resolution.
-        first_look: number of values to evaluate first.
-
-    Raises:
-        SpecificationError: an argument is not allowed.
+    ``difference`` is called once for each value that the search looks at, ``first_look`` of them before it bisects.
     """
-    last = steps_between(low, high, step)
-    first_look = require_whole("first_look", first_look, at_least=2)
-    value_of = values_between(low, high, step)
-    differences_at: dict[int, Interval] = {}
-
-    def evaluated(place: int) -> Interval:
-        if place not in differences_at:
-            differences_at[place] = difference(value_of(place))
-        return differences_at[place]
-
-    places = first_places(last, first_look)
-    signs = [(place, 1 if evaluated(place).mean > 0 else -1) for place in places if evaluated(place).mean]
+    value_of, places = _steps(low, high, step, first_look)
+    at = _Differences(difference, value_of)
+    signs = [(place, 1 if at[place].mean > 0 else -1) for place in places if at[place].mean]
     changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
     if not changed:
         before = None if not signs else names[0 if signs[0][1] < 0 else 1]
-        return Crossover(before, before, nan, nan, nan, 0, _by_value(differences_at, value_of))
+        return Crossover(before, before, nan, nan, nan, 0, at.by_value())
 
     (left, sign), (right, _) = changed[0]
 
     def mean(place: int) -> float:
         """Return the difference, turned so that it goes from negative to positive."""
-        return -sign * evaluated(place).mean
+        return -sign * at[place].mean
 
     def clearly_before(place: int) -> bool:
-        return mean(place) < 0 and 0 not in evaluated(place)
+        return mean(place) < 0 and 0 not in at[place]
 
     def clearly_after(place: int) -> bool:
-        return mean(place) > 0 and 0 not in evaluated(place)
+        return mean(place) > 0 and 0 not in at[place]
 
     def first(holds: Callable[[int], bool], start: int, end: int) -> int:
         """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
         return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
 
     after = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(differences_at) if place < after and clearly_before(place)]
-    above = [place for place in sorted(differences_at) if place >= after and clearly_after(place)]
+    below = [place for place in sorted(at) if place < after and clearly_before(place)]
+    above = [place for place in sorted(at) if place >= after and clearly_after(place)]
     interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], after) - 1) if below else -inf
     interval_high = value_of(first(clearly_after, after - 1, above[0])) if above else inf
     fraction = mean(after - 1) / (mean(after - 1) - mean(after))
-    place_of_zero = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
+    zero = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
     order = names if sign < 0 else names[::-1]
-    return Crossover(*order, place_of_zero, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
+    return Crossover(*order, zero, interval_low, interval_high, len(changed), at.by_value())
 
 
-def steps_between(low: float, high: float, step: float) -> int:
-    """Return the number of steps from low to high.
-
-    Raises:
-        SpecificationError: a value is not allowed.
-    """
+def _steps(low: float, high: float, step: float, first_look: int) -> tuple[Callable[[int], float], list[int]]:
+    """Return the function of a number of steps from low that gives the value there, and the numbers to look at first."""
     for name, value in (("low", low), ("high", high)):
         require_number(name, value, "a finite number", isfinite)
     require_number("high", high, f"greater than low, {low}", lambda number: number > low)
@@ -182,22 +168,8 @@ def steps_between(low: float, high: float, step: float) -> int:
     last = ceil((high - low) / step - 1e-9)  # a step that is a fraction may fit a rounding error less often
     if last > _MOST_STEPS:
         raise SpecificationError(f"step: {step} is not allowed; at most {_MOST_STEPS:,} steps can lie between low and high")
-    return last
-
-
-def values_between(low: float, high: float, step: float) -> Callable[[int], float]:
-    """Return the function that gives the value after a number of steps from low; the last one is high.
-
-    Raises:
-        SpecificationError: a value is not allowed.
-    """
-    last = steps_between(low, high, step)
-    return lambda place: high if place == last else low + place * step
-
-
-def first_places(last: int, first_look: int) -> list[int]:
-    """Return the numbers of steps after which a search first looks, evenly spaced from 0 to ``last``."""
-    return sorted({round(place) for place in np.linspace(0, last, first_look)})
+    first = np.linspace(0, last, require_whole("first_look", first_look, at_least=2))
+    return (lambda place: high if place == last else low + place * step), sorted({round(place) for place in first})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,9 +187,6 @@ class CrossoverStudy(Experiment[Crossover]):
 
     Each evaluated value costs 2 x ``replications`` runs.  A crossing takes ``first_look`` values and about three bisections,
     which share most of their values.  Use :func:`crossover`, which fills in the factors.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
     """
 
     along: str
@@ -241,36 +210,31 @@ class CrossoverStudy(Experiment[Crossover]):
         super().__post_init__()
         checked_level(self.level)
         self.require_column("measure", self.measure)
-        object.__setattr__(self, "replications", require_whole("replications", self.replications, at_least=2))
+        whole_fields(self, "", replications=2)
         if set(self.levels.names) != {self.along, "policy"} or len(self.levels.labels("policy")) != 2:
-            given = ", ".join(self.levels.names)
+            factors = ", ".join(self.levels.names)
             raise SpecificationError(
-                f"crossover: the factors {given} are not allowed; there must be {self.along} and two policies"
+                f"crossover: the factors {factors} are not allowed; there must be {self.along} and two policies"
             )
-        steps_between(self.low, self.high, self.step)
-        require_whole("first_look", self.first_look, at_least=2)
+        _steps(self.low, self.high, self.step, self.first_look)
 
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return the trials of all values that the search has asked for, and of the next one."""
-        count = steps_between(self.low, self.high, self.step)
-        value_of = values_between(self.low, self.high, self.step)
-        values = {value_of(place) for place in first_places(count, self.first_look)}
-        known = _Differences(self, table)
-        try:
-            self._crossing(known)
-        except _NotEvaluatedError as missing:
-            values.add(missing.value)
-        policies = self.levels.labels("policy")
-        points = [{self.along: value, "policy": policy} for value in sorted(values | known.asked) for policy in policies]
+        value_of, places = _steps(self.low, self.high, self.step, self.first_look)
+        values = {value_of(place) for place in places}
+
+        def asked(value: float) -> Interval:
+            values.add(value)
+            return self._difference(table, value)
+
+        with suppress(_NotEvaluatedError):
+            self._crossing(asked)
+        points = [{self.along: value, "policy": policy} for value in sorted(values) for policy in self.levels.labels("policy")]
         labels = [tuple(point[name] for name in self.levels.names) for point in points]
         return [Trial(point, replication) for point in labels for replication in range(1, self.replications + 1)]
 
     def shard_of(self, trial: Trial, shards: int) -> int:
-        """Refuse shards.
-
-        Raises:
-            SpecificationError: always.
-        """
+        """Refuse shards."""
         raise SpecificationError("shard: a crossover cannot be divided, because each value follows from the ones before it")
 
     def conclude(self, table: StudyTable) -> Crossover:
@@ -280,43 +244,27 @@ class CrossoverStudy(Experiment[Crossover]):
             SpecificationError: a run failed, or lacks the measure.
         """
         try:
-            return self._crossing(_Differences(self, table))
+            return self._crossing(partial(self._difference, table))
         except _NotEvaluatedError as missing:
-            raise SpecificationError(f"crossover: {self.along} {missing.value}: {missing}") from None
+            raise SpecificationError(f"crossover: {self.along} {missing}") from None
 
     def _crossing(self, difference: Callable[[float], Interval]) -> Crossover:
-        first, second = self.levels.labels("policy")
-        names = str(first), str(second)
-        return crossing(difference, self.low, self.high, names, step=self.step, first_look=self.first_look)
+        first, second = map(str, self.levels.labels("policy"))
+        return crossing(difference, self.low, self.high, (first, second), step=self.step, first_look=self.first_look)
+
+    def _difference(self, table: StudyTable, value: float) -> Interval:
+        first, second = ({self.along: value, "policy": policy} for policy in self.levels.labels("policy"))
+        try:
+            difference = table.difference(self.measure, first, second, level=self.level)
+        except SpecificationError as problem:
+            raise _NotEvaluatedError(f"{value}: {problem}") from None
+        if not isfinite(difference.half):
+            raise _NotEvaluatedError(f"{value}: there is one run only, so that nothing is known about its precision")
+        return difference
 
 
 class _NotEvaluatedError(Exception):
     """The search needs a value at which not all runs are finished."""
-
-    def __init__(self, value: float, why: str) -> None:
-        super().__init__(why)
-        self.value = value
-
-
-class _Differences:
-    """The paired difference of the two policies at a value, from the table."""
-
-    def __init__(self, study: CrossoverStudy, table: StudyTable) -> None:
-        self._study = study
-        self._table = table
-        self.asked: set[float] = set()
-
-    def __call__(self, value: float) -> Interval:
-        self.asked.add(value)
-        study = self._study
-        first, second = ({study.along: value, "policy": policy} for policy in study.levels.labels("policy"))
-        try:
-            difference = self._table.difference(study.measure, first, second, level=study.level)
-        except SpecificationError as problem:
-            raise _NotEvaluatedError(value, str(problem)) from None
-        if not isfinite(difference.half):
-            raise _NotEvaluatedError(value, "there is one run only, so that nothing is known about its precision")
-        return difference
 
 
 def crossover(
@@ -358,18 +306,10 @@ def crossover(
         SpecificationError: an argument is not allowed.
     """
     if isinstance(policies, str) or len(policies) != 2:
-        raise SpecificationError(f"policies: {quoted(policies)} is not allowed; a crossover is of two policies")
-    study = CrossoverStudy(
-        name=name,
-        factors={along: [low, high], "policy": policies},
-        scenario=scenario,
-        along=along,
-        low=low,
-        high=high,
-        step=step,
-        measure=measure,
-        **fields,
-    )
+        raise refused("policies", policies, "a crossover is of two policies")
+    factors = {along: [low, high], "policy": policies}
+    searched: dict[str, Any] = {"along": along, "low": low, "high": high, "step": step, "measure": measure}
+    study = CrossoverStudy(name=name, factors=factors, scenario=scenario, **searched, **fields)
     return replace(study, **{**_exhibits(study), **fields})
 
 
@@ -386,15 +326,12 @@ def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
         from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
         conclusion = study.conclude(table)
-        names = tuple(map(str, study.levels.labels("policy")))
         interval = (conclusion.at, conclusion.low, conclusion.high)
-        return difference_curve(conclusion.frame, interval, along=study.along, measure=study.measure, policies=names)
+        return difference_curve(conclusion.frame, interval, along=study.along, measure=study.measure, policies=(first, second))
 
     first, second = map(str, study.levels.labels("policy"))
-    return {
-        "tables": {"crossing": conclusion, f"{study.measure}: {first} - {second}": differences},
-        "figures": {f"{study.measure}: {first} - {second}": picture},
-    }
+    title = f"{study.measure}: {first} - {second}"
+    return {"tables": {"crossing": conclusion, title: differences}, "figures": {title: picture}}
 
 
 def tradeoff_map(
@@ -410,8 +347,7 @@ def tradeoff_map(
     """Return the study that maps which policy has the lowest measure over two factors, with paired differences.
 
     The study shows the table of winners, and for two policies the map of their differences with the contour beyond which they
-    are significant.  The intervals are of one difference each: of a hundred differences that are zero, five look as if they
-    were not.
+    are significant.  The intervals are of one difference each: expect about five false positives per hundred comparisons.
 
     Args:
         scenario: returns the scenario of a trial: a function of the two factors, ``policy`` and ``seed``.  Draw the workload
@@ -428,9 +364,9 @@ def tradeoff_map(
     """
     require_whole("replications", replications, at_least=2)
     if not isinstance(factors, Mapping) or len(factors) != 2:
-        raise SpecificationError(f"factors: {quoted(factors)} is not allowed; a map has two factors with their levels")
+        raise refused("factors", factors, "a map has two factors with their levels")
     if isinstance(policies, str) or len(policies) < 2:
-        raise SpecificationError(f"policies: {quoted(policies)} is not allowed; a map compares two policies or more")
+        raise refused("policies", policies, "a map compares two policies or more")
     x, y = factors
 
     def winners(table: StudyTable) -> pd.DataFrame:
@@ -447,13 +383,8 @@ def tradeoff_map(
             return table.plot.difference_map(measure, x=x, y=y, baseline=second, relative=False)
 
         figures[f"{measure}: {first} - {second}"] = difference
-    shown: dict[str, Any] = {"tables": {f"lowest {measure}": winners}, "figures": figures}
-    study = Study(
-        name=name,
-        factors={**factors, "policy": policies},
-        scenario=scenario,
-        replications=replications,
-        **{**shown, **fields},
-    )
+    exhibits: dict[str, Any] = {"tables": {f"lowest {measure}": winners}, "figures": figures}
+    grid = {**factors, "policy": policies}
+    study = Study(name=name, factors=grid, scenario=scenario, replications=replications, **{**exhibits, **fields})
     study.require_column("measure", measure)
     return study

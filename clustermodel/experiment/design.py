@@ -11,29 +11,18 @@ from functools import cached_property
 from math import isfinite
 from typing import Any, Final, Literal, Self, get_args
 
-from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted
+from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, refused
+from clustermodel.experiment import run_key
 from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import (
-    PLACEMENTS,
-    RECORDS,
-    STATES_OVER_TIME,
-    DigestsOfJobs,
-    Identities,
-    JobsDigest,
-    Run,
-    canonical,
-    identified,
-    key_of,
-    without_scenario,
-)
+from clustermodel.experiment.run_key import DigestsOfJobs, Identities, JobsDigest, Run
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.formatting import cell, html_fields
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
-from clustermodel.validation import require_seconds, require_whole
+from clustermodel.validation import require, require_seconds, whole_fields
 from clustermodel.workload.transforms import is_resampled
 
 Measure = Callable[[Result], float | None]
@@ -57,9 +46,6 @@ class Design(ABC):
 
     Replication r has the seed ``seed + r - 1`` at every point (common random numbers): draw workloads from it, so that all
     policies and machines get the same jobs.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
     """
 
     name: str
@@ -67,8 +53,8 @@ class Design(ABC):
     factors: Mapping[str, Sequence[Any] | Mapping[str, Any]]
     """For each factor its levels: numbers, texts, truth values, ``None`` or policies; other objects by name."""
     scenario: Callable[..., Scenario | None]
-    """Returns the scenario of a trial: called with the level of each factor and ``seed``, by name.  A scenario without a seed
-    of its own (with the default, 1) gets ``seed``.  The function returns ``None`` for a point that makes no sense."""
+    """Returns the scenario of a trial, ``None`` for a point that makes no sense: called with the level of each factor and
+    ``seed``, by name.  A scenario without a seed of its own (with the default, 1) gets ``seed``."""
     measures: Mapping[str, Measure] = field(default_factory=dict)
     """Own measures by name: functions of the :class:`~clustermodel.experiment.result.Result`.  The fields of its summary and
     the accounts of its ledger are measured anyway."""
@@ -88,12 +74,11 @@ class Design(ABC):
 
     def __post_init__(self) -> None:
         require_text("Study.name", self.name)
-        object.__setattr__(self, "seed", require_whole("Study.seed", self.seed, at_least=0))
+        whole_fields(self, "Study.", seed=0)
         object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
-        if self.job_tables not in get_args(JobTables):
-            raise SpecificationError(f"Study.job_tables: {quoted(self.job_tables)} is not allowed; it must be 'first' or 'all'")
-        if not isinstance(self.text, str):
-            raise SpecificationError(f"Study.text: {quoted(self.text)} is not allowed; it must be a text")
+        kept = self.job_tables in get_args(JobTables)
+        require(kept, "Study.job_tables", self.job_tables, "it must be 'first' or 'all'")
+        require(isinstance(self.text, str), "Study.text", self.text, "it must be a text")
         self._check_measures()
         shown = (self.shown,) if isinstance(self.shown, str) else tuple(self.shown) or (*self.measures, *SHOWN)
         for name in shown:
@@ -102,34 +87,18 @@ class Design(ABC):
         _check_function("Study.scenario", self.scenario, (*self.levels.names, "seed"))
 
     def _check_measures(self) -> None:
-        if not isinstance(self.measures, Mapping):
-            raise SpecificationError(
-                f"Study.measures: {quoted(self.measures)} is not allowed; it must be a dictionary of functions by name"
-            )
+        by_name = isinstance(self.measures, Mapping)
+        require(by_name, "Study.measures", self.measures, "it must be a dictionary of functions by name")
         taken = {*MEASURED, *_ABOUT, *RESERVED, *self.levels.names}
         for name, measure in self.measures.items():
             require_text("Study.measures", name)
-            if name in taken:
-                raise SpecificationError(f"Study.measures: {name!r} is not allowed; the table has a column of that name")
-            if not callable(measure):
-                raise SpecificationError(
-                    f"Study.measures: {name}: {quoted(measure)} is not allowed; it must be a function of a Result"
-                )
+            require(name not in taken, "Study.measures", name, "the table has a column of that name")
+            require(callable(measure), f"Study.measures: {name}", measure, "it must be a function of a Result")
 
     def require_column(self, field: str, name: object) -> None:
-        """Refuse a name that is no column of numbers of this experiment.
-
-        Args:
-            field: for the message.
-            name: of a field of the summary, an account, or an own measure.
-
-        Raises:
-            SpecificationError: the name is refused.
-        """
+        """Refuse a name that is no column of numbers: no field of the summary, account, or own measure."""
         known = [*MEASURED, *self.measures]
-        if name not in known:
-            near = did_you_mean(str(name), known)
-            raise SpecificationError(f"{field}: {quoted(name)} is not allowed{near}; it must be a column of the table")
+        require(name in known, field, name, "it must be a column of the table", did_you_mean(str(name), known))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what each process determines itself."""
@@ -152,13 +121,10 @@ class Design(ABC):
 
     @abstractmethod
     def trials(self, table: StudyTable) -> list[Trial]:
-        """Return all trials wanted so far: those of the table, and those that its results ask for.
+        """Return all trials wanted so far: those of the finished ones in the table, and those that their results ask for.
 
         The experiment is complete when nothing is added.  The result must depend on the table alone, so that an interrupted
         experiment goes on as it would have done.
-
-        Args:
-            table: the finished trials.
         """
 
     def first_table(self) -> StudyTable:
@@ -174,19 +140,15 @@ class Design(ABC):
         """Return the names of the tables that the run of a trial keeps; ``history`` adds the placements under time sharing."""
         if trial.replication > 1 and self.job_tables == "first":
             return ()
-        return (RECORDS, STATES_OVER_TIME, PLACEMENTS) if history else (RECORDS, STATES_OVER_TIME)
+        return run_key.TABLES if history else (run_key.RECORDS, run_key.STATES_OVER_TIME)
 
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Return the shard of a job array that runs a trial, from 1 on."""
-        digest = hashlib.sha256(canonical([list(trial.point), trial.replication]).encode()).digest()
+        digest = hashlib.sha256(run_key.canonical([list(trial.point), trial.replication]).encode()).digest()
         return int.from_bytes(digest[:8], "big") % shards + 1
 
     def scenario_of(self, trial: Trial) -> Scenario | None:
-        """Return the scenario of a trial, ``None`` for a point that makes no sense.
-
-        Raises:
-            SpecificationError: the scenario function returned something else.
-        """
+        """Return the scenario of a trial, ``None`` for a point that makes no sense."""
         seed = self.seed + trial.replication - 1
         made = self.scenario(**self.levels.values(trial.point), seed=seed)
         if made is None:
@@ -203,22 +165,14 @@ class Design(ABC):
         return {**dict(zip(self.levels.names, trial.point, strict=True)), "replication": trial.replication}
 
     def runs(self, trials: Sequence[Trial], opened: Opened) -> list[Run]:
-        """Return the runs of trials, with their keys; trials whose scenario cannot be made have an error.
+        """Return the runs of trials, with their keys; trials whose scenario cannot be made have an error, but not all of them.
 
-        Trials whose points make no sense have no run.  Scenarios are made replication by replication, so that functions that
-        keep their last workloads need not make them again.
-
-        Args:
-            trials: of this experiment.
-            opened: what this process knows of it.
-
-        Raises:
-            SpecificationError: no scenario can be made at all, or a measure has no known source.
-            TraceError: no scenario can be made, since a trace cannot be read.
+        Trials whose points make no sense have no run.
         """
         _ = opened.measures
         made: dict[Trial, Run] = {}
         problems: list[BaseException] = []
+        # Replication by replication, so that functions that keep their last workloads need not make them again.
         for trial in sorted(trials, key=lambda trial: trial.replication):
             try:
                 scenario = self.scenario_of(trial)
@@ -226,18 +180,17 @@ class Design(ABC):
                     digests = [opened.digests.of(source) for source in scenario.sources]
                     made[trial] = opened.identify(trial, scenario, digests)
             except BaseException as raised:  # of the user's code
-                made[trial] = without_scenario(trial, self.name, self.seed, as_failure(raised))
+                made[trial] = run_key.without_scenario(trial, self.name, self.seed, as_failure(raised))
                 problems.append(raised)
         if problems and all(run.error for run in made.values()):
-            raise _as_one_error(self.name, problems[0]) from problems[0]
+            if isinstance(problems[0], ClusterModelError):
+                raise problems[0]
+            line = failure_line(problems[0])
+            raise SpecificationError(f"study {self.name}: no scenario can be made: {line}") from problems[0]
         return [made[trial] for trial in trials if trial in made]
 
     def numbers_of(self, result: Result) -> dict[str, float | int | bool | None]:
-        """Return the numbers of a run: the fields of its summary, the accounts of its ledger and the own measures.
-
-        Raises:
-            SpecificationError: a measure returned something that is no number.
-        """
+        """Return the numbers of a run: the fields of its summary, the accounts of its ledger and the own measures."""
         summary = result.summary(warm_up_s=self.warm_up_s).as_dict()
         numbers: dict[str, Any] = {name: value for name, value in summary.items() if name not in _ABOUT}
         numbers |= account_columns(result.ledger)
@@ -275,32 +228,20 @@ class Opened:
     def version(self) -> str:
         """Digest of the user's sources and of the parameters of the experiment; the shards of a job array have the same."""
         levels = {name: self.design.levels.labels(name) for name in self.design.levels.names}
-        values = {one.name: getattr(self.design, one.name) for one in fields(self.design) if one.name not in _NO_NUMBERS}
-        plain = {
-            name: repr(value) for name, value in values.items() if isinstance(value, int | float | str) or is_dataclass(value)
-        }
-        return key_of({"levels": levels, "fields": plain, "sources": self.identities.sources.digest()})
+        values = {part.name: getattr(self.design, part.name) for part in fields(self.design) if part.name not in _NO_NUMBERS}
+        plain = {name: repr(part) for name, part in values.items() if isinstance(part, int | float | str) or is_dataclass(part)}
+        return run_key.key_of({"levels": levels, "fields": plain, "sources": self.identities.sources.digest()})
 
     def identify(
         self, trial: Trial, scenario: Scenario, jobs: Sequence[JobsDigest], code: Mapping[str, Any] | None = None
     ) -> Run:
-        """Return the run of a trial, with its key.
-
-        Args:
-            trial: of the experiment.
-            scenario: of the trial.
-            jobs: the digests of its job streams.
-            code: identities of policy, speedup model and measures in the process that sent the experiment.
-
-        Raises:
-            SpecificationError: a policy or a measure has no known source.
-        """
+        """Return the run of a trial, with its key; ``code`` is from the process that sent the experiment."""
         if code is None or not self.sent:
             code = self.identities.of_code(scenario, self.measures)
-        return identified(trial, scenario, jobs, code, warm_up_s=self.design.warm_up_s)
+        return run_key.identified(trial, scenario, jobs, code, warm_up_s=self.design.warm_up_s)
 
 
-MEASURED: Final = (*(one.name for one in fields(Summary) if one.name not in _ABOUT), *ACCOUNT_COLUMNS)
+MEASURED: Final = (*(part.name for part in fields(Summary) if part.name not in _ABOUT), *ACCOUNT_COLUMNS)
 """The numbers that every run has: fields of the summary, and accounts of the ledger."""
 
 
@@ -313,16 +254,10 @@ def _number(name: str, value: object) -> float | int | bool | None:
     return value if isfinite(value) else None
 
 
-def _as_one_error(name: str, problem: BaseException) -> ClusterModelError:
-    if isinstance(problem, ClusterModelError):
-        return problem
-    return SpecificationError(f"study {name}: no scenario can be made: {failure_line(problem)}")
-
-
 def _check_function(field: str, function: object, names: Sequence[str]) -> None:
     """Refuse a function that cannot be called with arguments of these names."""
     if not callable(function):
-        raise SpecificationError(f"{field}: {quoted(function)} is not allowed; it must be a function of {', '.join(names)}")
+        raise refused(field, function, f"it must be a function of {', '.join(names)}")
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError as problem:

@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, quoted, refused
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label
+from clustermodel.validation import require
 
 Label = bool | int | float | str | None
 """A level of a factor as tables show it."""
@@ -35,20 +36,10 @@ class Trial(NamedTuple):
 
 
 class Factors:
-    """The factors of an experiment by name, each with its levels by label.
-
-    Args:
-        given: for each factor its levels: a sequence of values, or a dictionary of values by label.
-
-    Raises:
-        SpecificationError: a name is not allowed, a factor has no level, or two levels have the same label.
-    """
+    """The factors of an experiment by name, each with its levels by label."""
 
     def __init__(self, given: Mapping[str, Sequence[Any] | Mapping[str, Any]]) -> None:
-        if not isinstance(given, Mapping):
-            raise SpecificationError(
-                f"Study.factors: {quoted(given)} is not allowed; it must be a dictionary of levels by name"
-            )
+        require(isinstance(given, Mapping), "Study.factors", given, "it must be a dictionary of levels by name")
         self._levels = {_checked_name(name): _levels_of(name, levels) for name, levels in given.items()}
 
     @property
@@ -95,60 +86,53 @@ def plain(value: object) -> object:
 
 
 def _levels_of(name: str, given: object) -> list[tuple[Label, Any]]:
+    field = f"Study.factors: {name}"
     if isinstance(given, np.ndarray):
         given = given.tolist()
+    levels: list[tuple[Any, Any]]
     if isinstance(given, Mapping):
-        levels = [(_checked_label(name, plain(label)), value) for label, value in given.items()]
+        levels = [(plain(label), value) for label, value in given.items()]
     elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        values = [plain(value) for value in given]
-        levels = [(_label_of(name, value), value) for value in values]
+        levels = [(_label_of(field, value), value) for value in map(plain, given)]
     else:
-        allowed = "a list of levels, or a dictionary of them by name"
-        raise SpecificationError(f"Study.factors: {name}: {quoted(given)} is not allowed; it must be {allowed}")
+        raise refused(field, given, "it must be a list of levels, or a dictionary of them by name")
     if not levels:
-        raise SpecificationError(f"Study.factors: {name}: no level is given; at least one is needed")
+        raise SpecificationError(f"{field}: no level is given; at least one is needed")
     for position, (label, _) in enumerate(levels):
+        _check_label(field, label)
         if label in [before for before, _ in levels[:position]]:  # 1, 1.0 and True are equal
-            raise SpecificationError(f"Study.factors: {name}: {quoted(label)} is given twice; levels must be distinct")
+            raise SpecificationError(f"{field}: {quoted(label)} is given twice; levels must be distinct")
     return levels
 
 
-def _label_of(name: str, value: object) -> Label:
+def _label_of(field: str, value: object) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
-        return _checked_label(name, value)
+        return value
     if isinstance(value, Policy):
-        return _checked_label(name, policy_label(value))
-    raise SpecificationError(
-        f"Study.factors: {name}: {quoted(value)} is not allowed in a list; levels that are neither numbers, texts nor policies "
-        "must be a dictionary of them by name"
-    )
+        return policy_label(value)
+    must = "levels that are neither numbers, texts nor policies must be a dictionary of them by name"
+    raise refused(field, value, must, " in a list")
 
 
-def _checked_label(name: str, label: object) -> Label:
+def _check_label(field: str, label: object) -> None:
     if isinstance(label, str):
-        require_text(f"Study.factors: {name}", label)
-    elif isinstance(label, float) and not isfinite(label):
-        raise SpecificationError(f"Study.factors: {name}: {label} is not allowed; a number must be finite (None is allowed)")
-    elif label is not None and not isinstance(label, bool | int | float):
-        raise SpecificationError(f"Study.factors: {name}: {quoted(label)} is not allowed; a label must be a text or a number")
-    return label
+        require_text(field, label)
+    elif isinstance(label, float):
+        require(isfinite(label), field, label, "a number must be finite (None is allowed)")
+    else:
+        require(label is None or isinstance(label, bool | int), field, label, "a label must be a text or a number")
 
 
 def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
-        raise SpecificationError(
-            f"Study.factors: {quoted(name)} is not allowed; a factor's name must be a name of Python other than "
-            f"{', '.join(RESERVED)}, because it is an argument of the scenario function"
-        )
-    return name
+    if isinstance(name, str) and name.isidentifier() and name not in RESERVED:
+        return name
+    others = ", ".join(RESERVED)
+    must = f"a factor's name must be a name of Python other than {others}, because it is an argument of the scenario function"
+    raise refused("Study.factors", name, must)
 
 
 def require_text(field: str, text: object) -> None:
-    """Refuse a value that cannot be a name in tables and files.
-
-    Raises:
-        SpecificationError: it is no text, empty, or has characters that no file can hold.
-    """
+    """Refuse a value that cannot be a name in tables and files."""
     if not isinstance(text, str) or not text.strip():
         raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
     try:

@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import product
 from math import isnan
 from os import PathLike
 from pathlib import Path
@@ -88,30 +89,24 @@ def measure_table(
         table: of an experiment.
         columns: the measures.
         by: the factors whose levels distinguish the rows, as for ``StudyTable.means``.
-        published: values of a paper, such as those of :func:`published_table`; the index has levels of the factor, of which
-            there must be one.  A title for which there are any has a column ``"paper, TITLE"`` before that of the measure.
+        published: values of a paper by the levels of the one factor, such as those of :func:`published_table`; they have
+            columns ``"paper, TITLE"`` before those of the measures.
         level: the confidence level.
 
     Returns:
         The factors and then the measures, each an :class:`~clustermodel.statistics.Interval`, or an empty text where the
         measure or its point is missing.  A measure of which every point has a single run has plain numbers.
-
-    Raises:
-        SpecificationError: there is no such column or factor.
     """
     import pandas as pd
 
-    measures = {title: Scaled(given) if isinstance(given, str) else given for title, given in columns.items()}
-    points = table.points(by)
-    if all(isinstance(measure, Relative) for measure in measures.values()):
-        points = [point for point in points if not all(_is_baseline(point, measure) for measure in measures.values())]
-    cells = {title: [_value(table, measure, point, level) for point in points] for title, measure in measures.items()}
-    for title, values in cells.items():
-        halves = [value.half for value in values if isinstance(value, Interval)]
-        if isinstance(measures[title], Scaled) and all(map(isnan, halves)):
-            cells[title] = [getattr(value, "mean", value) for value in values]
-    rows = [{**point, **{title: values[number] for title, values in cells.items()}} for number, point in enumerate(points)]
-    frame = pd.DataFrame(rows, dtype=object)
+    measures = {title: Scaled(column) if isinstance(column, str) else column for title, column in columns.items()}
+    points = [point for point in table.points(by) if not all(_is_baseline(point, measure) for measure in measures.values())]
+    frame = pd.DataFrame(points, dtype=object)
+    for title, measure in measures.items():
+        cells = [_value(table, measure, point, level) for point in points]
+        single = isinstance(measure, Scaled) and all(isnan(cell.half) for cell in cells if isinstance(cell, Interval))
+        shown = [getattr(cell, "mean", cell) if single else cell for cell in cells]
+        frame[title] = pd.Series(shown, frame.index, dtype=object)
     if published is None or published.empty:
         return frame
     return with_published(frame.set_index(frame.columns[0]), published).reset_index()
@@ -152,11 +147,8 @@ def readings_table(
         level: the confidence level.
 
     Returns:
-        The readings, the quantities as texts, and how many of those published a reading gives within the larger deviation.
-        If none is published, there is neither the paper's row nor that count.
-
-    Raises:
-        SpecificationError: there is no such column or factor.
+        The readings, the quantities as texts, and how many of the published ones a reading gives within the larger deviation;
+        without published ones neither the paper's row nor that count.
     """
     import pandas as pd
 
@@ -182,14 +174,8 @@ def readings_table(
 def published_table(script: str | PathLike[str], *names: str, trace: object = None) -> pd.DataFrame:
     """Return tables of a paper from the file ``published.toml`` beside a script, side by side.
 
-    Args:
-        script: the path of the script, its ``__file__``.
-        names: of the tables in the file.
-        trace: the trace of the study, such as the path of its file.  If tables have an index ``"trace"``, only the rows are
-            returned whose trace is part of it: none for a trace that the paper does not have.
-
-    Returns:
-        The values in the units of their columns, by the ``index`` of the tables.  Values that a row lacks are ``nan``.
+    Values that a row lacks are ``nan``.  If tables have an index ``"trace"``, only the rows are returned whose trace is part of
+    ``trace``, such as the path of the study's file: none for a trace that the paper does not have.
 
     Raises:
         SpecificationError: the file cannot be read, has no such table, or a table lacks its source, index, columns or rows.
@@ -230,13 +216,8 @@ def _published(path: Path, tables: Mapping[str, Any], name: str) -> pd.DataFrame
 def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which each column with published values has them before it, as column ``"paper, column"``.
 
-    Args:
-        found: the results; the index identifies the rows.
-        published: the published values, by the same index and columns.  Rows that it lacks are ``nan``; rows and columns that
-            the results lack are left out.  If no row is in both, the results are returned as they are.
-
-    Raises:
-        SpecificationError: an index has a row twice.
+    The index identifies the rows.  Rows that ``published`` lacks are ``nan``; rows and columns that the results lack are left
+    out.  If no row is in both, the results are returned as they are.
     """
     for frame in (found, published):
         if not frame.index.is_unique:
@@ -265,21 +246,13 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
     >>> list(class_measures(classify, [True, False], {"wait_s, wide {}": "mean_wait_s"}))
     ['wait_s, wide True', 'wait_s, wide False']
 
-    Args:
-        classify: returns the class of each job.
-        classes: those to measure.
-        metrics: columns of :meth:`Result.by_group <clustermodel.experiment.result.Result.by_group>` by the name of the
-            measure, in which ``{}`` stands for the class.
-
-    Returns:
-        The measures by name, class by class for each metric.  In a run without jobs of a class, their numbers are 0 and other
-        measures are missing.
+    ``metrics`` has columns of :meth:`Result.by_group <clustermodel.experiment.result.Result.by_group>` by the name of the
+    measure, in which ``{}`` stands for the class.  In a run without jobs of a class, their numbers are 0 and other measures are
+    missing.
     """
-    labels = list(classes)
     return {
         title.format(label): partial(_metric, classify=classify, label=label, metric=metric)
-        for title, metric in metrics.items()
-        for label in labels
+        for (title, metric), label in product(metrics.items(), classes)
     }
 
 

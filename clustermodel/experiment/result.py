@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
+from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, RowUse, event_log, idle_before, row_use, shares_over_time, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation
@@ -33,7 +33,7 @@ from clustermodel.sim.simulation import Outcome
 from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
-from clustermodel.validation import choice, require_seconds
+from clustermodel.validation import choice, require, require_seconds
 from clustermodel.workload.table import PRECEDING, THINK
 
 if TYPE_CHECKING:
@@ -104,11 +104,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """The job table: one row per job, in order of submission.
-
-        After the columns of the run come those that a log has recorded of a job: partition, account, QOS, GPUs and others;
-        ``recorded_wait_s`` is the recorded wait.
-        """
+        """The job table: one row per job, in order of submission; last what a log has recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
@@ -132,9 +128,8 @@ class Result:
     def summary(self, *, warm_up_s: float = 0.0) -> Summary:
         """Return the metrics of the run in one row.
 
-        Args:
-            warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission do not count
-                in waits, responses and slowdowns; :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length.
+        Jobs submitted sooner than ``warm_up_s`` after the first submission do not count in waits, responses and slowdowns;
+        :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length.
 
         Raises:
             SpecificationError: ``warm_up_s`` is no time, or leaves no job.
@@ -156,12 +151,7 @@ class Result:
         return self.by_group("user", warm_up_s=warm_up_s)
 
     def by_size(self, boundaries: Sequence[int], *, warm_up_s: float = 0.0) -> pd.DataFrame:
-        """Return the metrics of each size class; see :meth:`by_group`.
-
-        Args:
-            boundaries: largest sizes of all classes but the last one, rising: ``[8, 64]`` for the classes ``1-8``, ``9-64``
-                and ``> 64`` nodes.
-            warm_up_s: length of the warm-up, seconds.
+        """Return the metrics of each size class, as ``by_size([8, 64])`` of ``1-8``, ``9-64`` and ``> 64`` nodes.
 
         Raises:
             SpecificationError: the boundaries do not rise.
@@ -173,8 +163,7 @@ class Result:
 
         Args:
             by: a column of :attr:`jobs`, or the group of each job in their order.
-            warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission count
-                nowhere in the table.
+            warm_up_s: jobs submitted sooner than this after the first submission count nowhere in the table.
 
         Raises:
             SpecificationError: there is no such column, there is not one group per job, or ``warm_up_s`` is no time.
@@ -276,9 +265,7 @@ class Result:
         from importlib.metadata import version  # noqa: PLC0415  it takes long to import
 
         return {
-            "clustermodel": version("clustermodel"),
-            "simpy": version("simpy"),
-            "numpy": version("numpy"),
+            **{name: version(name) for name in ("clustermodel", "simpy", "numpy")},
             "python": platform.python_version(),
             "workload": [source.provenance.source for source in self.scenario.sources],
             "machine": repr(self.machine),
@@ -302,29 +289,22 @@ class Result:
         return explanation(self.records, job, self._reasons[job])
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
-        """Write the job records as CSV.
-
-        Args:
-            path: the file.
-            layout: ``"evalys"``, Batsim's columns, which evalys reads; or ``"jobs"``, the columns of ``--jobs-csv``.
+        """Write the job records as CSV: Batsim's columns, which evalys reads; with ``layout="jobs"`` those of ``--jobs-csv``.
 
         Raises:
             OutputError: the file cannot be written.
             SpecificationError: the layout is unknown, or has no columns for what the run did.
         """
-        from clustermodel.experiment.schedule_files import (  # noqa: PLC0415  with the formats of all files
-            evalys_layout,
-            jobs_layout,
-            require_layout,
-            write_csv,
-        )
+        from clustermodel.experiment import schedule_files  # noqa: PLC0415  with the formats of all files
 
-        require_layout(layout)
-        if layout == "jobs":
-            write_csv(jobs_layout(self.jobs), path)
-            return
+        schedule_files.require_layout(layout)
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
-        write_csv(evalys_layout(self.jobs, self.records, shared_in_time=self.slices is not None, **names), path)
+        if layout == "jobs":
+            table = schedule_files.jobs_layout(self.jobs)
+        else:
+            in_time = self.slices is not None
+            table = schedule_files.evalys_layout(self.jobs, self.records, shared_in_time=in_time, **names)
+        schedule_files.write_csv(table, path)
 
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
@@ -346,8 +326,7 @@ class Result:
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a trace for https://ui.perfetto.dev, in Chrome's JSON format (``.gz`` is compressed).
 
-        Gangs on nodes with the facts of their jobs, time slices, preemptions and migrations, the queue, and the ledger over
-        time; docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
+        docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
 
         Raises:
             OutputError: the file cannot be written.
@@ -372,16 +351,10 @@ class WarmUp(NamedTuple):
 def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
 
-    The values are averaged over the runs: the first jobs, the second jobs and so on.  The noise of single runs, which can move
-    the cut by half their length, averages out; the transient remains.  Choose one warm-up for all replications and policies,
-    and measure with ``result.summary(warm_up_s=...)``, which records the choice in its row.
-
-    Args:
-        results: of replications; a single run is allowed, but less reliable.
-        column: of ``result.jobs``, a number for each job, in order of submission.
-
-    Returns:
-        The warm-up lasts until the first counted job has been submitted in all runs.
+    The values of a ``column`` of ``result.jobs`` are averaged over the runs: the first jobs, the second jobs and so on.  The
+    noise of single runs, which can move the cut by half their length, averages out; the transient remains.  The warm-up lasts
+    until the first counted job has been submitted in all runs.  Choose one for all replications and policies, and measure with
+    ``result.summary(warm_up_s=...)``.
 
     Raises:
         SpecificationError: no run is given, the column does not exist or is not numeric, or fewer than ten jobs of a run
@@ -390,19 +363,15 @@ def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")
     for result in results:
-        if not isinstance(result, Result):
-            raise SpecificationError(f"results: {quoted(result)} is not allowed; each must be a Result, of Scenario.run")
+        require(isinstance(result, Result), "results", result, "each must be a Result, of Scenario.run")
     runs = [result.jobs[result.records.finished] for result in results]  # in order of submission
     numbers = list(map(str, runs[0].select_dtypes("number")))
-    if column not in numbers:
-        near = did_you_mean(column, numbers)
-        raise SpecificationError(f"column: {column!r} is not allowed{near}; it must be a column of numbers of result.jobs")
+    near = did_you_mean(column, numbers)
+    require(column in numbers, "column", column, "it must be a column of numbers of result.jobs", near)
     length = min(map(len, runs))
     if length < 2 * MSER_BATCH:
         enough = f"at least {2 * MSER_BATCH} are needed in each"
         raise SpecificationError(f"results: {counted(length, 'job')} that ran to an end in a run cannot be enough; {enough}")
     drop, settled = mser5(np.mean([run[column].iloc[:length] for run in runs], axis=0))
-    since_start = [
-        float(run["submit_s"].iloc[drop]) - to_seconds(result.ledger.start) for run, result in zip(runs, results, strict=True)
-    ]
-    return WarmUp(max(since_start) if drop else 0.0, drop, settled)
+    first = [run["submit_s"].iloc[drop] - to_seconds(result.ledger.start) for run, result in zip(runs, results, strict=True)]
+    return WarmUp(float(max(first)) if drop else 0.0, drop, settled)

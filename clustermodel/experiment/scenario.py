@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from unicodedata import category
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.errors import SpecificationError, counted, refused
 from clustermodel.experiment.result import Result
 from clustermodel.formatting import html_fields
 from clustermodel.job import JobRow
@@ -31,10 +31,10 @@ from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
-from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, simulate
+from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import choice, flag, require_whole
+from clustermodel.validation import choice, flag, require, whole_fields
 from clustermodel.workload.streams import JobStreams, submissions
 from clustermodel.workload.table import JobSource, Workload
 
@@ -45,24 +45,18 @@ _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
 NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
 """First words of the warning that the slow mode had no time slice to simulate."""
-_NAMED: Final = 3
+
+_log = logging.getLogger(__name__)
 
 
 def nothing_played(labels: Sequence[str]) -> str:
-    """Return what there is to say about runs in the slow mode that had no time slice to simulate.
-
-    Args:
-        labels: of their scenarios; of many, three are named.
-    """
+    """Return what there is to say about runs in the slow mode that had no time slice to simulate; of many, three are named."""
     names = list(dict.fromkeys(labels))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return (
-        f"no gang shared its nodes in time under {', '.join(names[:_NAMED])}{more}; there was nothing to play, and the result "
+        f"no gang shared its nodes in time under {', '.join(names[:3])}{more}; there was nothing to play, and the result "
         "is that of fidelity fast"
     )
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +69,7 @@ class Scenario:
 
     workload: JobSource | Sequence[JobSource]
     """The jobs: a :class:`~clustermodel.workload.table.Workload`, an :class:`~clustermodel.workload.swf.SwfStream`, or several
-    job streams, which the machine merges.  Duplicate job numbers are renumbered in the later streams
-    (:class:`~clustermodel.workload.streams.JobStreams`)."""
+    job streams, which the machine merges; duplicate job numbers are renumbered in the later ones."""
     policy: str | Policy = "easy"
     """A registered name, ``"name:key=value"``, or a policy of your own: an object with name and start, or a function."""
     machine: Machine | None = None
@@ -87,8 +80,7 @@ class Scenario:
     """Keep the decision log, for :meth:`Result.explain <clustermodel.experiment.result.Result.explain>`."""
     fidelity: Fidelity = "fast"
     """How time slices are simulated: ``"fast"`` computes progress between scheduling events in closed form; ``"node"``, the
-    slow mode, simulates every slice on every node, with the same results to the tick.  The slow mode is for time sharing only;
-    a run in which no gang shares its nodes warns that it had nothing to play."""
+    slow mode, simulates every slice on every node, with the same results to the tick, and warns where no gang shares nodes."""
     events: Events = "together"
     """How a policy is told of several events at one instant: ``"together"``, in one scheduling cycle, or ``"one-by-one"``, each
     in a cycle of its own, submissions first, then ends, as the program of Gaussier et al. 2015 does.  For dedicated nodes
@@ -104,69 +96,54 @@ class Scenario:
     """A label; by default the policy as requested."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", require_whole("Scenario.seed", self.seed, at_least=0))
+        whole_fields(self, "Scenario.", seed=0)
         if isinstance(self.workload, (str, PathLike)):
-            raise SpecificationError(
-                f"Scenario.workload: {quoted(str(self.workload))} is not allowed; a path must be read first, as in "
-                "Scenario(workload=read_swf(path))"
-            )
+            must = "a path must be read first, as in Scenario(workload=read_swf(path))"
+            raise refused("Scenario.workload", str(self.workload), must)
         if isinstance(self.workload, Sequence):
             object.__setattr__(self, "workload", tuple(self.workload))
         if not self.sources:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:
-            if not isinstance(source, JobSource):
-                raise SpecificationError(
-                    f"Scenario.workload: {quoted(source)} is not allowed; it must be a Workload or an SwfStream"
-                )
-        if self.machine is not None and not isinstance(self.machine, Machine):
-            raise SpecificationError(f"Scenario.machine: {quoted(self.machine)} is not allowed; it must be a Machine")
+            require(isinstance(source, JobSource), "Scenario.workload", source, "it must be a Workload or an SwfStream")
+        machine_or_none = self.machine is None or isinstance(self.machine, Machine)
+        require(machine_or_none, "Scenario.machine", self.machine, "it must be a Machine")
         flag("Scenario.explain", self.explain)
         flag("Scenario.history", self.history)
         if isinstance(self.stream, (str, PathLike)):
             object.__setattr__(self, "stream", fspath(self.stream))
-        elif not isinstance(self.stream, bool):
-            raise SpecificationError(
-                f"Scenario.stream: {quoted(self.stream)} is not allowed; it must be True, False or the path of a Parquet file"
-            )
-        if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
-            allowed = ", ".join(map(repr, FIDELITIES))
-            raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
+        streamed = "it must be True, False or the path of a Parquet file"
+        require(isinstance(self.stream, bool | str), "Scenario.stream", self.stream, streamed)
+        known = isinstance(self.fidelity, str) and self.fidelity in FIDELITIES
+        require(known, "Scenario.fidelity", self.fidelity, f"it must be one of {', '.join(map(repr, FIDELITIES))}")
         choice("Scenario.events", self.events, EVENTS)
-        if isinstance(self.speedup, type) or not isinstance(self.speedup, Speedup):
-            raise SpecificationError(
-                f"Scenario.speedup: {quoted(self.speedup)} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
-                "or an object with time_on"
-            )
+        speedup = isinstance(self.speedup, Speedup) and not isinstance(self.speedup, type)
+        allowed = "it must be a LinearSpeedup, a DowneySpeedup, or an object with time_on"
+        require(speedup, "Scenario.speedup", self.speedup, allowed)
         policy = make_policy(self.policy)
         if not isinstance(self.policy, str):
             object.__setattr__(self, "policy", policy)
-        if not isinstance(self.name, str) or any(category(letter) in _NOT_IN_A_LINE for letter in self.name):
-            raise SpecificationError(
-                f"Scenario.name: {quoted(self.name)} is not allowed; it must be a line of text without control characters"
-            )
+        line = isinstance(self.name, str) and not any(category(letter) in _NOT_IN_A_LINE for letter in self.name)
+        require(line, "Scenario.name", self.name, "it must be a line of text without control characters")
         _ = self.used_machine
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Self:
         """Return the scenario that a TOML file describes; docs/scenario_files has the keys.
 
-        Args:
-            source: the path of the file, or its text, which has a line break or an equals sign.
+        ``source`` is the path of the file, or its text, which has a line break or an equals sign.
 
         Raises:
-            SpecificationError: the file cannot be read, or has a key or a value that is not allowed; the message begins with
-                the file and the key.
+            SpecificationError: the file cannot be read, or has a key or a value that is not allowed, which the message names.
         """
         from clustermodel.experiment.scenario_file import scenario_from  # noqa: PLC0415  with all kinds of workloads
 
         return scenario_from(cls, source)
 
     def to_toml(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the scenario as TOML, of which :meth:`from_toml` makes an equal one.
+        """Return the scenario as TOML, of which :meth:`from_toml` makes an equal one, and write it to ``path``, if given.
 
-        Args:
-            path: a file to write it to as well; paths of traces are then relative to its folder, unless they are absolute.
+        Paths of traces are relative to the folder of ``path``, unless they are absolute.
 
         Raises:
             SpecificationError: a file cannot describe the policy, the speedup model or a workload, which exist in memory only.
@@ -231,28 +208,17 @@ class Scenario:
             ("policy", policy_label(self.policy)),
             ("seed", str(self.seed)),
         ]
-        others = {
-            "fidelity": "fast",
-            "events": "together",
-            "speedup": LINEAR,
-            "explain": False,
-            "history": False,
-            "stream": False,
-        }
-        fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
+        others = ("fidelity", "events", "speedup", "explain", "history", "stream")
+        fields += [(name, getattr(self, name)) for name in others if getattr(self, name) != getattr(Scenario, name)]
         return html_fields(f"Scenario {self.label}", fields)
 
     def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
-        """Simulate the scenario.
+        """Simulate the scenario; a streamed run shows its summary and its ledger only.
 
-        Args:
-            progress: called from time to time with the number of jobs submitted since the last call.
+        ``progress`` is called from time to time with the number of jobs submitted since the last call.
 
         Warns:
             UserWarning: the slow mode was requested, but no gang shared its nodes in time.
-
-        Returns:
-            What the run showed; if it is streamed, its summary and its ledger only.
 
         Raises:
             DecisionError: the policy made an impossible decision, or never started a waiting job.
@@ -261,60 +227,40 @@ class Scenario:
             OutputError: the Parquet file cannot be written.
         """
         machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
+        nodes = f"{machine.processors:,}"
         _log.info(
-            "run %s: %s on %s nodes, seed %d, fidelity %s",
-            self.label,
-            self.workload_name,
-            f"{machine.processors:,}",
-            self.seed,
-            self.fidelity,
+            "run %s: %s on %s nodes, seed %d, fidelity %s", self.label, self.workload_name, nodes, self.seed, self.fidelity
         )
         _log.debug("machine of %s: %s", self.label, machine)
-        if self.stream is not False:
-            result = self._run_streamed(machine, policy, progress)
-        else:
-            result = self._run_in_memory(machine, policy, progress)
+        run = self._run_in_memory if self.stream is False else self._run_streamed
+        result = run(machine, policy, progress=progress)
         _log.info("run %s: %s jobs in %.2f s", self.label, f"{result.submitted:,}", perf_counter() - began)
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
 
-    def _run_in_memory(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
+    def _simulate(self, machine: Machine, policy: Policy, **options: Any) -> Outcome:
+        streams, rng = [submissions(stream) for stream in self.streams], random_stream(self.seed, "policy")
+        outcome = simulate(machine, streams, policy, rng, events=self.events, speedup=self.speedup, **options)
+        self.streams.require_jobs(len(outcome.records))
+        return outcome
+
+    def _run_in_memory(self, machine: Machine, policy: Policy, **options: Any) -> Result:
         only = self.sources[0] if len(self.sources) == 1 else None
         workload = only if isinstance(only, Workload) else None
-        policy = calibrate(
-            policy,
-            machine,
-            lambda: [submissions(stream) for stream in self.streams],
-            self.seed,
-            workload=workload,
-        )
-        outcome = simulate(
-            machine,
-            [submissions(stream) for stream in self.streams],
-            policy,
-            random_stream(self.seed, "policy"),
-            explain=self.explain,
-            fidelity=self.fidelity,
-            events=self.events,
-            history=self.history,
-            speedup=self.speedup,
-            progress=progress,
-            failure_rng=random_stream(self.seed, "failures"),
-        )
-        self.streams.require_jobs(len(outcome.records))
+        policy = calibrate(policy, machine, lambda: [*map(submissions, self.streams)], self.seed, workload=workload)
+        options |= {"explain": self.explain, "fidelity": self.fidelity, "history": self.history}
+        outcome = self._simulate(machine, policy, failure_rng=random_stream(self.seed, "failures"), **options)
         if workload is not None and self.events == "together":
             keep_waits(self.policy, machine, workload, self.seed, outcome.records)
         return Result(self, machine, outcome)
 
-    def _run_streamed(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
+    def _run_streamed(self, machine: Machine, policy: Policy, **options: Any) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
+        feedback = any(isinstance(source, Workload) and source.has_feedback for source in self.sources)
         for what, wrong in (
             ("several job streams are", len(self.sources) > 1),
-            (
-                "a workload with feedback is",
-                any(isinstance(source, Workload) and source.has_feedback for source in self.sources),
-            ),
+            ("a workload with feedback is", feedback),
             ("a machine with failures is", machine.failures is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
@@ -332,18 +278,8 @@ class Scenario:
                 write(jobs)
 
             records = StreamedRecords(take)
-            outcome = simulate(
-                machine,
-                [submissions(source) for source in self.streams],
-                policy,
-                random_stream(self.seed, "policy"),
-                events=self.events,
-                speedup=self.speedup,
-                progress=progress,
-                records=records,
-            )
+            outcome = self._simulate(machine, policy, records=records, **options)
             records.close()
-            self.streams.require_jobs(len(records))
         return Result(self, machine, outcome, sums)
 
     def _refuse_calibration(self, other: str) -> NoReturn:
@@ -388,16 +324,9 @@ def calibrate(
 ) -> Policy:
     """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that.
 
-    Waits are measured once for all policies that are compared on a workload in memory, as long as machine and seed stay the
-    same, and not at all if the other scheduler is one of those that are compared, and has run before.
-    :mod:`clustermodel.policies.interface` says which policies ask for it.
-
-    Args:
-        policy: the policy of the coming run.
-        machine: the machine of that run.
-        streams: returns the job streams of that run; called once for each measurement.
-        seed: root seed of the other policy's random stream.
-        workload: all jobs, if they are one workload in memory.
+    ``streams`` returns the jobs of the coming run, once for each measurement.  If they are one workload in memory, waits are
+    measured once for all policies that are compared on it, as long as machine and seed stay the same, and not at all if the
+    other scheduler is one of those that are compared, and has run before.
     """
 
     def measure(other: str) -> Waits:
@@ -416,10 +345,7 @@ def calibrate(
 
 
 def keep_waits(policy: object, machine: Machine, workload: Workload, seed: int, records: JobRecords) -> None:
-    """Keep the waits of a finished run if it is the one in which a calibrated policy would measure them.
-
-    Only conservative backfilling, by its name alone, is asked for by our policies.
-    """
+    """Keep the waits of a finished run if it is the one in which a calibrated policy would measure them."""
     if policy == MEASURED:
         _last_measured[workload] = (MEASURED, machine, seed), _columns(records)
 

@@ -23,7 +23,7 @@ from clustermodel.experiment.worker import Origin
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, checked_level
-from clustermodel.validation import require_number, require_whole
+from clustermodel.validation import require, require_number, whole_fields
 from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Experiment(Design, Generic[Conclusion]):
         run_timeout_s: float | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Conclusion:
-        """Run the missing trials and return the conclusion from all finished ones.
-
-        The tables and figures of the experiment are written below ``path`` too.
+        """Run the missing trials, write tables and figures below ``path``, and return the conclusion from all finished trials.
 
         Args:
             path: directory of the results, created if need be: finished runs are kept there, and the same call again runs only
@@ -109,9 +107,6 @@ class Experiment(Design, Generic[Conclusion]):
     def stored(self, path: str | PathLike[str]) -> Conclusion:
         """Return the conclusion from the finished runs in a directory, those of all shards, and run nothing.
 
-        Args:
-            path: directory of the results.
-
         Warns:
             UserWarning: some runs failed; the conclusion leaves them out.
 
@@ -122,11 +117,7 @@ class Experiment(Design, Generic[Conclusion]):
         return self.conclude(_with_failures_named(self.stored_table(path)))
 
     def stored_table(self, path: str | PathLike[str]) -> StudyTable:
-        """Return the table of the finished trials in a directory, those of all shards.
-
-        Raises:
-            SpecificationError: ``path`` holds no experiment, or another one.
-        """
+        """Return the table of the finished trials in a directory, those of all shards."""
         from clustermodel.experiment.store import Store  # noqa: PLC0415  with pandas and pyarrow
 
         with Store.read(path) as store:
@@ -137,18 +128,7 @@ class Experiment(Design, Generic[Conclusion]):
 
 
 def run_missing(origin: Origin, directory: str | PathLike[str], **options: Any) -> StudyTable:
-    """Run the missing trials of an experiment, and return the table of the finished ones.
-
-    Args:
-        origin: the experiment, or the script that defines it.
-        directory: of the results, created if need be.
-        options: fields of :class:`~clustermodel.experiment.executor.Options`.
-
-    Raises:
-        SpecificationError: as for :func:`~clustermodel.experiment.executor.run_trials`.
-        OutputError: results cannot be written.
-        ExecutionError: no workers are left.
-    """
+    """Run the missing trials of an experiment as the ``options`` of the executor say; return the table of the finished ones."""
     from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
 
     return run_trials(origin, directory, Options(**options))[1]
@@ -173,9 +153,6 @@ class Precision:
     number follows from the width so far (Y. S. Chow, H. Robbins, On the asymptotic theory of fixed-width sequential confidence
     intervals for the mean, Ann. Math. Statist. 36, 1965).  A deviation that is small by chance stops the replications early, so
     the interval covers the mean slightly less often than ``level``: the error is larger, the smaller ``at_least`` is.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
     """
 
     measure: str
@@ -197,11 +174,11 @@ class Precision:
                 f"Precision: relative {self.relative}, half_width {self.half_width} is not allowed; give one of the two"
             )
         for name in ("relative", "half_width"):
-            if (given := getattr(self, name)) is not None:
-                require_number(f"Precision.{name}", given, "a finite number > 0", lambda width: width > 0 and isfinite(width))
+            if (width := getattr(self, name)) is not None:
+                require_number(f"Precision.{name}", width, "a finite number > 0", lambda width: width > 0 and isfinite(width))
         checked_level(self.level)
-        object.__setattr__(self, "at_least", require_whole("Precision.at_least", self.at_least, at_least=2))
-        object.__setattr__(self, "at_most", require_whole("Precision.at_most", self.at_most, at_least=self.at_least))
+        whole_fields(self, "Precision.", at_least=2)
+        whole_fields(self, "Precision.", at_most=self.at_least)
 
     def wanted(self, table: StudyTable, point: Mapping[str, Label]) -> int:
         """Return the number of replications that a point needs, as far as the finished ones tell."""
@@ -250,9 +227,8 @@ class Study(Experiment[StudyTable]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "replications", require_whole("Study.replications", self.replications, at_least=1))
-        if not isinstance(self.until, Precision | None):
-            raise SpecificationError(f"Study.until: {quoted(self.until)} is not allowed; it must be a Precision")
+        whole_fields(self, "Study.", replications=1)
+        require(isinstance(self.until, Precision | None), "Study.until", self.until, "it must be a Precision")
         if self.until is not None:
             if self.replications > 1:
                 raise SpecificationError("Study.replications, until: both are given; Precision has at_least and at_most")
@@ -302,15 +278,12 @@ class Study(Experiment[StudyTable]):
         Raises:
             SpecificationError: a value is not allowed.
         """
+        streams = "it must be a Workload, an SwfStream, or a function of a seed that returns one"
         for label, workload in workloads.items() if isinstance(workloads, Mapping) else ():
-            if not (isinstance(workload, JobSource) or callable(workload)):
-                raise SpecificationError(
-                    f"Study.workloads: {label}: {quoted(workload)} is not allowed; it must be a Workload, an SwfStream, "
-                    "or a function of a seed that returns one"
-                )
+            known = isinstance(workload, JobSource) or callable(workload)
+            require(known, f"Study.workloads: {label}", workload, streams)
         for label, machine in machines.items() if isinstance(machines, Mapping) else ():
-            if not isinstance(machine, Machine):
-                raise SpecificationError(f"Study.machines: {label}: {quoted(machine)} is not allowed; it must be a Machine")
+            require(isinstance(machine, Machine), f"Study.machines: {label}", machine, "it must be a Machine")
         factors: dict[str, Any] = {"workload": workloads, "policy": policies}
         if machines is not None:
             factors = {"machine": machines, **factors}
@@ -320,22 +293,15 @@ class Study(Experiment[StudyTable]):
     def of_scenarios(cls, name: str, scenarios: Sequence[Scenario], **fields: Any) -> Self:
         """Return the study of single scenarios, which bring their own workloads, policies, machines and seeds.
 
-        Args:
-            name: of the study.
-            scenarios: with distinct labels.
-            fields: other fields of the study.
-
         Raises:
-            SpecificationError: a value is not allowed.
+            SpecificationError: something is no scenario, or two scenarios have the same label.
         """
-        labels: list[str] = []
+        levels: dict[str, Scenario] = {}
         for scenario in scenarios:
-            if not isinstance(scenario, Scenario):
-                raise SpecificationError(f"Study.scenarios: {quoted(scenario)} is not allowed; it must be a Scenario")
-            if scenario.label in labels:
+            require(isinstance(scenario, Scenario), "Study.scenarios", scenario, "it must be a Scenario")
+            if scenario.label in levels:
                 raise SpecificationError(f"Study.scenarios: {scenario.label!r} is there twice; give each a name=... of its own")
-            labels.append(scenario.label)
-        levels = dict(zip(labels, scenarios, strict=True))
+            levels[scenario.label] = scenario
         return cls(name=name, factors={"scenario": levels}, scenario=_scenario_itself, **fields)
 
 
@@ -365,22 +331,11 @@ def replicate_until(
 ) -> Study:
     """Return the study that replicates each point until the confidence interval of a measure has the requested width.
 
-    Args:
-        scenario: returns the scenario of a trial: a function of the factors and ``seed``.
-        measure: a column of the table.
-        factors: for each factor its levels; none for a single point.
-        relative: half the requested width as a share of the mean's size; or
-        half_width: half the requested width, in the unit of the measure.  Give one of the two.
-        level: the confidence level.
-        at_least: replications before the first comparison.
-        at_most: most replications of a point.
-        name: of the study.
-        fields: other fields of the :class:`Study`.
+    The arguments are fields of :class:`Precision`, which describes them, and of :class:`Study`.
 
     Raises:
         SpecificationError: an argument is not allowed.
     """
-    until = Precision(
-        measure=measure, relative=relative, half_width=half_width, level=level, at_least=at_least, at_most=at_most
-    )
+    widths: dict[str, float | None] = {"relative": relative, "half_width": half_width}
+    until = Precision(measure=measure, level=level, at_least=at_least, at_most=at_most, **widths)
     return Study(name=name, factors=factors or {}, scenario=scenario, until=until, **fields)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import inf, isnan
+from math import inf, isnan, nan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,140 +34,8 @@ if TYPE_CHECKING:
     from clustermodel.figures.study import StudyPlots
 
 
-class MissingValueError(SpecificationError):
+class _MissingValueError(SpecificationError):
     """A measure has no value in some trial."""
-
-
-class Observation(NamedTuple):
-    """A measure in one trial."""
-
-    run: str
-    """The key of the run; trials that cannot differ have the same."""
-    value: float
-
-
-class TableIndex:
-    """The finished trials of an experiment by their levels."""
-
-    def __init__(self, frame: pd.DataFrame, factors: Sequence[str], name: str) -> None:
-        self._frame = frame
-        self._factors = tuple(factors)
-        self._name = name
-        self._labels_of: dict[str, list[Label]] = {}
-        self._columns: dict[str, list[Any]] = {}
-        self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
-
-    def labels(self, factor: str) -> list[Label]:
-        """Return the label of a factor in each row."""
-        if factor not in self._labels_of:
-            self._labels_of[factor] = list(map(_label, self._frame[factor].tolist()))
-        return self._labels_of[factor]
-
-    def column(self, name: str) -> list[Any]:
-        """Return the cells of a column."""
-        if name not in self._columns:
-            self._columns[name] = self._frame[name].tolist()
-        return self._columns[name]
-
-    def varying(self) -> list[str]:
-        """Return the factors that have several levels."""
-        return [name for name in self._factors if len(set(self.labels(name))) > 1]
-
-    def _rows_with(self, levels: Mapping[str, Label]) -> list[int]:
-        """Return the positions of the rows with these levels, perhaps none."""
-        names = tuple(levels)
-        self.require_factors(names)
-        if names not in self._rows_by:
-            positions: dict[tuple[Any, ...], list[int]] = {}
-            columns = [list(map(label_key, self.labels(name))) for name in names]
-            keys = zip(*columns, strict=True) if names else [()] * len(self._frame)
-            for row, key in enumerate(keys):
-                positions.setdefault(key, []).append(row)
-            self._rows_by[names] = positions
-        return self._rows_by[names].get(tuple(map(label_key, levels.values())), [])
-
-    def has(self, levels: Mapping[str, Label]) -> bool:
-        """Return whether a trial has these levels."""
-        return bool(self._rows_with(levels))
-
-    def rows_at(self, levels: Mapping[str, Label | Sequence[Label]]) -> list[int]:
-        """Return the positions of the rows with these levels, or with one of several levels of a factor.
-
-        Raises:
-            SpecificationError: there is no such factor, or no trial has these levels.
-        """
-        choices = [list(chosen) if isinstance(chosen, list | tuple) else [chosen] for chosen in levels.values()]
-        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
-        rows = sorted({row for point in points for row in self._rows_with(point)})
-        if not rows:
-            raise SpecificationError(f"table of {self._name}: no finished trial has {describe(levels) or 'any level'}")
-        return rows
-
-    def resampled(self, levels: Mapping[str, Label]) -> bool:
-        """Return whether the jobs of a trial with these levels are resampled."""
-        return RESAMPLED in self._frame and any(self.column(RESAMPLED)[row] == 1 for row in self.rows_at(levels))
-
-    def cells(self, measure: str, levels: Mapping[str, Label], most: float = inf) -> dict[int, Observation]:
-        """Return a measure of one point by replication.
-
-        Args:
-            measure: a column of numbers.
-            levels: of factors that choose the point.
-            most: the last replication to use.
-
-        Raises:
-            SpecificationError: there is no such column, a value is missing, or the trials are of several points.
-        """
-        rows = self.rows_at(levels)
-        self.require_column(measure)
-        replications, runs, values = self.column("replication"), self.column("run"), self.column(measure)
-        cells: dict[int, Observation] = {}
-        for row in rows:
-            replication, value = int(replications[row]), values[row]
-            if replication > most:
-                continue
-            if replication in cells:
-                shared = describe(levels) or "this table"
-                raise SpecificationError(f"table of {self._name}: {shared} has several points; choose levels of more factors")
-            if value is None or value != value:  # noqa: PLR0124  nan
-                where = f" in {describe(levels)}" if levels else ""
-                raise MissingValueError(f"table of {self._name}: {measure} is missing{where}")
-            if not isinstance(value, bool | int | float):
-                raise SpecificationError(f"table of {self._name}: {measure} is {quoted(value)}; it must be a column of numbers")
-            cells[replication] = Observation(str(runs[row]), float(value))
-        return dict(sorted(cells.items()))
-
-    def require_column(self, name: str) -> None:
-        """Refuse a name that is no column.
-
-        Raises:
-            SpecificationError: it is refused.
-        """
-        if name not in self._frame:
-            near = did_you_mean(name, map(str, self._frame.columns))
-            raise SpecificationError(f"table of {self._name}: there is no column {quoted(name)}{near}")
-
-    def require_factors(self, names: Sequence[str]) -> None:
-        """Refuse names that are no factors.
-
-        Raises:
-            SpecificationError: a name is refused.
-        """
-        for name in names:
-            if name not in self._factors:
-                near = did_you_mean(name, self._factors)
-                raise SpecificationError(f"table of {self._name}: {quoted(name)} is no factor{near}")
-
-
-def _label(value: Any) -> Label:
-    """Return a cell of a factor's column as a label: pandas turns ``None`` among numbers into ``nan``."""
-    label = plain(value)
-    return None if label != label else label  # type: ignore[return-value]  # noqa: PLR0124  nan
-
-
-def distinct_values(cells: Mapping[int, Observation]) -> FloatArray:
-    """Return the values of different runs."""
-    return np.array([cell.value for cell in {cell.run: cell for cell in cells.values()}.values()])
 
 
 class StudyTable:
@@ -182,12 +50,8 @@ class StudyTable:
     Trials whose jobs are resampled have a column ``resampled``, and their intervals are of sample paths
     (:func:`~clustermodel.statistics.of_sample_paths`).
 
-    Args:
-        frame: a row for each trial.
-        factors: names of its columns that are factors.
-        name: of the experiment.
-        failures: factors and error of each failed trial.
-        shown: the columns that matter most, which ``print(table)`` shows.
+    Levels of factors choose a point.  Methods raise a ``SpecificationError`` where there is no such column, factor or trial, a
+    value is missing, or the trials are of several points.
     """
 
     def __init__(
@@ -207,8 +71,9 @@ class StudyTable:
         self.failures = tuple(failures)
         """The factors and the error of each failed trial."""
         self.shown = tuple(shown)
-        """The columns that matter most."""
-        self._index = TableIndex(frame, factors, name)
+        """The columns that matter most, which ``print(table)`` shows."""
+        self._columns: dict[str, list[Any]] = {}
+        self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
 
     @classmethod
     def of_rows(
@@ -240,97 +105,163 @@ class StudyTable:
             return repr(self)
         means = self.means(*self.shown)
         for name in self.shown:
-            halves = means.pop(f"{name}_half")
-            pairs = zip(means[name], halves, strict=True)
+            pairs = zip(means[name], means.pop(f"{name}_half"), strict=True)
             means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
         notes = "".join(f"\nnote: {note}" for note in repeated_runs(self))
         return visible(f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}", keep="\n")
 
+    def _repr_html_(self) -> str:
+        """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
+        from clustermodel.figures.tables import means_table  # noqa: PLC0415
+
+        if not len(self):
+            return html_fields(f"{self.name}: no trials", [])
+        return means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)._repr_html_()
+
+    @property
+    def plot(self) -> StudyPlots:
+        """Figures of this table."""
+        from clustermodel.figures.study import StudyPlots  # noqa: PLC0415  matplotlib takes a second to import
+
+        return StudyPlots(self)
+
+    # Trials and points
+
     def trials(self) -> list[Trial]:
         """Return the finished trials."""
-        columns = [*map(self._index.labels, self.factors), self._index.column("replication")]
+        columns = map(self._column, (*self.factors, "replication"))
         return [Trial(row[:-1], int(row[-1])) for row in zip(*columns, strict=True)]
 
     def levels(self, factor: str) -> list[Label]:
-        """Return the levels of a factor that finished trials have, in order of appearance.
+        """Return the levels of a factor that finished trials have, in order of appearance."""
+        self._require_factors([factor])
+        return list(dict.fromkeys(self._column(factor)))
 
-        Raises:
-            SpecificationError: there is no such factor.
+    def points(self, by: Sequence[str] | None = None) -> list[dict[str, Label]]:
+        """Return the points of the finished trials, as levels by factor, in order of appearance.
+
+        ``by`` has the factors to name; by default those that have several levels.
         """
-        self._index.require_factors([factor])
-        return list(dict.fromkeys(self._index.labels(factor)))
+        names = self._varying() if by is None else list(by)
+        self._require_factors(names)
+        rows = zip(*map(self._column, names), strict=True) if names else [()] * min(len(self), 1)
+        return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
 
     def at(self, **levels: Label | Sequence[Label]) -> StudyTable:
-        """Return the trials that have these levels of factors; a list or tuple chooses several levels of a factor.
+        """Return the trials that have these levels of factors; a list or tuple chooses several levels of a factor."""
+        return StudyTable(self.frame.iloc[self._rows_at(levels)], self.factors, self.name, self.failures, self.shown)
 
-        Raises:
-            SpecificationError: there is no such factor, or no trial has these levels.
-        """
-        return StudyTable(self.frame.iloc[self._index.rows_at(levels)], self.factors, self.name, self.failures, self.shown)
+    def _error(self, message: str, kind: type[SpecificationError] = SpecificationError) -> SpecificationError:
+        return kind(f"table of {self.name}: {message}")
+
+    def _column(self, name: str) -> list[Any]:
+        """Return the cells of a column; in a factor's column, pandas has turned ``None`` among numbers into ``nan``."""
+        if name not in self._columns:
+            cells = self.frame[name].tolist()
+            self._columns[name] = list(map(_label, cells)) if name in self.factors else cells
+        return self._columns[name]
+
+    def _varying(self) -> list[str]:
+        return [name for name in self.factors if len(set(self._column(name))) > 1]
+
+    def _rows_with(self, levels: Mapping[str, Label]) -> list[int]:
+        """Return the positions of the rows with these levels, perhaps none."""
+        names = tuple(levels)
+        if names not in self._rows_by:
+            self._require_factors(names)
+            rows = self._rows_by[names] = {}
+            columns = [map(label_key, self._column(name)) for name in names]
+            for row, key in enumerate(zip(*columns, strict=True) if names else [()] * len(self)):
+                rows.setdefault(key, []).append(row)
+        return self._rows_by[names].get(tuple(map(label_key, levels.values())), [])
+
+    def _rows_at(self, levels: Mapping[str, Label | Sequence[Label]]) -> list[int]:
+        """Return the positions of the rows with these levels, or with one of several levels of a factor: at least one."""
+        choices = [list(chosen) if isinstance(chosen, list | tuple) else [chosen] for chosen in levels.values()]
+        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
+        rows = sorted({row for point in points for row in self._rows_with(point)})
+        if not rows:
+            raise self._error(f"no finished trial has {describe(levels) or 'any level'}")
+        return rows
+
+    def _is_resampled(self, *points: Mapping[str, Label]) -> bool:
+        rows = (row for levels in points for row in self._rows_at(levels))
+        return RESAMPLED in self.frame and any(self._column(RESAMPLED)[row] == 1 for row in rows)
+
+    def _require_column(self, name: str) -> None:
+        if name not in self.frame:
+            raise self._error(f"there is no column {quoted(name)}{did_you_mean(name, map(str, self.frame.columns))}")
+
+    def _require_factors(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self.factors:
+                raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
+
+    # Measures of points
+
+    def _cells(self, measure: str, levels: Mapping[str, Label], last: float = inf) -> dict[int, tuple[str, float]]:
+        """Return the run and the value of a measure in each replication of one point, up to the ``last`` one."""
+        rows = self._rows_at(levels)
+        self._require_column(measure)
+        replications, runs, values = map(self._column, ("replication", "run", measure))
+        cells: dict[int, tuple[str, float]] = {}
+        for row in rows:
+            replication, value = int(replications[row]), values[row]
+            if replication > last:
+                continue
+            if replication in cells:
+                raise self._error(f"{describe(levels) or 'this table'} has several points; choose levels of more factors")
+            if value is None or value != value:  # noqa: PLR0124  nan
+                where = f" in {describe(levels)}" if levels else ""
+                raise self._error(f"{measure} is missing{where}", _MissingValueError)
+            if not isinstance(value, bool | int | float):
+                raise self._error(f"{measure} is {quoted(value)}; it must be a column of numbers")
+            cells[replication] = str(runs[row]), float(value)
+        return dict(sorted(cells.items()))
 
     def values(self, measure: str, **levels: Label) -> FloatArray:
         """Return a measure of the replications of one point, shape ``(replications,)``, in their order.
 
         Trials of the same run count once.
-
-        Args:
-            measure: a column of numbers.
-            levels: of factors that choose the point.
-
-        Raises:
-            SpecificationError: there is no such column, a value is missing, or the trials are of several points.
         """
-        return distinct_values(self._index.cells(measure, levels))
+        return _of_different_runs(self._cells(measure, levels))
 
     def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
         """Return the mean of a measure at one point, with its Student t interval, of sample paths where jobs are resampled.
 
-        Args:
-            measure: a column of numbers.
-            level: the confidence level.
-            levels: of factors that choose the point.
-
-        Returns:
-            The interval; its half-width is ``nan`` for a single replication.
-
-        Raises:
-            SpecificationError: as for :meth:`values`.
+        The half-width is ``nan`` for a single replication.
         """
         mean = _interval(self.values(measure, **levels), level)
-        return of_sample_paths(mean) if self._index.resampled(levels) else mean
+        return of_sample_paths(mean) if self._is_resampled(levels) else mean
+
+    def interval_of_first(
+        self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
+    ) -> Interval:
+        """Return the interval of a mean at one point from its first replications, whatever others are finished."""
+        return _interval(_of_different_runs(self._cells(measure, levels, replications)), level)
 
     def difference(
         self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
     ) -> Interval:
-        """Return the paired difference of a measure between two points, replication by replication.
+        """Return the mean paired difference (or ``ratio``) of a measure between two points, replication by replication.
 
         Where jobs are resampled, the interval is of sample paths.
 
-        Args:
-            measure: a column of numbers.
-            of: levels that choose the first point.
-            baseline: levels that choose the second.
-            ratio: return the mean ratio instead of the mean difference.
-            level: the confidence level.
-
         Raises:
-            SpecificationError: as for :meth:`values`, the points have no replication in common, or a ratio divides by zero.
+            SpecificationError: the points have no replication in common, or a ratio divides by zero.
         """
-        first, second = self._index.cells(measure, of), self._index.cells(measure, baseline)
-        pairs = {
-            (first[replication].run, second[replication].run): (first[replication].value, second[replication].value)
-            for replication in first
-            if replication in second
-        }
+        first, second = self._cells(measure, of), self._cells(measure, baseline)
+        common = [(*first[replication], *second[replication]) for replication in first if replication in second]
+        pairs = {(run, other_run): (value, other) for run, value, other_run, other in common}
         if not pairs:
-            raise SpecificationError(
-                f"table of {self.name}: {describe(of)} and {describe(baseline)} have no finished replication in common"
-            )
+            raise self._error(f"{describe(of)} and {describe(baseline)} have no finished replication in common")
         a, b = np.array(list(pairs.values())).T
         if len(pairs) == 1:
             return _interval(a / b if ratio else a - b, level)
         mean = (paired_ratio if ratio else paired_difference)(a, b, level)
-        return of_sample_paths(mean) if self._index.resampled(of) or self._index.resampled(baseline) else mean
+        return of_sample_paths(mean) if self._is_resampled(of, baseline) else mean
+
+    # Tables of points
 
     def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
         """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
@@ -345,9 +276,6 @@ class StudyTable:
             The factors, then for each measure ``measure`` (its mean), ``measure_half`` (half the interval's width, ``nan`` for
             a single replication); and ``replications``, the number of different runs.  A mean is ``nan`` where the measure
             is missing.
-
-        Raises:
-            SpecificationError: there is no such column.
         """
         import pandas as pd
 
@@ -358,8 +286,8 @@ class StudyTable:
             for measure in measures:
                 try:
                     mean = self.interval(measure, level=level, **levels)
-                except MissingValueError:
-                    mean = Interval(float("nan"), float("nan"), level, 0)
+                except _MissingValueError:
+                    mean = Interval(nan, nan, level, 0)
                 row |= {measure: mean.mean, f"{measure}_half": mean.half}
                 count = max(count, mean.count)
             rows.append({**row, "replications": count})
@@ -378,56 +306,45 @@ class StudyTable:
         Returns:
             The factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``; and ``significant``:
             whether the interval excludes 0 (or 1).
-
-        Raises:
-            SpecificationError: as for :meth:`difference`.
         """
         import pandas as pd
 
-        self._require_level(of, baseline)
+        if not any(same_label(label, baseline) for label in self.levels(of)):
+            there = ", ".join(map(str, self.levels(of)))
+            raise self._error(f"{of} {quoted(baseline)} is not there; there are {there}")
         column, none = ("ratio", 1.0) if ratio else ("difference", 0.0)
         rows = []
         for levels in self.points():
-            if same_label(levels.get(of), baseline):
-                continue
-            mean = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
-            numbers = {column: mean.mean, "half": mean.half, "low": mean.low, "high": mean.high}
-            significant = bool(np.isfinite(mean.half)) and none not in mean
-            rows.append({**levels, **numbers, "replications": mean.count, "significant": significant})
+            if not same_label(levels.get(of), baseline):
+                mean = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
+                numbers = {column: mean.mean, "half": mean.half, "low": mean.low, "high": mean.high}
+                significant = bool(np.isfinite(mean.half)) and none not in mean
+                rows.append({**levels, **numbers, "replications": mean.count, "significant": significant})
         return pd.DataFrame(rows)
 
     def lowest(self, measure: str, of: str = "policy", *, level: float = LEVEL) -> pd.DataFrame:
         """Return which levels of a factor have the lowest mean of a measure at each point of the other factors.
 
-        Args:
-            measure: a column of numbers.
-            of: the factor whose levels compete.
-            level: the confidence level of the paired differences.
-
         Returns:
             The other factors; ``lowest``, the level with the lowest mean; its mean under the name of the measure; and ``tied``:
-            the other levels, separated by commas, whose paired difference from it is not significant.
-
-        Raises:
-            SpecificationError: as for :meth:`difference`.
+            the other levels, separated by commas, whose paired difference from it, at the confidence ``level``, is not
+            significant.
         """
         import pandas as pd
 
-        self._index.require_factors([of])
-        rows = []
         competing = self.levels(of)
-        for levels in self.points([name for name in self._index.varying() if name != of]):
-            points = [{**levels, of: label} for label in competing]
-            finished = [point for point in points if self._index.has(point)]
+        rows = []
+        for levels in self.points([name for name in self._varying() if name != of]):
+            finished = [point for label in competing if self._rows_with(point := {**levels, of: label})]
             means = [float(np.mean(self.values(measure, **point))) for point in finished]
-            best = min(range(len(finished)), key=lambda index: means[index])
+            best = finished[int(np.argmin(means))]
             tied = []
             for point in finished:
-                if point is not finished[best]:
-                    difference = self.difference(measure, point, finished[best], level=level)
+                if point is not best:
+                    difference = self.difference(measure, point, best, level=level)
                     if not difference.half >= 0 or 0 in difference:
                         tied.append(str(point[of]))
-            rows.append({**levels, "lowest": finished[best][of], measure: means[best], "tied": ", ".join(tied)})
+            rows.append({**levels, "lowest": best[of], measure: min(means), "tied": ", ".join(tied)})
         return pd.DataFrame(rows)
 
     def pivot(
@@ -445,34 +362,29 @@ class StudyTable:
         Returns:
             The other factors as index; cells are :class:`~clustermodel.statistics.Interval`, which print as ``mean ± half``;
             empty where the experiment has no such point.
-
-        Raises:
-            SpecificationError: as for :meth:`values`.
         """
         import pandas as pd
 
         table = self.at(**levels) if levels else self
-        table._index.require_factors([columns])
-        others = [name for name in table._index.varying() if name != columns]
+        labels = pd.Index(table.levels(columns), name=columns, dtype=object)  # None stays None among numbers
+        others = [name for name in table._varying() if name != columns]
         rows: dict[tuple[Label, ...], dict[Label, Interval | str]] = {}
         for point in table.points([*others, columns]):
-            row = rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(table.levels(columns), ""))
             of = {**levels, **point}
             if relative_to:
-                row[point[columns]] = self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
+                cell = self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
             else:
-                row[point[columns]] = self.interval(measure, level=level, **of)
+                cell = self.interval(measure, level=level, **of)
+            rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(labels, ""))[point[columns]] = cell
         index = pd.MultiIndex.from_tuples(list(rows), names=others) if others else pd.Index([measure], name="measure")
-        labels = pd.Index(table.levels(columns), name=columns, dtype=object)  # None stays None among numbers
-        frame = pd.DataFrame([[row[label] for label in labels] for row in rows.values()], index=index, columns=labels)
-        return frame if len(others) != 1 else frame.set_axis(pd.Index([key[0] for key in rows], name=others[0]))
+        if len(others) == 1:
+            index = pd.Index([key[0] for key in rows], name=others[0])
+        return pd.DataFrame([[row[label] for label in labels] for row in rows.values()], index=index, columns=labels)
+
+    # Files
 
     def to_csv(self, path: str | PathLike[str], *, columns: Sequence[str] | None = None) -> None:
-        """Write the table as CSV: run, factors, replication, and measures.
-
-        Args:
-            path: the file.
-            columns: the measures to write; by default all.  Whether jobs are resampled is written too.
+        """Write the table as CSV: run, factors, replication, and measures, by default all.  ``resampled`` is never left out.
 
         Raises:
             OutputError: the file cannot be written.
@@ -483,7 +395,7 @@ class StudyTable:
         if RESAMPLED in self.frame and RESAMPLED not in measures:
             measures.append(RESAMPLED)
         for name in measures:
-            self._index.require_column(name)
+            self._require_column(name)
         write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
 
     @classmethod
@@ -509,11 +421,8 @@ class StudyTable:
     def to_xarray(self, *measures: str) -> xr.Dataset:
         """Return a dataset of xarray: dimensions are the factors and ``replication``, coordinates their levels in order.
 
-        Variables are the measures, ``nan`` where there is no trial or no value, with the attributes ``long_name`` and ``units``
-        where they are known; the unit of a ratio is ``"1"``.
-
-        Args:
-            measures: columns of numbers; by default all.
+        Variables are the measures, by default all columns of numbers, ``nan`` where there is no trial or no value, with the
+        attributes ``long_name`` and ``units`` where they are known; the unit of a ratio is ``"1"``.
 
         Raises:
             SpecificationError: there is no such column of numbers.
@@ -529,12 +438,12 @@ class StudyTable:
         places = tuple([list(levels[name]).index(label_key(label)) for label in labels[name]] for name in dimensions)
         variables = {}
         for measure in measures or self._numbers():
-            self._index.require_column(measure)
+            self._require_column(measure)
             values = np.full([len(of) for of in levels.values()], np.nan)
             try:
                 values[places] = self.frame[measure].to_numpy(dtype=float, na_value=np.nan)
             except (TypeError, ValueError):
-                raise SpecificationError(f"table of {self.name}: {measure} is not a column of numbers") from None
+                raise self._error(f"{measure} is not a column of numbers") from None
             variables[measure] = (dimensions, values, _attributes(measure))
         coordinates = {name: _coordinate(list(of.values())) for name, of in levels.items()}
         return xr.Dataset(variables, coordinates, {"name": self.name})
@@ -544,63 +453,18 @@ class StudyTable:
         others = [str(name) for name in self.frame if name not in {"run", "seed", "replication", *self.factors}]
         return [name for name in others if self.frame[name].dtype.kind in "biuf" or self.frame[name].isna().all()]
 
-    def _repr_html_(self) -> str:
-        """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
-        from clustermodel.figures.tables import means_table  # noqa: PLC0415
 
-        if not len(self):
-            return html_fields(f"{self.name}: no trials", [])
-        return means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)._repr_html_()
+def _label(value: Any) -> Label:
+    label = plain(value)
+    return None if label != label else label  # type: ignore[return-value]  # noqa: PLR0124  nan
 
-    @property
-    def plot(self) -> StudyPlots:
-        """Figures of this table."""
-        from clustermodel.figures.study import StudyPlots  # noqa: PLC0415  matplotlib takes a second to import
 
-        return StudyPlots(self)
-
-    def points(self, by: Sequence[str] | None = None) -> list[dict[str, Label]]:
-        """Return the points of the finished trials, as levels by factor, in order of appearance.
-
-        Args:
-            by: the factors to name; by default those that have several levels.
-
-        Raises:
-            SpecificationError: there is no such factor.
-        """
-        names = self._index.varying() if by is None else list(by)
-        self._index.require_factors(names)
-        columns = [self._index.labels(name) for name in names]
-        rows = zip(*columns, strict=True) if names else [()] * min(len(self), 1)
-        return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
-
-    def interval_of_first(
-        self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
-    ) -> Interval:
-        """Return the interval of a mean at one point from its first replications, whatever others are finished.
-
-        Args:
-            measure: a column of numbers.
-            replications: the last replication to use.
-            levels: of factors that choose the point.
-            level: the confidence level.
-
-        Raises:
-            SpecificationError: as for :meth:`values`.
-        """
-        return _interval(distinct_values(self._index.cells(measure, levels, replications)), level)
-
-    def _require_level(self, factor: str, wanted: Label) -> None:
-        levels = self.levels(factor)
-        if not any(same_label(level, wanted) for level in levels):
-            there = ", ".join(map(str, levels))
-            raise SpecificationError(f"table of {self.name}: {factor} {quoted(wanted)} is not there; there are {there}")
+def _of_different_runs(cells: Mapping[int, tuple[str, float]]) -> FloatArray:
+    return np.array(list(dict(cells.values()).values()))
 
 
 def _interval(values: FloatArray, level: float) -> Interval:
-    if len(values) == 1:
-        return Interval(float(values[0]), float("nan"), checked_level(level), 1)
-    return interval(values, level)
+    return interval(values, level) if len(values) > 1 else Interval(float(values[0]), nan, checked_level(level), 1)
 
 
 def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:

@@ -9,19 +9,20 @@ there is a verdict.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, log10, nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.equivalence import MARGIN, Equivalence, equivalence_test, looks_at, require_margin
-from clustermodel.errors import SpecificationError, did_you_mean, quoted, visible
+from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
+from clustermodel.errors import SpecificationError, did_you_mean, refused, visible
 from clustermodel.experiment.design import MEASURED, Measure
 from clustermodel.experiment.factors import Label, Trial, describe, plain, same_label
 from clustermodel.experiment.scenario import Scenario
@@ -30,7 +31,7 @@ from clustermodel.experiment.study import Draw, Experiment, Tabulate
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.statistics import LEVEL, checked_level
-from clustermodel.validation import flag, require_number, require_whole
+from clustermodel.validation import flag, require_number, whole_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,7 @@ class Verdicts:
     @property
     def holds(self) -> bool:
         """Whether formula and simulation agree at every point; ``False`` without any point."""
-        return bool(self.points) and all(point.found.verdict == "agrees" for point in self.points)
+        return bool(self.points) and all(test.verdict == "agrees" for _, test in self.points)
 
     def at(self, **levels: Label) -> Equivalence:
         """Return the comparison at the first point with these levels of factors.
@@ -72,9 +73,9 @@ class Verdicts:
         Raises:
             KeyError: there is no such point.
         """
-        for point in self.points:
-            if all(name in point.levels and same_label(point.levels[name], label) for name, label in levels.items()):
-                return point.found
+        for point, test in self.points:
+            if all(name in point and same_label(point[name], label) for name, label in levels.items()):
+                return test
         raise KeyError(f"{self.name}: no point has {describe(levels)}")
 
     @property
@@ -89,26 +90,31 @@ class Verdicts:
         """
         import pandas as pd
 
-        return pd.DataFrame([{**point.levels, **self._numbers(point.found)} for point in self.points])
+        rows = []
+        for point, test in self.points:
+            numbers = {"formula": test.expected, "simulated": test.mean, "half": test.half}
+            shares = {name: getattr(test, name) / test.unit for name in ("difference", "low", "high", "margin")}
+            outcome = {"replications": test.count, "verdict": test.verdict, "more": nan if test.more is None else test.more}
+            rows.append({**point, **numbers, **shares, **outcome})
+        return pd.DataFrame(rows)
 
     @property
     def shown(self) -> pd.DataFrame:
         """The frame for readers: factors with several levels, and texts of at most 80 columns in all."""
         import pandas as pd
 
-        varying = [name for name in self.table.factors if len({str(point.levels[name]) for point in self.points}) > 1]
-        rows = []
-        for point in self.points:
-            test = point.found
-            numbers = {
-                "formula": _number(test.expected, test.half),
-                "simulated": _with_interval(test),
-                "difference": _difference(test, relative=self.relative),
-                "runs": test.count,
-                "verdict": test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})",
-            }
-            rows.append({**{name: point.levels[name] for name in varying}, **numbers})
-        return pd.DataFrame(rows)
+        columns: dict[str, list[object]] = {}
+        for name in self.table.factors:
+            labels: list[object] = [point[name] for point, _ in self.points]
+            if len(set(map(str, labels))) > 1:
+                columns[name] = labels
+        tests = [test for _, test in self.points]
+        columns["formula"] = [_number(test.expected, test.half) for test in tests]
+        columns["simulated"] = [_with_interval(test) for test in tests]
+        columns["difference"] = [_difference(test, relative=self.relative) for test in tests]
+        columns["runs"] = [test.count for test in tests]
+        columns["verdict"] = [test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})" for test in tests]
+        return pd.DataFrame(columns if tests else {})
 
     @property
     def plot(self) -> Figure:
@@ -118,29 +124,12 @@ class Verdicts:
         return formula_and_simulation(self.frame, self.table.factors, quantity=self.quantity, relative=self.relative)
 
     def __str__(self) -> str:
-        counts = {"agrees": 0, "differs": 0, "undecided": 0}
-        for point in self.points:
-            counts[point.found.verdict] += 1
-        total = len(self.points)
-        if not total:
+        counts = Counter(test.verdict for _, test in self.points)
+        if not counts:
             return visible(f"{self.name}: no run is finished")
-        said = ", ".join(f"{verdict} at {count}" for verdict, count in counts.items() if count)
-        return visible(f"{self.name}: {said} of {total} point{'s' if total != 1 else ''}")
-
-    def _numbers(self, test: Equivalence) -> dict[str, Any]:
-        unit = test.unit
-        return {
-            "formula": test.expected,
-            "simulated": test.mean,
-            "half": test.half,
-            "difference": test.difference / unit,
-            "low": test.low / unit,
-            "high": test.high / unit,
-            "margin": test.margin / unit,
-            "replications": test.count,
-            "verdict": test.verdict,
-            "more": nan if test.more is None else test.more,
-        }
+        verdicts = ", ".join(f"{verdict} at {counts[verdict]}" for verdict in get_args(Verdict) if counts[verdict])
+        total = len(self.points)
+        return visible(f"{self.name}: {verdicts} of {total} point{'s' if total != 1 else ''}")
 
 
 def _number(value: float, half: float) -> str:
@@ -176,7 +165,6 @@ SIMULATED: Final = "simulated"
 """Column of a measure that is a function."""
 BY_FORMULA: Final = "by_formula"
 """Column of a formula that is computed from each run."""
-_RESULT: Final = "result"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,20 +202,18 @@ class Validation(Experiment[Verdicts]):
         require_margin(self.margin)
         flag("relative", self.relative)
         checked_level(self.level)
-        at_least = 2 + len(self.controls)
-        object.__setattr__(self, "replications", require_whole("replications", self.replications, at_least=at_least))
-        object.__setattr__(self, "at_most", require_whole("at_most", self.at_most, at_least=self.replications))
+        whole_fields(self, "", replications=2 + len(self.controls))
+        whole_fields(self, "", at_most=self.replications)
         if not self.of_each_run:
             _check_formula("formula", self.formula, self.levels.names)
         if self.measure in self.levels.names:
-            raise SpecificationError(f"measure: {quoted(self.measure)} is not allowed; it is a factor, whose column hides it")
+            raise refused("measure", self.measure, "it is a factor, whose column hides it")
         if not callable(self.measure) and self.measure not in (*MEASURED, *self.measures):
             near = did_you_mean(str(self.measure), [*MEASURED, *self.measures])
-            allowed = "a column of the table, or a function of a Result"
-            raise SpecificationError(f"measure: {quoted(self.measure)} is not allowed{near}; it must be {allowed}")
+            raise refused("measure", self.measure, "it must be a column of the table, or a function of a Result", near)
 
     def _own_measures(self) -> dict[str, Measure]:
-        own = {name: given[0] for name, given in self.controls.items() if isinstance(given, Sequence) and given}
+        own = {name: control[0] for name, control in self.controls.items() if isinstance(control, Sequence) and control}
         if callable(self.measure):
             own[SIMULATED] = self.measure
         if self.of_each_run:
@@ -237,19 +223,19 @@ class Validation(Experiment[Verdicts]):
     def _check_controls(self) -> None:
         form = "a function of a Result and its expected value"
         if not isinstance(self.controls, Mapping):
-            raise SpecificationError(f"controls: {quoted(self.controls)} is not allowed; it must be, by name, {form}")
-        for name, given in self.controls.items():
-            if not (isinstance(given, Sequence) and len(given) == 2 and callable(given[0])):
-                raise SpecificationError(f"controls: {name}: {quoted(given)} is not allowed; it must be {form}")
-            if callable(given[1]):
-                _check_formula(f"controls: {name}", given[1], self.levels.names)
+            raise refused("controls", self.controls, f"it must be, by name, {form}")
+        for name, control in self.controls.items():
+            if not (isinstance(control, Sequence) and len(control) == 2 and callable(control[0])):
+                raise refused(f"controls: {name}", control, f"it must be {form}")
+            if callable(control[1]):
+                _check_formula(f"controls: {name}", control[1], self.levels.names)
             else:
-                require_number(f"controls: {name}", given[1], "a finite number", isfinite)
+                require_number(f"controls: {name}", control[1], "a finite number", isfinite)
 
     @property
     def of_each_run(self) -> bool:
         """Whether the formula is computed from each run, and paired with its measure."""
-        return callable(self.formula) and _names(self.formula) == [_RESULT]
+        return callable(self.formula) and _names(self.formula) == ["result"]
 
     @property
     def quantity(self) -> str:
@@ -270,12 +256,15 @@ class Validation(Experiment[Verdicts]):
         if not callable(formula):
             return float(formula)
         levels = self.levels.values(point)
-        place = f"{self.name}: {where} at {describe(dict(zip(self.levels.names, point, strict=True)))}"
+        place = f"{self.name}: {where} at {describe(self._labels(point))}"
         try:
             value = plain(formula(**{name: levels[name] for name in _names(formula) if name in levels}))
         except Exception as problem:  # of the user's function
             raise SpecificationError(f"{place}: {failure_line(problem)}") from problem
         return None if value is None else require_number(place, value, "a finite number, or None", isfinite)
+
+    def _labels(self, point: tuple[Label, ...]) -> dict[str, Label]:
+        return dict(zip(self.levels.names, point, strict=True))
 
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return the trials that each point needs for a verdict, as far as the finished ones tell.
@@ -283,11 +272,8 @@ class Validation(Experiment[Verdicts]):
         Raises:
             SpecificationError: the formula returned something that is no number.
         """
-        trials = []
-        for point in self.levels.points():
-            if self.of_each_run or self._expected[point] is not None:
-                trials += [Trial(point, replication) for replication in range(1, self._judged(table, point)[0] + 1)]
-        return trials
+        wanted = [point for point in self.levels.points() if self.of_each_run or self._expected[point] is not None]
+        return [Trial(point, number + 1) for point in wanted for number in range(self._judged(table, point)[0])]
 
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Return the shard of a job array that runs a trial: all trials of a point have the same."""
@@ -299,30 +285,21 @@ class Validation(Experiment[Verdicts]):
         Raises:
             SpecificationError: a measure is missing in a run.
         """
-        points = []
-        for point in self.levels.points():
-            _, test = self._judged(table, point)
-            if test is not None:
-                points.append(PointVerdict(dict(zip(self.levels.names, point, strict=True)), test))
+        tests = [(self._labels(point), self._judged(table, point)[1]) for point in self.levels.points()]
         measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
+        points = [PointVerdict(levels, test) for levels, test in tests if test is not None]
         return Verdicts(self.name, str(measured), points, table, self.relative)
 
     def exhibits(self) -> tuple[dict[str, Tabulate], dict[str, Draw]]:
         """Return the table and the figure of verdicts, and those of the experiment."""
         tables, figures = super().exhibits()
         title = f"{self.name}: formula and simulation"
-        return {title: self._table, **tables}, {title: self._figure, **figures}
-
-    def _table(self, table: StudyTable) -> pd.DataFrame:
-        return self.conclude(table).shown
-
-    def _figure(self, table: StudyTable) -> Figure:
-        return self.conclude(table).plot
+        verdicts: tuple[Tabulate, Draw] = (lambda table: self.conclude(table).shown, lambda table: self.conclude(table).plot)
+        return {title: verdicts[0], **tables}, {title: verdicts[1], **figures}
 
     def _judged(self, table: StudyTable, point: tuple[Label, ...]) -> tuple[int, Equivalence | None]:
         """Return the replications that a point needs, and the test after them, as far as they are finished."""
-        levels = dict(zip(self.levels.names, point, strict=True))
-        columns = self._columns(table, levels)
+        columns = self._columns(table, self._labels(point))
         if columns is None:
             return self.replications, None
         replications, numbers = columns
@@ -341,25 +318,24 @@ class Validation(Experiment[Verdicts]):
         if not len(table):
             return None
         try:
-            frame = table.at(**levels).frame if levels else table.frame
+            frame = table.at(**levels).frame.sort_values("replication")
         except SpecificationError:  # nothing is finished there
             return None
-        frame = frame.sort_values("replication")
         if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
             frame = frame.drop_duplicates("run")
         names = [*([BY_FORMULA] if self.of_each_run else []), self.quantity, *self.controls]
         numbers = frame[names].to_numpy(dtype=float)
         if (missing := np.argwhere(~np.isfinite(numbers))).size:
-            replication = frame["replication"].iloc[missing[0][0]]
-            where = describe({**levels, "replication": replication})
-            raise SpecificationError(f"{self.name}: {names[missing[0][1]]} is missing in {where}")
+            row, column = missing[0]
+            where = describe({**levels, "replication": frame["replication"].iloc[row]})
+            raise SpecificationError(f"{self.name}: {names[column]} is missing in {where}")
         return frame["replication"].to_numpy(dtype=float), numbers
 
     def _test(self, numbers: FloatArray, point: tuple[Label, ...]) -> Equivalence:
         expected: float | FloatArray | None = self._expected[point] if not self.of_each_run else None
         if self.of_each_run:
             expected, numbers = numbers[:, 0], numbers[:, 1:]
-        means = [self._value(f"controls: {name}", given[1], point) for name, given in self.controls.items()]
+        means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
         return equivalence_test(
             numbers[:, 0],
             np.nan if expected is None else expected,
@@ -375,20 +351,17 @@ class Validation(Experiment[Verdicts]):
 def _names(formula: Formula) -> list[str]:
     """Return the names of a function's parameters; none if they are not known."""
     try:
-        parameters = inspect.signature(formula).parameters.values()
+        return list(inspect.signature(formula).parameters)
     except (TypeError, ValueError):  # a function without a known signature
         return []
-    return [parameter.name for parameter in parameters]
 
 
 def _check_formula(where: str, formula: Formula, factors: Sequence[str]) -> None:
     """Refuse a formula with a parameter that is no factor and has no default."""
     if not callable(formula):
-        raise SpecificationError(f"{where}: {quoted(formula)} is not allowed; it must be a function of factors")
-    names = _names(formula)
-    given = {name: None for name in names if name in factors}
+        raise refused(where, formula, "it must be a function of factors")
     try:
-        inspect.signature(formula).bind(**given)
+        inspect.signature(formula).bind(**{name: None for name in _names(formula) if name in factors})
     except ValueError:  # a function without a known signature
         return
     except TypeError as problem:
@@ -402,9 +375,6 @@ def validate(
     scenario: Callable[..., Scenario | None],
     factors: Mapping[str, Sequence[Any] | Mapping[str, Any]] | None = None,
     measure: str | Measure,
-    margin: float = MARGIN,
-    replications: int = 10,
-    at_most: int = 320,
     name: str | None = None,
     **fields: Any,
 ) -> Validation:
@@ -431,42 +401,20 @@ def validate(
         scenario: returns the scenario of a trial: a function of the factors and ``seed``.  Simulate what the formula assumes.
         factors: for each factor its levels; none for a single point.
         measure: a column of the table, or a function of the :class:`~clustermodel.experiment.result.Result`.
-        margin: the largest difference that does not matter, as a share of the formula's value; with ``relative=False`` in
-            its unit.
-        replications: before the first look, at least two; each look has twice as many as the one before.
-        at_most: most replications of a point.
         name: of the experiment; by default that of the formula.
-        fields: other fields of :class:`Validation`, for example ``controls`` and ``warm_up_s``.
+        fields: other fields of :class:`Validation`, for example ``margin``, ``replications``, ``controls`` and ``warm_up_s``.
 
     Raises:
         SpecificationError: an argument is not allowed.
     """
     fields.setdefault("shown", (SIMULATED if callable(measure) else measure,))
-    return Validation(
-        name=str(name or getattr(formula, "__name__", "validation")),
-        factors=factors or {},
-        scenario=scenario,
-        formula=formula,
-        measure=measure,
-        margin=margin,
-        replications=replications,
-        at_most=at_most,
-        **fields,
-    )
+    named = str(name or getattr(formula, "__name__", "validation"))
+    return Validation(name=named, factors=factors or {}, scenario=scenario, formula=formula, measure=measure, **fields)
 
 
 def load_validation(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Validation:
-    """Run a script and return the validation that it defines: ``study``, or a function with defaults that returns it.
-
-    Args:
-        path: of the script, which need not exist any more.
-        text: of the script.
-        settings: values of parameters of ``study``, as texts.
-
-    Raises:
-        SpecificationError: the script fails, or defines no validation.
-    """
-    found = load_experiment(path, text, settings)
-    if not isinstance(found, Validation):
+    """Run a script and return the validation that it defines: ``study``, or a function with defaults that returns it."""
+    study = load_experiment(path, text, settings)
+    if not isinstance(study, Validation):
         raise SpecificationError(f"{path}: `study` is no validation; define study = validate(...), or use clustermodel sweep")
-    return found
+    return study
