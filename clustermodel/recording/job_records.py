@@ -111,7 +111,6 @@ class JobRecords:
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 
     def submitted(self, row: JobRow) -> int:
-        """Open a record and return its index."""
         index = len(self._reserved)
         self._submitted.frombytes(_AS_NUMBERS.pack(*row))
         self._reserved.append(UNKNOWN)
@@ -126,11 +125,9 @@ class JobRecords:
         return attempt
 
     def rejected(self, index: int) -> None:
-        """Note that the machine cannot run the job."""
         self._attempts[self._attempt[index] + _ENDED_AS] = Status.REJECTED
 
     def started(self, index: int, now: int, columns: NodeSet) -> None:
-        """Note the dispatch and the nodes."""
         attempt = self._attempt[index]
         self._attempts[attempt + _START] = now
         self._attempts[attempt + _NODES] = count(columns)
@@ -148,7 +145,6 @@ class JobRecords:
         self._hold(attempt, columns)
 
     def ended(self, index: int, now: int, status: Status, executed: int) -> None:
-        """Note when and how the job ended, and how long the gang executed."""
         self._end(self._attempt[index], now, status, executed, executed if status is _ABORTED else 0)
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
@@ -171,12 +167,10 @@ class JobRecords:
         self._attempts[attempt + _LOST] += lost
 
     def node_failed(self, node: int, now: int) -> None:
-        """Note that a node is down from now on."""
         self._outages.extend((node, now, UNKNOWN))
         self._down[node] = len(self._outages) - 1
 
     def node_repaired(self, node: int, now: int) -> None:
-        """Note that a node is up again."""
         self._outages[self._down.pop(node)] = now
 
     def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
@@ -313,5 +307,4 @@ def in_seconds(ticks: IntArray) -> FloatArray:
 
 
 def _numbers(column: array[int]) -> IntArray:
-    """Return a copy of a column of numbers."""
     return np.array(column, dtype=np.int64)

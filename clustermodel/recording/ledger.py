@@ -163,20 +163,17 @@ class Ledger:
         """
         import pandas as pd
 
-        rows = []
-        for account in Account:
-            amount = self.amount(account)
-            split = account in OVERHEADS
-            rows.append(
-                {
-                    "account": account.value,
-                    "queue_empty_node_s": to_seconds(amount.queue_empty) if split else None,
-                    "job_waiting_node_s": to_seconds(amount.job_waiting) if split else None,
-                    "total_node_s": to_seconds(sum(amount)),
-                    "share": self.share(account),
-                }
-            )
-        return pd.DataFrame(rows).set_index("account")
+        amounts = {account: self.amount(account) for account in Account}
+        rows = {
+            account.value: {
+                "queue_empty_node_s": to_seconds(amount.queue_empty) if account in OVERHEADS else None,
+                "job_waiting_node_s": to_seconds(amount.job_waiting) if account in OVERHEADS else None,
+                "total_node_s": to_seconds(sum(amount)),
+                "share": self.share(account),
+            }
+            for account, amount in amounts.items()
+        }
+        return pd.DataFrame(rows.values(), index=pd.Index(rows, name="account"))
 
     def share(self, *accounts: Account) -> float:
         """Return what has been charged to these accounts together, per capacity; ``nan`` for an empty horizon."""

@@ -25,30 +25,23 @@ class Cell(NamedTuple):
 class Moment(NamedTuple):
     """The state from one scheduling event to the next."""
 
-    ticks: int
-    """When it begins."""
-    rows: tuple[tuple[Cell, ...], ...]
-    """The gangs in each row of the matrix."""
-    rotation: tuple[int, ...]
-    """The rows in use, in the order in which they run from here on."""
-    ledger: dict[Account, Amount]
-    """Node-ticks charged so far; work is charged when a job completes."""
-    begun: int = 0
-    """How long the slice of the first row has run before, ticks: the event did not cut it short."""
+    ticks: int  # when it begins
+    rows: tuple[tuple[Cell, ...], ...]  # the gangs in each row of the matrix
+    rotation: tuple[int, ...]  # the rows in use, in the order in which they run from here on
+    ledger: dict[Account, Amount]  # node-ticks charged so far; work is charged when a job completes
+    begun: int = 0  # how long the slice of the first row has run before, ticks: the event did not cut it short
 
 
 class Slice(NamedTuple):
     """A time slice, in which one row of the Ousterhout matrix runs."""
 
-    begin: int
-    """Ticks."""
+    begin: int  # ticks
     end: int
     """Ticks: a quantum after the begin, or earlier if a scheduling event cuts the slice short.  Where events do not, what runs
     before an event and after it are two."""
     row: int
     gangs: tuple[Cell, ...]
-    at_event: bool
-    """Whether the slice begins with a scheduling event."""
+    at_event: bool  # whether the slice begins with a scheduling event
 
 
 class History:
@@ -92,25 +85,19 @@ class History:
 class LoggedRotation(NamedTuple):
     """What ran between two scheduling events where nodes are shared in time: a rotation of rows, its last slice cut short."""
 
-    length: int
-    """Ticks."""
-    waiting: bool
-    """Whether jobs waited: delta of Zhang et al. 2003."""
-    held: tuple[int, ...]
-    """Nodes in use in each row of the rotation, in the order in which the rows ran; empty if nothing ran."""
+    length: int  # ticks
+    waiting: bool  # whether jobs waited: delta of Zhang et al. 2003.
+    held: tuple[int, ...]  # nodes in use in each row of the rotation, in the order in which the rows ran; empty if nothing ran
     switching: tuple[tuple[int, int], ...]
     """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
     migration: int
     """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
     switches too."""
-    up: int
-    """Number of nodes that were not down; while no job was in the system, of those at the beginning of the rotation."""
-    begun: int = 0
-    """How long the first slice had run before, ticks: the event at the beginning did not cut it short."""
+    up: int  # number of nodes that were not down; while no job was in the system, of those at the beginning of the rotation
+    begun: int = 0  # how long the first slice had run before, ticks: the event at the beginning did not cut it short
 
 
-_WORD: Final = 2**62
-"""Node-ticks may exceed 64 bits: the multiples of this number are stored together with ``waiting``."""
+_WORD: Final = 2**62  # node-ticks may exceed 64 bits: the multiples of this number are stored together with ``waiting``
 
 
 class SliceLog:

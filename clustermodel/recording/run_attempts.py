@@ -11,8 +11,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.schedule.node_set import NodeSet
 
-UNKNOWN: Final = -1
-"""In a tick column: it never happened."""
+UNKNOWN: Final = -1  # in a tick column: it never happened
 
 
 class Status(IntEnum):
@@ -55,8 +54,7 @@ class RunAttempt(NamedTuple):
     job: int
     start: int
     end: int
-    columns: NodeSet
-    """The nodes that the gang held."""
+    columns: NodeSet  # the nodes that the gang held
     backfilled: bool
     ended_as: Status
     worked: int
@@ -66,20 +64,15 @@ class RunAttempt(NamedTuple):
 class RunAttempts(NamedTuple):
     """Run attempts as columns, shapes ``(attempts,)``."""
 
-    job: IntArray
-    """Index of the job's record."""
-    start: IntArray
-    """Ticks."""
+    job: IntArray  # index of the job's record
+    start: IntArray  # ticks
     end: IntArray
     """Ticks; :data:`UNKNOWN` while the gang runs."""
-    nodes: IntArray
-    """Number of nodes that the gang held."""
-    backfilled: IntArray
-    """1 if the attempt started while a job ahead in the queue kept waiting."""
+    nodes: IntArray  # number of nodes that the gang held
+    backfilled: IntArray  # 1 if the attempt started while a job ahead in the queue kept waiting
     head_since: IntArray
     """When the job was left waiting at the head of the queue before this attempt; :data:`UNKNOWN` if it was not."""
-    worked: IntArray
-    """How long the gang executed, ticks."""
+    worked: IntArray  # how long the gang executed, ticks
     lost: IntArray
     """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
     ended_as: IntArray
@@ -93,13 +86,10 @@ class RunAttempts(NamedTuple):
 class NodeRanges(NamedTuple):
     """The nodes of all run attempts: a row per range of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
 
-    run: IntArray
-    """Position in :attr:`JobRecords.runs <clustermodel.recording.job_records.JobRecords.runs>`."""
+    run: IntArray  # position in JobRecords.runs
     first_node: IntArray
-    nodes: IntArray
-    """Number of nodes from ``first_node`` on."""
-    since: IntArray
-    """When the gang got them, ticks: at the start of the run attempt, or by a migration."""
+    nodes: IntArray  # number of nodes from ``first_node`` on
+    since: IntArray  # when the gang got them, ticks: at the start of the run attempt, or by a migration
     until: IntArray
     """When it gave them up, ticks: at the end of the run attempt, or by a migration; :data:`UNKNOWN` while the gang runs."""
 
@@ -119,7 +109,6 @@ class Overheads(NamedTuple):
     start: IntArray
     end: IntArray
     nodes: IntArray
-    job: IntArray
-    """Index of the job's record."""
+    job: IntArray  # index of the job's record
     account: IntArray
     """Position of the ledger's account in :class:`~clustermodel.recording.ledger.Account`."""

@@ -54,7 +54,6 @@ class RisingIds:
         return job == self._highest
 
     def add(self, job: int, /) -> None:
-        """Note the id of a job, which is above all before it."""
         self._highest = job
 
 
@@ -85,7 +84,6 @@ class StreamedRecords(JobRecords):
         return self._submissions
 
     def submitted_ids(self) -> RisingIds:
-        """Return where the ids of submitted jobs are noted."""
         return RisingIds()
 
     def close(self) -> None:
@@ -102,18 +100,15 @@ class StreamedRecords(JobRecords):
         return job
 
     def submitted(self, row: JobRow) -> int:
-        """Open a record and return its index."""
         index = self._submissions
         self._submissions += 1
         self._open[index] = StreamedJob(row)
         return index
 
     def rejected(self, index: int) -> None:
-        """Note that the machine cannot run the job."""
         self._left(index, Status.REJECTED)
 
     def started(self, index: int, now: int, columns: NodeSet) -> None:
-        """Note the dispatch and the nodes."""
         job = self._open[index]
         job.start = now
         job.allocated = count(columns)
@@ -123,7 +118,6 @@ class StreamedRecords(JobRecords):
         """Note nothing: which nodes a job had is not kept."""
 
     def ended(self, index: int, now: int, status: Status, executed: int) -> None:
-        """Note when and how the job ended, and how long the gang executed."""
         job = self._open[index]
         job.end, job.executed = now, executed
         if status is Status.ABORTED:
@@ -131,7 +125,6 @@ class StreamedRecords(JobRecords):
         self._left(index, status)
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
-        """Note that the run attempt was stopped and the job queued again."""
         job = self._open[index]
         job.preemptions += status in PREEMPTIONS
         job.requeued |= status is Status.REQUEUED
@@ -139,7 +132,6 @@ class StreamedRecords(JobRecords):
         self._discard(job, lost)
 
     def discarded(self, index: int, lost: int) -> None:
-        """Note that work of the job, which waits again, is discarded after its last run attempt has ended."""
         self._discard(self._open[index], lost)
 
     @staticmethod
@@ -151,17 +143,14 @@ class StreamedRecords(JobRecords):
         """Note nothing: the ledger has the sums."""
 
     def blocked(self, index: int, now: int) -> None:
-        """Note that the job is left waiting at the head of the queue; the first time counts."""
         job = self._open[index]
         if job.blocked_since == UNKNOWN:
             job.blocked_since = now
 
     def backfilled(self, index: int) -> None:
-        """Note that the job started while a job ahead in the queue kept waiting."""
         self._open[index].backfilled = True
 
     def reserved(self, index: int, start: int, now: int) -> None:
-        """Note a guaranteed start; the first one counts."""
         job = self._open[index]
         if job.reserved == UNKNOWN:
             job.reserved = start

@@ -22,7 +22,6 @@ class FreeMemory:
         return cls(np.full(nodes, kib, dtype=np.int64))
 
     def copy(self) -> FreeMemory:
-        """Return the same, to plan with."""
         return FreeMemory(self._free.copy())
 
     def nodes_with(self, kib: int) -> int:

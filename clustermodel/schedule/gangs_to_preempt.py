@@ -16,19 +16,15 @@ _MOST_CHOICES: Final = 2_000
 class InTheWay(NamedTuple):
     """A gang that may be preempted: its columns, a bitmask, and what preempting it costs, in any unit."""
 
-    columns: int
-    """A bitmask."""
-    loss: int
-    """What preempting it costs, in any unit."""
+    columns: int  # a bitmask
+    loss: int  # what preempting it costs, in any unit
 
 
 class Clearing(NamedTuple):
     """Columns for a job, a bitmask, and the positions of the gangs that have to leave them."""
 
-    columns: int
-    """A bitmask."""
-    preempted: tuple[int, ...]
-    """Positions of the gangs that have to leave."""
+    columns: int  # a bitmask
+    preempted: tuple[int, ...]  # positions of the gangs that have to leave
 
 
 def clear(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> Clearing | None:

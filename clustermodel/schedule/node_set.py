@@ -13,14 +13,10 @@ from functools import lru_cache
 from operator import le, lt
 from typing import Final
 
-NodeSet = tuple[int, ...]
-"""Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
-_NARROW: Final = 1024
-"""Bits of a mask of which :func:`_set_bits` looks at one after the other, however many are set."""
-_MANY: Final = 16
-"""Bits after which it halves the rest of a wider mask."""
-_FIRST: Final = 60
-"""Nodes among which :func:`lowest` looks for the lowest one first."""
+NodeSet = tuple[int, ...]  # bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7
+_NARROW: Final = 1024  # bits of a mask of which _set_bits looks at one after the other, however many are set
+_MANY: Final = 16  # bits after which it halves the rest of a wider mask
+_FIRST: Final = 60  # nodes among which lowest looks for the lowest one first
 
 
 def count(nodes: NodeSet) -> int:
@@ -134,7 +130,6 @@ class IdleNodes:
         self.count = nodes
 
     def as_set(self) -> NodeSet:
-        """Return the idle nodes."""
         return tuple(self._bounds)
 
     def take_lowest(self, nodes: int) -> NodeSet:

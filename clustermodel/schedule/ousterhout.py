@@ -32,27 +32,20 @@ class Occupant:
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
         self.job = job
-        self.order = order
-        """Its number in the order of starts."""
+        self.order = order  # its number in the order of starts
         self.nodes = job.nodes
-        self.columns = columns
-        """Its columns, a bitmask."""
-        self.home = home
-        """Its home row."""
-        self.rows = 1 << home
-        """The rows it stands in, the home row and those with a replica: a bitmask."""
+        self.columns = columns  # its columns, a bitmask
+        self.home = home  # its home row
+        self.rows = 1 << home  # the rows it stands in, the home row and those with a replica: a bitmask
         self.migrating = False
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
-        self.moving = job.nodes
-        """How many of its tasks count as migrating while it is."""
+        self.moving = job.nodes  # how many of its tasks count as migrating while it is
         self.placed: tuple[int, int, int] | None = None
         """Its columns, rows and home row as the machine has them; ``None`` before the gang has started."""
-        self.node_set: NodeSet = ()
-        """Its columns as the machine has them."""
+        self.node_set: NodeSet = ()  # its columns as the machine has them
 
     @property
     def on_machine(self) -> bool:
-        """Whether it has started."""
         return self.placed is not None
 
     @property
@@ -72,8 +65,7 @@ STARTING_ORDER: Final = attrgetter("order")
 class Change(NamedTuple):
     """What has to change on the machine."""
 
-    places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]
-    """Gangs, their columns and their rows, the home row first."""
+    places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]  # gangs, their columns and their rows, the home row first
     migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]
     """Gangs that get other columns; gangs that wait meanwhile."""
 
@@ -82,12 +74,9 @@ class PromisedMemory(NamedTuple):
     """Memory that a waiting job will have, on columns that have been chosen for it."""
 
     job_id: int
-    start: int
-    """When it will have the memory, as predicted, ticks."""
-    left: FreeMemory
-    """The free memory of each column at that time, without what the job needs."""
-    short: int
-    """Of the columns chosen for the job, the one with the least free memory now."""
+    start: int  # when it will have the memory, as predicted, ticks
+    left: FreeMemory  # the free memory of each column at that time, without what the job needs
+    short: int  # of the columns chosen for the job, the one with the least free memory now
 
     def holds_against(self, job_id: int, end: int | None) -> bool:
         """Return whether a job must leave the memory alone: one that is not known to end before."""
@@ -112,31 +101,19 @@ class OusterhoutMatrix:
     """
 
     def __init__(
-        self,
-        nodes: int,
-        mpl: int,
-        *,
-        checkpoint: int = 0,
-        restart: int = 0,
-        max_tasks: int | None = None,
-        counts: str = "gang",
+        self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None, counts: str = "gang"
     ) -> None:
         self.nodes = nodes
         self.mpl = mpl
-        self.occupants: dict[int, Occupant] = {}
-        """By job id, in starting order."""
-        self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]
-        """The gangs at home in each row."""
-        self.undivided: dict[int, Occupant] = {}
-        """The gangs that stand in every row in use, by job id."""
+        self.occupants: dict[int, Occupant] = {}  # by job id, in starting order
+        self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]  # the gangs at home in each row
+        self.undivided: dict[int, Occupant] = {}  # the gangs that stand in every row in use, by job id
         self.set_aside = 0
         """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
         self.room = [nodes] * mpl
         """Number of free columns of each row: no gang at home there holds them, and they are not set aside."""
-        self.memory: FreeMemory | None = None
-        """The free memory of each column in this plan; ``None`` where it is not limited."""
-        self.promised: PromisedMemory | None = None
-        """The memory of the first job that lacks some; ``None`` if no job does."""
+        self.memory: FreeMemory | None = None  # the free memory of each column in this plan; ``None`` where it is not limited
+        self.promised: PromisedMemory | None = None  # the memory of the first job that lacks some; ``None`` if no job does
         self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
         """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
         # With free migration the tasks moved decide between the options, as they do at any cost.
@@ -343,16 +320,39 @@ class OusterhoutMatrix:
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
         self._left, self._room_left = self._free.copy(), self.room.copy()
-        if self.undivided:
-            self._fill_undivided()
-        self._fill()
-
-    def _fill_undivided(self) -> None:
-        """Let undivided gangs stand in every row in use."""
-        rows = self.rows_in_use() or [0]
-        for gang in self.undivided.values():
-            gang.home, gang.rows = rows[0], sum(1 << row for row in rows)
-            self._touched.append(gang)
+        rows_in_use = self._in_use or [0]
+        for undivided in self.undivided.values():
+            undivided.home, undivided.rows = rows_in_use[0], sum(1 << row for row in rows_in_use)
+            self._touched.append(undivided)
+        rows = self._rows_to_fill()
+        if not rows:
+            return
+        room, left, all_columns = self._room_left, self._left, self._all_columns
+        taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
+        gangs: Iterable[Occupant] = self.occupants.values()
+        while gangs:
+            taken_in_all, most = all_columns, 0
+            for row, _ in rows:
+                taken_in_all &= taken[row]
+                most = max(most, room[row])
+            again = []
+            # To compare numbers of columns first saves operations on sets, which take long on a wide machine.
+            for gang in [gang for gang in gangs if gang.nodes <= most and not gang.columns & taken_in_all]:
+                columns, nodes = gang.columns, gang.nodes
+                for row, bit in rows:
+                    if nodes <= room[row] and not columns & taken[row]:
+                        if gang.migrating and not self._within_limit(gang, row):
+                            continue
+                        taken[row] |= columns
+                        room[row] -= nodes
+                        gang.rows |= bit
+                        again.append(gang)
+                        break
+            self._replicated += again
+            # Rows only become fuller, so one that cannot be replicated never can be later.
+            gangs = again if len(rows) > 1 else ()
+        for row, _ in rows:
+            left[row] = all_columns ^ taken[row]
 
     # The steps of Zhang et al. 2003, section 5.4.
 
@@ -442,36 +442,6 @@ class OusterhoutMatrix:
                             if guard is not None:
                                 guard.moved(gang, source)
         return any_moved
-
-    def _fill(self) -> None:
-        """Replicate gangs on their own columns, in starting order, one row at a time each, as long as one can be."""
-        rows = self._rows_to_fill()
-        if not rows:
-            return
-        room, left, all_columns = self._room_left, self._left, self._all_columns
-        taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
-        gangs: Iterable[Occupant] = self.occupants.values()
-        while gangs:
-            taken_in_all = all_columns
-            for row, _ in rows:
-                taken_in_all &= taken[row]
-            again = []
-            for gang in [gang for gang in gangs if not gang.columns & taken_in_all]:
-                columns = gang.columns
-                for row, bit in rows:
-                    if not columns & taken[row]:
-                        if gang.migrating and not self._within_limit(gang, row):
-                            continue
-                        taken[row] |= columns
-                        room[row] -= gang.nodes
-                        gang.rows |= bit
-                        again.append(gang)
-                        break
-            self._replicated += again
-            # Rows only become fuller, so one that cannot be replicated never can be later.
-            gangs = again if len(rows) > 1 else ()
-        for row, _ in rows:
-            left[row] = all_columns ^ taken[row]
 
     def _rows_to_fill(self) -> list[tuple[int, int]]:
         """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
@@ -586,9 +556,11 @@ class OusterhoutMatrix:
 
     def _move_elsewhere(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
-        columns = self._columns_elsewhere(gang, row, self._free)
-        if columns is None:
+        kept = gang.columns & self._free[row]  # only the tasks on other columns move, to the lowest suitable ones
+        suitable, moving = self._suitable(gang, self._free[row] ^ kept), gang.nodes - kept.bit_count()
+        if self.memory is not None and suitable.bit_count() < moving:
             return False
+        columns = kept | lowest(suitable, moving)
         self._leave_home(gang)
         gang.moving = self._counted(gang, columns)
         self._give_columns(gang, columns)
@@ -609,15 +581,6 @@ class OusterhoutMatrix:
             open_ ^= taken
             columns.append(other.columns ^ lost | taken)
         return columns
-
-    def _columns_elsewhere(self, gang: Occupant, row: int, free: list[int]) -> int | None:
-        """Option 2: return columns of ``row``, its own where they are free; ``None`` if it has not enough memory."""
-        kept = gang.columns & free[row]
-        suitable = self._suitable(gang, free[row] ^ kept)
-        if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
-            return None
-        taken = lowest(suitable, gang.nodes - kept.bit_count())
-        return kept | taken
 
     def _suitable(self, gang: Occupant, columns: int) -> int:
         """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
 """Shortest time, ticks, that a job which has outlived its estimate is assumed to run on: one second."""
-_NO_LIMIT: Final = -(2**62)
-"""Fewer free nodes than any profile has."""
+_NO_LIMIT: Final = -(2**62)  # fewer free nodes than any profile has
 
 
 class Profile:
@@ -35,7 +34,6 @@ class Profile:
         self._free = [nodes]
 
     def copy(self) -> Profile:
-        """Return an independent profile with the same steps."""
         other = Profile(self.nodes)
         other._times, other._free = self._times[:], self._free[:]
         return other

@@ -15,10 +15,8 @@ from clustermodel.schedule.profile import Profile, RunningProfile
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
 
-Shape = tuple[int, int]
-"""A number of nodes and the expected run time on them, ticks."""
-Shapes = Sequence[Shape]
-"""The shapes that a moldable job can have, the preferred one first; a rigid job has one."""
+Shape = tuple[int, int]  # a number of nodes and the expected run time on them, ticks
+Shapes = Sequence[Shape]  # the shapes that a moldable job can have, the preferred one first; a rigid job has one
 
 
 class Reservation(NamedTuple):
@@ -27,8 +25,7 @@ class Reservation(NamedTuple):
     start: int
     length: int
     nodes: int
-    row: int = 0
-    """The row of the Ousterhout matrix, where jobs share nodes in time."""
+    row: int = 0  # the row of the Ousterhout matrix, where jobs share nodes in time
 
     @property
     def end(self) -> int:
@@ -43,8 +40,7 @@ class ReservationBook:
 
     def __init__(self, profiles: Iterable[Profile]) -> None:
         self.profiles = list(profiles)
-        self.reserved: dict[int, Reservation] = {}
-        """Waiting job's id -> its reservation."""
+        self.reserved: dict[int, Reservation] = {}  # waiting job's id -> its reservation
 
     def keep(self, job: QueuedJob, reservation: Reservation) -> None:
         """Enter a reservation for ``job``; a DecisionError if too few nodes are free then."""

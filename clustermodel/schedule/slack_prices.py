@@ -18,15 +18,13 @@ from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
 
-FIRST_SP: Final = 0.5
-"""SP of a job that has no start yet, as if it were going to wait for the average wait time (section 4.3)."""
+FIRST_SP: Final = 0.5  # SP of a job that has no start yet, as if it were going to wait for the average wait time (section 4.3)
 LEAST_SLACK_S: Final = 1.0
 """Slack, seconds, below which the fairness factor grows no further: the unit of time of the papers' traces."""
 DIGITS: Final = 12
 """Significant digits of a price: prices that differ only by floating point rounding are equal, so that ties are ties."""
 _NOTHING: Final = 10.0**-DIGITS
-OPTIMAL: Final = "optimal"
-"""The name of the heuristic that tries every order."""
+OPTIMAL: Final = "optimal"  # the name of the heuristic that tries every order
 MOST_PERMUTED: Final = 7
 """Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
 _ROUNDING: Final = 10.0 ** (1 - DIGITS)
@@ -36,12 +34,9 @@ _ROUNDING: Final = 10.0 ** (1 - DIGITS)
 class Weights(NamedTuple):
     """The weights of the papers, requirement XV, each in [0, 1]."""
 
-    u: float = 1.0
-    """alpha_u, of utilization: exponent of the number of processors."""
-    t: float = 1.0
-    """alpha_t, of time: exponent of the delay."""
-    p: float = 1.0
-    """alpha_p, of priority: exponent of the ratio of priorities."""
+    u: float = 1.0  # alpha_u, of utilization: exponent of the number of processors
+    t: float = 1.0  # alpha_t, of time: exponent of the delay
+    p: float = 1.0  # alpha_p, of priority: exponent of the ratio of priorities
     f: float = 1.0
     """alpha_f, of fairness: exponent of the share of slack that is left.  As printed in the short version; the long version has
     alpha_p x alpha_f."""
@@ -138,8 +133,7 @@ class SlackReservation:
         self.length = job.estimate
         self.p = p
         self.initial_slack = initial_slack
-        self.latest = start + initial_slack
-        """Latest start, ticks: t_e + s; a schedule with a later one costs infinity."""
+        self.latest = start + initial_slack  # latest start, ticks: t_e + s; a schedule with a later one costs infinity
         self.move_to(start, weights)
 
     @property
@@ -173,45 +167,25 @@ def by_start(held: SlackReservation) -> tuple[int, int, int]:
     return held.by_start
 
 
-def _by_arrival(held: SlackReservation) -> tuple[int, int]:
-    return held.arrival
-
-
-def _by_utilization(held: SlackReservation) -> tuple[int, int, int]:
-    return -held.nodes * held.length, *held.arrival
-
-
-def _by_priority(held: SlackReservation) -> tuple[float, int, int]:
-    return -to_digits(held.p), *held.arrival
-
-
-def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
-    # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
-    return -inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival
-
-
 HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
     "ast": by_start,
-    "aat": _by_arrival,
-    "du": _by_utilization,
-    "dc": _by_cost,
-    "dp": _by_priority,
+    "aat": lambda held: held.arrival,
+    "du": lambda held: (-held.nodes * held.length, *held.arrival),
+    # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
+    "dc": lambda held: (-inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival),
+    "dp": lambda held: (-to_digits(held.p), *held.arrival),
     OPTIMAL: None,
 }
 """In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
-cost or priority; equals in order of submission.  ``None`` tries every order.
-
-These are functions with names, since a compiled lambda cannot be copied."""
+cost or priority; equals in order of submission.  ``None`` tries every order."""
 
 
 class ArrivingJob(NamedTuple):
     """A job that is inserted into the plan."""
 
     nodes: int
-    length: int
-    """Estimate, ticks."""
-    favour: float
-    """p^alpha_p, by which the costs of moving other jobs are divided."""
+    length: int  # estimate, ticks
+    favour: float  # p^alpha_p, by which the costs of moving other jobs are divided
 
 
 class Schedule:
@@ -269,12 +243,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        profile: Profile,
-        plan: Sequence[SlackReservation],
-        weights: Weights,
-        now: int,
-        arriving: ArrivingJob | None,
+        self, profile: Profile, plan: Sequence[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
     ) -> None:
         self._profile, self._plan, self._weights, self._now = profile, plan, weights, now
         self._arriving = arriving

@@ -15,17 +15,16 @@ from math import inf, isinf
 from typing import Final
 
 from simpy import Container, Event
+from simpy.resources.container import ContainerGet
 
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.sim.events import AlarmClock, Clock
 from clustermodel.ticks import duration_to_ticks
 
-Interval = Callable[[], AbstractContextManager[object]]
-"""Context manager around a time interval; also exited on interrupt."""
+Interval = Callable[[], AbstractContextManager[object]]  # context manager around a time interval; also exited on interrupt
 AtRisk = Callable[[], int]
 """How much a gang that executes would lose now by a failure, and how long it would take to restart, together, ticks."""
-PARTS_OF_A_BYTE: Final = 10**6
-"""Sizes are counted in millionths of a byte."""
+PARTS_OF_A_BYTE: Final = 10**6  # sizes are counted in millionths of a byte
 
 
 def store_of(machine: Machine, env: Clock) -> LimitedStore | SharedStore:
@@ -38,11 +37,8 @@ def store_of(machine: Machine, env: Clock) -> LimitedStore | SharedStore:
 
 
 class LimitedStore:
-    """A store whose transfers take constant times: room for the tasks that are being written or read.
-
-    Args:
-        env: the simulation.
-        max_tasks: Q, the most tasks at a time; ``None`` is no limit.
+    """A store whose transfers take constant times: room for ``max_tasks`` (Q) tasks, or any number, that are written or
+    read.
     """
 
     def __init__(self, env: Clock, max_tasks: int | None) -> None:
@@ -53,45 +49,30 @@ class LimitedStore:
     def transfer(
         self, tasks: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
     ) -> Generator[Event, object, None]:
-        """Write or read ``tasks`` in ``ticks``; an interrupt gives the room back.
+        """Write or read ``tasks``, each round of as many as the store takes in ``ticks``; an interrupt gives the room back.
 
-        A gang that has more tasks than the store takes at a time is moved in several rounds, one after the other, of as many
-        tasks as it takes.  Gangs that wait for room are served in the order in which they came; one of which a round is over
-        comes last again.
-
-        Args:
-            tasks: how many.
-            ticks: how long the tasks of a round take together.
-            queueing: brackets the time before there is room.
-            moving: brackets the time in which tasks are moved.
+        Gangs that wait for room are served in the order in which they came; one of which a round is over comes last again.  The
+        time before there is room is within ``queueing``, that in which tasks are moved within ``moving``.
         """
         most = self.max_tasks or tasks
         for left in range(tasks, 0, -most):
-            room = yield from self._wait(min(left, most), queueing)
+            request = None if self._room is None else self._room.get(min(left, most))
             try:
+                if request is not None:
+                    with queueing():
+                        yield request
                 with moving():
                     yield self._env.timeout(ticks)
             finally:
-                self._give_back(room)
+                if request is not None:
+                    self._give_back(request)
 
-    def _wait(self, tasks: int, queueing: Interval) -> Generator[Event, object, int]:
-        if self._room is None:
-            return 0
-        request = self._room.get(tasks)
-        try:
-            with queueing():
-                yield request
-        except BaseException:
-            if request.triggered:
-                self._give_back(tasks)
-            else:
-                request.cancel()
-            raise
-        return tasks
-
-    def _give_back(self, tasks: int) -> None:
-        if self._room is not None and tasks:
-            self._room.put(tasks)
+    def _give_back(self, request: ContainerGet) -> None:
+        assert self._room is not None
+        if request.triggered:
+            self._room.put(request.amount)
+        else:
+            request.cancel()
 
 
 class Moving:
@@ -100,8 +81,7 @@ class Moving:
     __slots__ = ("ends_at", "tasks")
 
     def __init__(self, tasks: int, ends_at: int) -> None:
-        self.tasks = tasks
-        """How many of its tasks are moved at a time."""
+        self.tasks = tasks  # how many of its tasks are moved at a time
         self.ends_at = ends_at
         """What the clock of :class:`SharedBandwidth` shows when it ends."""
 
@@ -109,17 +89,13 @@ class Moving:
 class SharedBandwidth:
     """Who moves how much by when, in whole numbers.
 
-    Each task that is being written or read gets the same bandwidth: its share of the store's, at most what its node has.  So
-    all tasks at the store progress alike, and one clock counts what each of them has moved.  A transfer ends when that clock
-    has advanced by the size of one of its tasks.
+    Each task at the store gets the same bandwidth: its share of the store's, ``total`` bytes a second, at most what its node
+    has, ``per_task`` (one of the two is given). So all tasks progress alike, and one clock counts what each of them has moved;
+    a transfer ends when that clock has advanced by the size of one of its tasks.
 
     A bandwidth of so many bytes a second is as many millionths of a byte a tick; sizes are counted in those.  Whenever
     transfers begin or end, what each task has moved since the last such time is rounded down to a millionth of a byte; a
     transfer ends at the first tick at which all of it has been moved.
-
-    Args:
-        total: bandwidth of the store, bytes a second; ``None`` is no limit.
-        per_task: bandwidth of a node, bytes a second; ``None`` is no limit.  One of the two is given.
     """
 
     def __init__(self, total: int | None, per_task: int | None) -> None:
@@ -130,8 +106,7 @@ class SharedBandwidth:
         self._order: list[tuple[int, int, Moving]] = []  # a heap: the transfer that ends first comes first
         self._stopped: set[Moving] = set()  # of those in the heap
         self._begun = 0
-        self.tasks = 0
-        """How many tasks are being moved."""
+        self.tasks = 0  # how many tasks are being moved
 
     def alone(self, tasks: int) -> int:
         """Return the bandwidth of so many tasks if no others are at the store, bytes a second."""
@@ -143,13 +118,7 @@ class SharedBandwidth:
         return -(-size * PARTS_OF_A_BYTE // self.alone(tasks))
 
     def begin(self, now: int, tasks: int, ticks: int) -> Moving:
-        """Begin a transfer.
-
-        Args:
-            now: the present, ticks.
-            tasks: how many of its tasks are moved at a time.
-            ticks: how long it takes if no others are at the store.
-        """
+        """Begin a transfer of so many tasks at a time that takes ``ticks`` if no others are at the store."""
         self._advance(now)
         moving = Moving(tasks, self._clock + ticks * self.alone(tasks) // tasks)
         self.tasks += tasks
@@ -206,32 +175,18 @@ class Transfer:
     __slots__ = ("at_risk", "done", "granted", "moving", "nodes", "since", "tasks", "ticks")
 
     def __init__(self, env: Clock, nodes: int, tasks: int, ticks: int, at_risk: AtRisk | None) -> None:
-        self.nodes = nodes
-        """How many nodes the gang has."""
-        self.tasks = tasks
-        """How many of its tasks are moved at a time."""
-        self.ticks = ticks
-        """How long the transfer takes if the gang has the store to itself."""
-        self.at_risk = at_risk
-        """Of a gang that executes until it is its turn; ``None`` if it waits."""
-        self.since = env.now
-        """Since when it has waited, ticks."""
-        self.granted = Event(env)
-        """Succeeds when it is its turn, and the store begins to move it."""
-        self.done = Event(env)
-        """Succeeds when all of it has been moved."""
-        self.moving: Moving | None = None
-        """What is under way, once it has been granted."""
+        self.nodes = nodes  # how many nodes the gang has
+        self.tasks = tasks  # how many of its tasks are moved at a time
+        self.ticks = ticks  # how long the transfer takes if the gang has the store to itself
+        self.at_risk = at_risk  # of a gang that executes until it is its turn; ``None`` if it waits
+        self.since = env.now  # since when it has waited, ticks
+        self.granted = Event(env)  # succeeds when it is its turn, and the store begins to move it
+        self.done = Event(env)  # succeeds when all of it has been moved
+        self.moving: Moving | None = None  # what is under way, once it has been granted
 
 
 class SharedStore:
-    """A store with a bandwidth.
-
-    Args:
-        env: the simulation.
-        store: its bandwidths, and who writes when.
-        node_mtbf: mean time between the failures of a node, ticks; ``None`` if nodes do not fail.
-    """
+    """A store with a bandwidth; ``node_mtbf`` is the mean time between the failures of a node, ticks, if they fail."""
 
     def __init__(self, env: Clock, store: CheckpointStore, node_mtbf: int | None) -> None:
         self.executes_while_waiting = store.writers in ("fcfs_nonblocking", "least_waste")
@@ -249,13 +204,8 @@ class SharedStore:
     def transfer(
         self, nodes: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
     ) -> Generator[Event, object, None]:
-        """Write or read the image of a gang of ``nodes``; an interrupt ends the transfer.
-
-        Args:
-            nodes: how many it has.
-            ticks: how long that takes if it has the store to itself.
-            queueing: brackets the time before it is its turn.
-            moving: brackets the time in which its image is moved.
+        """Write or read the image of a gang of ``nodes``, in ``ticks`` if it has the store to itself; an interrupt ends
+        that.
         """
         transfer = self.ask(nodes, ticks)
         try:

@@ -26,17 +26,7 @@ if TYPE_CHECKING:
 
 
 class RunContext:
-    """One run.
-
-    Args:
-        machine: what the jobs run on.
-        speedup: how run times change where a job starts on another number of nodes than it asked for.
-        records: where to note what happens to jobs.
-        explain: keep the reasons of all starts.
-        history: keep every state of the Ousterhout matrix.
-        node_by_node: play every time slice on every node, instead of computing what happens between scheduling events.
-        one_by_one: let each event of an instant be a scheduling cycle of its own.
-    """
+    """One run."""
 
     def __init__(
         self,
@@ -54,23 +44,15 @@ class RunContext:
         self.records = records
         self.node_by_node = node_by_node
         self.one_by_one = one_by_one
-        self.reasons: dict[int, Reason] | None = {} if explain else None
-        """Job id -> why it started; ``None`` unless asked for."""
+        self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None
         """Every state of the Ousterhout matrix; ``None`` unless asked for."""
         self.env = Clock()
-        self.settled = InstantSettled(self.env)
-        """What ends an instant: whatever the coordinator has to know of arms it."""
+        self.settled = InstantSettled(self.env)  # what ends an instant: whatever the coordinator has to know of arms it
         self.ledger = Ledger(machine.processors)
-        self.pool = NodePool(self.env, machine)
-        """The nodes, and the queue for them."""
-        self.store = store_of(machine, self.env)
-        """Where gangs on dedicated nodes are checkpointed."""
-        self.saved = SavedWork(self)
-        """What is saved of preempted jobs."""
-        self.states = NodeStates(self)
-        """Which nodes are down."""
-        self.jobs: dict[int, JobInSystem] = {}
-        """The jobs in the system by id."""
-        self.running: dict[int, Execution] = {}
-        """The running gangs by job id."""
+        self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
+        self.store = store_of(machine, self.env)  # where gangs on dedicated nodes are checkpointed
+        self.saved = SavedWork(self)  # what is saved of preempted jobs
+        self.states = NodeStates(self)  # which nodes are down
+        self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
+        self.running: dict[int, Execution] = {}  # the running gangs by job id

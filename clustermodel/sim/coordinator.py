@@ -1,7 +1,6 @@
 """The coordinating process: it lets each instant settle, asks the policy once, and has its decisions carried out.
 
-It knows neither policies nor kinds of gangs.  What a decision does stands in :mod:`clustermodel.sim.decisions`; where gangs
-run, and what they have done so far, is the business of a :class:`~clustermodel.sim.context.Sharing`.
+It knows neither policies nor kinds of gangs: see :mod:`clustermodel.sim.decisions` and :mod:`clustermodel.sim.context`.
 """
 
 from __future__ import annotations
@@ -61,14 +60,7 @@ class Coordinator:
     # What the other processes tell the coordinator.
 
     def submit(self, row: JobRow) -> Process | None:
-        """A job stream submits a job: its life begins.
-
-        Returns:
-            The job's process, which ends when the job completes; ``None`` if the machine rejects the job.
-
-        Raises:
-            SpecificationError: the job's id is taken.
-        """
+        """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
         if row.id in self._ids:
             raise SpecificationError(f"job id {row.id} is submitted twice; ids must be unique among all streams")
         self._ids.add(row.id)
@@ -104,12 +96,7 @@ class Coordinator:
     # The process.
 
     def run(self) -> Generator[Event, object, None]:
-        """Settle instant after instant until all streams have finished and no job is left in the system.
-
-        Raises:
-            DecisionError: the policy asked for something impossible.
-            StrandedJobsError: jobs wait, and nothing will ever happen again.
-        """
+        """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states = self._settled, self._pool, self._states
         while self._open_streams or self._jobs:
             yield settled
@@ -133,11 +120,9 @@ class Coordinator:
         self._ledger.close()
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
-        """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others.
-
-        Failures, repairs, alarms and preemptions come first and together, then submissions one by one, then ends, in the order
-        in which the gangs have started.
-        """
+        """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
+        # Failures, repairs, alarms and preemptions come first and together, then submissions one by one, then ends, in the
+        # order in which the gangs have started.
         pool, ended, arrived = self._pool, self._ended, self._pool.arrived
         stopped = [gang for gang in ended if gang.outcome in REQUEUING]
         if stopped or nodes_change or self._rings:

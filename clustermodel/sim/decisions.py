@@ -7,19 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from clustermodel.errors import DecisionError, shown
-from clustermodel.policies.interface import (
-    Checkpoint,
-    Decision,
-    Kill,
-    Migrate,
-    Place,
-    Reason,
-    Reserve,
-    Rows,
-    Start,
-    Suspend,
-    WakeAt,
-)
+from clustermodel.policies.interface import Checkpoint, Kill, Migrate, Place, Reason, Reserve, Rows, Start, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
@@ -28,6 +16,7 @@ from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 
 if TYPE_CHECKING:
+    from clustermodel.policies.interface import Decision
     from clustermodel.sim.context import RunContext, Sharing
 
 _OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
@@ -40,8 +29,7 @@ class Decisions:
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
         self.sharing: Sharing = dedicated_nodes(run)
         """How gangs have their nodes: time sharing from the first start in a row on."""
-        self.started: list[QueuedJob] = []
-        """Jobs started in the present cycle, or in earlier ones at the same time."""
+        self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
         self.frees_nodes = False
         """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
         self._run = run
@@ -64,11 +52,7 @@ class Decisions:
         }
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
-        """Carry out the decisions of one cycle, in order.
-
-        Raises:
-            DecisionError: one is impossible.
-        """
+        """Carry out the decisions of one cycle, in order."""
         self._now, self._by_policy, self.frees_nodes = now, by_policy, False
         if self._interrupts:
             self._stopped.clear()
@@ -241,7 +225,7 @@ class Decisions:
         try:
             moves, blocked = (list(jobs) for jobs in pair)
         except (TypeError, ValueError):
-            raise DecisionError(f"Rows is given a migration {shown(repr(pair))}; it must be a pair (jobs, jobs)") from None
+            raise _not("Rows", "a migration", pair, "it must be a pair (jobs, jobs)") from None
         for job in (*moves, *blocked):
             _require_job(job, "Rows")
         return [self._gang_of(job, "migrate") for job in moves], [self._gang_of(job, "wait for a migration") for job in blocked]
@@ -270,6 +254,10 @@ class Decisions:
 # 64 bits, or no number at all.
 
 
+def _not(decision: str, given: str, value: object, must: str) -> DecisionError:
+    return DecisionError(f"{decision} is given {given} {shown(repr(value))}; {must}")
+
+
 def _require_job(job: Any, decision: str) -> None:
     """Check that what a decision gives as a job is one as policies know it."""
     if type(job) is QueuedJob:
@@ -285,9 +273,7 @@ def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
     try:
         moves = [(job, columns) for job, columns in decision.moves]
     except (TypeError, ValueError):
-        raise DecisionError(
-            f"Migrate is given moves {shown(repr(decision.moves))}; they must be pairs (job, columns)"
-        ) from None
+        raise _not("Migrate", "moves", decision.moves, "they must be pairs (job, columns)") from None
     for job, _ in moves:
         _require_job(job, "Migrate")
     return moves
@@ -298,12 +284,10 @@ def _places(decision: Any) -> list[Place]:
     try:
         places = list(decision.places)
     except TypeError:
-        raise DecisionError(
-            f"Rows is given places {shown(repr(decision.places))}; they must be a tuple of Place(...)"
-        ) from None
+        raise _not("Rows", "places", decision.places, "they must be a tuple of Place(...)") from None
     for place in places:
         if type(place) is not Place:
-            raise DecisionError(f"Rows is given a place {shown(repr(place))}; it must be Place(job, columns, rows)")
+            raise _not("Rows", "a place", place, "it must be Place(job, columns, rows)")
         if type(place.job) is not QueuedJob:
             _require_job(place.job, "Place")
     return places

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
-_MIGRATED: Final = "migrated"
-"""The cause of an interrupt after which a gang goes on."""
+_MIGRATED: Final = "migrated"  # the cause of an interrupt after which a gang goes on
 
 
 class DedicatedGang(Execution):
@@ -77,7 +76,7 @@ class DedicatedGang(Execution):
             if cause is not _MIGRATED:
                 yield from self._save()  # a compiled generator that yields in a handler leaves its exception behind
                 break
-        nodes.pool.release(self.columns)
+        nodes.pool.idle_nodes.give_back(self.columns)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -165,7 +164,6 @@ class DedicatedGang(Execution):
             self._since = None
 
     def executed(self) -> int:
-        """Return how long it has executed, ticks: this run attempt alone."""
         return self._executed if self._since is None else self._executed + self._nodes.env.now - self._since
 
     def overhead_left(self) -> int:
@@ -173,11 +171,6 @@ class DedicatedGang(Execution):
         return 0
 
     def stop(self, how: Status) -> bool:
-        """Stop executing at once; the process then saves what is to be saved.
-
-        Raises:
-            DecisionError: it has been preempted already, or what saving it needs is not there.
-        """
         saved = self._nodes.saved
         saved.prepare_to_stop(self, how)
         self._pause()
@@ -208,8 +201,7 @@ class DedicatedGang(Execution):
 class DedicatedNodes:
     """The nodes of a machine that gangs do not share; see :class:`~clustermodel.sim.context.Sharing`."""
 
-    slice_log = None
-    """Nothing is sliced."""
+    slice_log = None  # nothing is sliced
     is_settled = False
 
     def __init__(self, run: RunContext) -> None:
@@ -220,11 +212,7 @@ class DedicatedNodes:
         """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Return time sharing of the same nodes.
-
-        Raises:
-            DecisionError: gangs hold nodes to themselves.
-        """
+        """Return time sharing of the same nodes, of which some are down."""
         # Runs without gangs in rows do not import the modules.
         from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode  # noqa: PLC0415
         from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
@@ -241,14 +229,10 @@ class DedicatedNodes:
         return sharing
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
-        """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest.
-
-        Raises:
-            DecisionError: see ``Sharing.start``.
-        """
+        """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest."""
         image = job.image
         memory = self.saved.memory
-        if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
+        if columns is None and image is not None and image.columns is not None and self.pool.idle_nodes.has(image.columns):
             columns = image.columns
         elif columns is None and memory.free is not None:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
@@ -263,18 +247,13 @@ class DedicatedNodes:
         return gang
 
     def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
-        """Return the gang of a job."""
         return DedicatedGang(job, self, columns, terms)
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
-        """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.
-
-        Raises:
-            DecisionError: a gang is being preempted or migrates already, the store takes no tasks, or nodes are not idle.
-        """
+        """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted."""
         for gang, _ in moves:
             self.saved.require_movable(gang)
-            self.pool.release(gang.columns)
+            self.pool.idle_nodes.give_back(gang.columns)
         for gang, columns in moves:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
@@ -283,11 +262,9 @@ class DedicatedNodes:
             self.records.moved(gang.owner.index, self.env.now, columns)
 
     def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed."""
         self.pool.take_down(columns)
 
     def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
         self.pool.put_up(columns)
 
     def settle(self, now: int) -> None:
@@ -304,14 +281,7 @@ class RechargedGang(DedicatedGang):
 
     def __init__(self, owner: JobInSystem, nodes: RechargingNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
-        self._restart = nodes.saved.restart_ticks(owner, terms.nodes)
-        nodes.gangs[owner.queued.id] = self
-
-    def run(self) -> Generator[Event, object, None]:
-        """Hold the nodes until the run attempt has ended."""
-        yield from super().run()
-        assert isinstance(self._nodes, RechargingNodes)
-        del self._nodes.gangs[self.job.id]
+        self._restart = nodes.saved.costs.in_all(owner, terms.nodes)[1]
 
     @abstractmethod
     def settle(self, now: int) -> None:
@@ -340,7 +310,6 @@ class PayingAtDecisions(RechargedGang):
         self._executed, self._since = until, None
 
     def settle(self, now: int) -> None:
-        """Charge the interval since the last cycle."""
         if self._since is None:
             return
         paid = min(self._restart, now - self._since)
@@ -350,11 +319,7 @@ class PayingAtDecisions(RechargedGang):
 
 
 class PayingInRounds(RechargedGang):
-    """A gang that restarts at its start and at the beginning of each round.
-
-    Raises:
-        SpecificationError: a restart takes a whole round.
-    """
+    """A gang that restarts at its start and at the beginning of each round, which must be longer than a restart."""
 
     __slots__ = ("_charged_until", "_round")
 
@@ -376,14 +341,12 @@ class PayingInRounds(RechargedGang):
         self._executed, self._since = until, None
 
     def settle(self, now: int) -> None:
-        """Charge the restarts since the last cycle."""
         if self._since is not None:
             for begin, end in self._restarts(self._since, max(self._charged_until, self._since), now):
                 self._charge(begin, end)
             self._charged_until = now
 
     def executed(self) -> int:
-        """Return how long it has executed, ticks: this run attempt alone."""
         return self._executed if self._since is None else self._executed + self._executed_from(self._since)
 
     def _pause(self) -> None:
@@ -418,17 +381,11 @@ class RechargingNodes(DedicatedNodes):
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
-        self.gangs: dict[int, RechargedGang] = {}
-        """The running gangs by job id."""
         self.is_settled = True
         self._convention = run.machine.checkpointing.restart_charge
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Refuse to share nodes in time: a gang in rows goes on from slice to slice without a restart.
-
-        Raises:
-            DecisionError: always.
-        """
+        """Refuse to share nodes in time: a gang in rows goes on from slice to slice without a restart."""
         raise DecisionError(
             f"nodes cannot be shared in time where restarts are charged {self._convention} (Checkpointing.restart_charge), "
             "because gangs in rows go on without a restart; use 'on-start'"
@@ -439,8 +396,8 @@ class RechargingNodes(DedicatedNodes):
         return kind(job, self, columns, terms)
 
     def settle(self, now: int) -> None:
-        """Bring what gangs have executed, and what they have been charged, up to ``now``."""
-        for gang in self.gangs.values():
+        for gang in self.run.running.values():
+            assert isinstance(gang, RechargedGang)
             gang.settle(now)
 
 

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final
 from simpy import Environment, Event, Process, Timeout
 from simpy.events import NORMAL, PENDING, URGENT, EventPriority
 
-SETTLED: Final = EventPriority(NORMAL + 1)
-"""Priority of the event that ends an instant."""
-OVER: Final = EventPriority(NORMAL + 2)
-"""Priority of what comes when nothing more is decided at an instant."""
+SETTLED: Final = EventPriority(NORMAL + 1)  # priority of the event that ends an instant
+OVER: Final = EventPriority(NORMAL + 2)  # priority of what comes when nothing more is decided at an instant
 
 
 class Clock(Environment):
@@ -107,8 +105,7 @@ class AlarmClock:
     __slots__ = ("_armed", "_env", "_ring", "at")
 
     def __init__(self, env: Clock, ring: Callable[[], None]) -> None:
-        self.at: int | None = None
-        """When it will ring, ticks; ``None`` when it is not set."""
+        self.at: int | None = None  # when it will ring, ticks; ``None`` when it is not set
         self._env = env
         self._ring = ring
         self._armed: list[int] = []  # times of timeouts that will come, earliest last

@@ -17,10 +17,8 @@ from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, holds_any
 from clustermodel.sim.events import Grant
 
-SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)
-"""Outcomes of a run attempt that keep what the job has executed."""
-ENDS: Final = (Status.COMPLETED, Status.KILLED)
-"""Outcomes that end a job whose work counts."""
+SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed
+ENDS: Final = (Status.COMPLETED, Status.KILLED)  # outcomes that end a job whose work counts
 ALLOWED: Final = {
     RUNNING: (MIGRATING, STOPPING),
     RESTORING: (RUNNING, RETURNING),
@@ -34,14 +32,10 @@ ALLOWED: Final = {
 class Image(NamedTuple):
     """What has been saved of a job."""
 
-    work: int
-    """How much of its run time is behind it, ticks."""
-    stored: int
-    """How much of that is in the checkpoint store, ticks: all of it, unless the image is in memory."""
-    nodes: int
-    """How many tasks it has; the job can go on with no other number of nodes."""
-    columns: NodeSet | None = None
-    """The nodes whose memory holds it; ``None`` where it is in the checkpoint store."""
+    work: int  # how much of its run time is behind it, ticks
+    stored: int  # how much of that is in the checkpoint store, ticks: all of it, unless the image is in memory
+    nodes: int  # how many tasks it has; the job can go on with no other number of nodes
+    columns: NodeSet | None = None  # the nodes whose memory holds it; ``None`` where it is in the checkpoint store
 
     def restored_on(self, columns: NodeSet) -> Image:
         """Return what is saved once the job is on ``columns`` again: on other nodes it has come through the store."""
@@ -53,18 +47,10 @@ class Image(NamedTuple):
 def image_after(
     before: Image | None, outcome: Status, executed: int, nodes: int, columns: NodeSet, *, checkpointed: int = 0
 ) -> tuple[Image | None, int]:
-    """Return what is saved of a job after a run attempt, and how much work that attempt's end discards, ticks.
+    """Return what is saved of a job after a run attempt, and how much work is discarded, of this and earlier ones, ticks.
 
-    Args:
-        before: what had been saved, on its nodes again when the attempt ends.
-        outcome: how the attempt ended.
-        executed: how long it executed, ticks.
-        nodes: its size.
-        columns: the nodes it ran on.
-        checkpointed: how much of what it executed is in the checkpoint store by a periodic checkpoint, ticks.
-
-    Returns:
-        The image and the discarded work, that is of this attempt, and of earlier ones where that was saved in memory only.
+    ``before`` had been saved, on its nodes again when the attempt ended; ``executed`` is of this attempt, of which
+    ``checkpointed`` are in the store by a periodic checkpoint.
     """
     if outcome in ENDS:
         return None, 0
@@ -84,19 +70,15 @@ def image_after(
 
 
 class Terms:
-    """On what terms a run attempt starts."""
+    """On what terms a run attempt starts: on how many nodes, how long it executes and how it ends if nothing stops it.
+
+    ``length`` is how long the scheduler expects it to execute; times in ticks.
+    """
 
     __slots__ = ("duration", "length", "nodes", "outcome")
 
     def __init__(self, nodes: int, duration: int, length: int, outcome: Status) -> None:
-        self.nodes = nodes
-        """On how many nodes it runs."""
-        self.duration = duration
-        """How long it executes if nothing stops it, ticks."""
-        self.length = length
-        """How long the scheduler expects it to execute, ticks."""
-        self.outcome = outcome
-        """How it ends if nothing stops it."""
+        self.nodes, self.duration, self.length, self.outcome = nodes, duration, length, outcome
 
 
 class JobInSystem:
@@ -108,31 +90,21 @@ class JobInSystem:
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
-    process: Process
-    """The job's life."""
-    request: Grant
-    """Its latest request for nodes, which the coordinator grants."""
-    execution: Execution
-    """Its latest run attempt."""
+    process: Process  # the job's life
+    request: Grant  # its latest request for nodes, which the coordinator grants
+    execution: Execution  # its latest run attempt
 
     def __init__(self, row: JobRow, index: int) -> None:
         memory = row.memory if row.memory > 0 else 0
         self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
-        self.row = row
-        """The job as its stream submitted it."""
-        self.index = index
-        """Of its record."""
-        self.run_time = row.run
-        """How long it runs if nothing kills it, ticks; no policy sees this."""
-        self.image: Image | None = None
-        """What has been saved of it."""
-        self.attempts = 0
-        """How often it has been started."""
-        self.most_saved = 0
-        """The most that has been saved of it, ticks."""
-        self.without_progress = 0
-        """Run attempts since more of it was saved."""
+        self.row = row  # the job as its stream submitted it
+        self.index = index  # of its record
+        self.run_time = row.run  # how long it runs if nothing kills it, ticks; no policy sees this
+        self.image: Image | None = None  # what has been saved of it
+        self.attempts = 0  # how often it has been started
+        self.most_saved = 0  # the most that has been saved of it, ticks
+        self.without_progress = 0  # run attempts since more of it was saved
 
     @property
     def saved(self) -> int:
@@ -157,14 +129,8 @@ class Execution(RunningJob):
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
-        self.owner = owner
-        """Whose run attempt it is."""
-        self.duration = terms.duration
-        """How long it executes if nothing stops it, ticks; what was saved before is not among it."""
-        self.length = terms.length
-        """How long the scheduler expects it to execute, ticks."""
-        self.outcome = terms.outcome
-        """How the run attempt ends, as far as known."""
+        self.owner = owner  # whose run attempt it is
+        self.duration, self.length, self.outcome = terms.duration, terms.length, terms.outcome  # as far as known
         self.interval: int | None = None
         """How long it executes between two periodic checkpoints, ticks; ``None`` where there are none."""
         self.checkpointed = 0
@@ -208,14 +174,7 @@ class Execution(RunningJob):
 
     @abstractmethod
     def stop(self, how: Status) -> bool:
-        """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows.
-
-        Args:
-            how: how the run attempt ends.
-
-        Raises:
-            DecisionError: it has been preempted already, or what saving it needs is not there.
-        """
+        """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows."""
 
 
 def progress(gang: RunningJob) -> int:

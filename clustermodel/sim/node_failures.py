@@ -22,19 +22,13 @@ from clustermodel.ticks import duration_to_ticks, to_seconds
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext, Sharing
 
-MOST_ATTEMPTS: Final = 10_000
-"""Run attempts of a job, one after the other, that save nothing of it, after which a run ends."""
-MOST_FAILURES: Final = 200_000
-"""Failures of nodes, one after the other, during which no job starts, after which a run ends."""
+MOST_ATTEMPTS: Final = 10_000  # run attempts of a job, one after the other, that save nothing of it, after which a run ends
+MOST_FAILURES: Final = 200_000  # failures of nodes, one after the other, during which no job starts, after which a run ends
 NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
 
 
 def require_progress(job: JobInSystem, policy: str) -> None:
-    """Refuse to start a job for ever whose nodes always fail, or that is always preempted, before it completes.
-
-    Raises:
-        SpecificationError: it has had :data:`MOST_ATTEMPTS` run attempts since more of it was saved.
-    """
+    """Refuse to start a job for ever that is always stopped before more of it has been saved."""
     if job.saved > job.most_saved:
         job.most_saved, job.without_progress = job.saved, 0
         return
@@ -60,12 +54,9 @@ class NodeStates:
 
     def __init__(self, run: RunContext) -> None:
         failures = run.machine.failures
-        self.down: dict[int, Outage] = {}
-        """The outages of the nodes that are down, by node."""
-        self.changing = False
-        """Whether nodes fail or are repaired at the present instant."""
-        self.without_start = 0
-        """Failures since the last start of a job."""
+        self.down: dict[int, Outage] = {}  # the outages of the nodes that are down, by node
+        self.changing = False  # whether nodes fail or are repaired at the present instant
+        self.without_start = 0  # failures since the last start of a job
         self._run = run
         self._env, self._ledger, self._records = run.env, run.ledger, run.records
         self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
@@ -74,11 +65,7 @@ class NodeStates:
         self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
-        """Let nodes fail and be repaired, for as long as the run lasts: a process.
-
-        Raises:
-            SpecificationError: no job has started during :data:`MOST_FAILURES` of them.
-        """
+        """Let nodes fail and be repaired, for as long as the run lasts: a process."""
         for time, node, repair in failures:
             self.without_start += 1
             if self.without_start > MOST_FAILURES:
@@ -107,10 +94,8 @@ class NodeStates:
         return [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
 
     def carry_out(self, sharing: Sharing) -> tuple[list[Outage], list[Outage]]:
-        """Take failing nodes, which no gang holds any more, out of service, and put those back that have been repaired.
-
-        Returns:
-            The outages that begin, and those that end, perhaps at once.
+        """Take failing nodes, which no gang holds any more, out of service, put repaired ones back; return the outages of
+        both.
         """
         now = self._env.now
         failing, repaired = sorted(self._failing), sorted(self._repaired)

@@ -20,25 +20,20 @@ from clustermodel.validation import to_gib
 
 
 class NodePool:
-    """The nodes of a machine, each idle or held by one gang, and the queue of the jobs that wait for them.
-
-    Where nodes have several processors, it is those that are idle or held.
+    """The nodes of a machine, or their processors, each idle or held by one gang, and the queue of the jobs that wait for
+    them.
     """
 
     def __init__(self, env: Clock, machine: Machine) -> None:
         nodes = machine.processors
-        self.waiting: dict[int, QueuedJob] = {}
-        """The jobs that wait, by id, in queue order."""
+        self.waiting: dict[int, QueuedJob] = {}  # the jobs that wait, by id, in queue order
         self._env = env
         self._size = nodes
-        self.idle_nodes = IdleNodes(nodes)
-        """The nodes that a gang could have."""
+        self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
         self.allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
         """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
-        self.down = 0
-        """Number of nodes that are out of service."""
-        self.arrived: list[JobInSystem] = []
-        """Jobs that have asked for nodes since the last cycle."""
+        self.down = 0  # number of nodes that are out of service
+        self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
     # The queue.
@@ -50,10 +45,8 @@ class NodePool:
         return request
 
     def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:
-        """Put the jobs that have asked for nodes into the queue.
-
-        Returns:
-            Those that have just been submitted, and those that have run before, each in queue order.
+        """Put the jobs that have asked for nodes into the queue; return those just submitted, and those that have run
+        before.
         """
         submitted: list[QueuedJob] = []
         requeued: list[QueuedJob] = []
@@ -67,12 +60,11 @@ class NodePool:
         return submitted, requeued
 
     def _enqueue(self, jobs: list[QueuedJob]) -> None:
-        """Append to the queue, which stays in queue order: arriving jobs come last unless their priority is higher, jobs that
-        have run before need not.
-        """
+        """Append to the queue, which stays in queue order."""
         waiting = self.waiting
         if len(jobs) > 1:
             jobs.sort(key=lambda job: job.queue_order)
+        # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
         in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
         for job in jobs:
             waiting[job.id] = job
@@ -87,11 +79,9 @@ class NodePool:
         return job.request
 
     def compact_queue(self) -> None:
-        """Rebuild the dictionary of the queue once many jobs have left it.
-
-        A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head
-        would take quadratic time.
-        """
+        """Rebuild the dictionary of the queue once many jobs have left it."""
+        # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would
+        # take quadratic time.
         if self._deletions > len(self.waiting) // 8 + 64:
             self._rebuild_queue(self.waiting.values())
 
@@ -113,26 +103,8 @@ class NodePool:
 
     # The nodes.
 
-    def release(self, columns: NodeSet) -> None:
-        """Take a gang's nodes back."""
-        self.idle_nodes.give_back(columns)
-
-    def has_idle(self, columns: NodeSet) -> bool:
-        """Return whether all of ``columns`` are idle."""
-        return self.idle_nodes.has(columns)
-
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
-        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat.
-
-        Args:
-            job: whose gang it is.
-            nodes: how many it needs.
-            columns: which ones.
-            to: what the gang cannot do without them, for the message.
-
-        Raises:
-            DecisionError: not as many are idle, or ``columns`` are not idle or not as many as the gang needs.
-        """
+        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat."""
         idle = self.idle_nodes
         if columns is None:
             if nodes > idle.count:
@@ -148,19 +120,7 @@ class NodePool:
         return columns
 
     def lowest_idle(self, job: QueuedJob, nodes: int, suitable: int) -> NodeSet | None:
-        """Return the lowest idle nodes of those on which a job's tasks have enough memory.
-
-        Args:
-            job: whose tasks.
-            nodes: how many it needs.
-            suitable: the nodes with enough memory for one of its tasks, a bitmask.
-
-        Returns:
-            ``None`` if all idle nodes have enough, so that memory does not matter.
-
-        Raises:
-            DecisionError: there are not as many.
-        """
+        """Return the lowest idle nodes of those ``suitable`` by memory, a bitmask; ``None`` if all idle nodes are suitable."""
         idle = as_mask(self.idle_nodes.as_set())
         if not idle & ~suitable:
             return None
@@ -173,11 +133,7 @@ class NodePool:
         return from_mask(lowest(there, nodes))
 
     def take_whole_machine(self) -> None:
-        """Hand all nodes, including failed ones, to the time-slice process for the rest of the run.
-
-        Raises:
-            DecisionError: a gang that shares nothing in time holds some of them.
-        """
+        """Hand all nodes, including failed ones, to the time-slice process for the rest of the run."""
         if held := self._size - self.idle_nodes.count - self.down:
             raise DecisionError(
                 f"nodes cannot be shared in time while {held} of {self._size} are held "
@@ -187,12 +143,10 @@ class NodePool:
         self.down = 0
 
     def take_down(self, columns: NodeSet) -> None:
-        """Take idle nodes out of service."""
         taken = self.idle_nodes.take(columns)
         assert taken, "the gangs on a failed node have been stopped"
         self.down += count(columns)
 
     def put_up(self, columns: NodeSet) -> None:
-        """Put nodes back into service."""
         self.idle_nodes.give_back(columns)
         self.down -= count(columns)

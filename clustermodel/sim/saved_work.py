@@ -28,10 +28,8 @@ from clustermodel.validation import to_gib
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext
 
-Overhead = tuple[Account, int]
-"""What a gang spends time on without executing, and for how long, ticks."""
-TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)
-"""Overheads that take room in the checkpoint store."""
+Overhead = tuple[Account, int]  # what a gang spends time on without executing, and for how long, ticks
+TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)  # overheads that take room in the checkpoint store
 _BYTES_PER_KIB = 1024
 
 
@@ -40,24 +38,18 @@ class SavedWork:
 
     def __init__(self, run: RunContext) -> None:
         machine = run.machine
-        self.costs = TransferCosts(machine)
-        """What checkpoints and restarts cost."""
+        self.costs = TransferCosts(machine)  # what checkpoints and restarts cost
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
         self._quantum = machine.time_slicing.quantum
-        self.memory = NodeMemory(run)
-        """The memory of the nodes."""
+        self.memory = NodeMemory(run)  # the memory of the nodes
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the nodes of a gang can hold one more suspended task each."""
         return gang.fetching or self.memory.has_room(gang.columns)
 
     def prepare_to_stop(self, gang: Execution, how: Status) -> None:
-        """Check that a running gang can be stopped, and take the memory for its image if it is suspended.
-
-        Raises:
-            DecisionError: it has been preempted already, or the store or the memory of its nodes has no room for it.
-        """
+        """Check that a running gang can be stopped, and take the memory for its image if it is suspended."""
         job_id = gang.job.id
         if how in SAVING and gang.stopping:
             raise DecisionError(f"job {job_id} cannot be preempted: it has been already, and still holds its nodes")
@@ -67,16 +59,11 @@ class SavedWork:
             full = f"a node of {text(gang.columns)} holds {self.memory.most_suspended} suspended tasks already"
             raise DecisionError(f"job {job_id} cannot be suspended: {full}")
         if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
-            self.memory.resume(gang.columns)
+            self.memory.note_suspended(gang.columns, -1)
         elif how is Status.SUSPENDED and not gang.fetching:
-            self.memory.suspend(gang.columns)
+            self.memory.note_suspended(gang.columns, 1)
 
     def require_movable(self, gang: Execution) -> None:
-        """Check that a gang can migrate.
-
-        Raises:
-            DecisionError: it has been preempted, it migrates already, or the store takes no tasks.
-        """
         refused = f"job {gang.job.id} cannot migrate"
         if gang.stopping:
             raise DecisionError(f"{refused}: it has been preempted, and still holds its nodes")
@@ -94,11 +81,7 @@ class SavedWork:
         return self.overheads_of_a_checkpoint(gang) if how is Status.CHECKPOINTED else _costing([self._one_switch])
 
     def overheads_of_restoring(self, job: JobInSystem, columns: NodeSet) -> list[Overhead]:
-        """Return what a saved job spends on ``columns`` before it goes on there; the transfers are those of one round.
-
-        Raises:
-            DecisionError: it is in the memory of other nodes, and the store takes no tasks.
-        """
+        """Return what a saved job spends on ``columns`` before it goes on there; the transfers are those of one round."""
         image = job.image
         assert image is not None
         if image.columns == columns:
@@ -127,10 +110,6 @@ class SavedWork:
         checkpoint, restart = self.costs.of(job, nodes)
         return checkpoint, restart if self._restarts_at_starts else 0
 
-    def restart_ticks(self, job: JobInSystem, nodes: int) -> int:
-        """Return how long a restart of a job on ``nodes`` takes if the store has room at once, all rounds together, ticks."""
-        return self.costs.of(job, nodes)[1] * self.costs.rounds(nodes)
-
     def in_all(self, overheads: list[Overhead], nodes: int) -> list[Overhead]:
         """Return the same overheads with all rounds of a gang's transfers."""
         rounds = self.costs.rounds(nodes)
@@ -147,22 +126,16 @@ class SavedWork:
         return _costing([(Account.CHECKPOINT, self.costs.of(gang.owner, gang.nodes)[0])])
 
     def checkpoints_of(self, job: JobInSystem, nodes: int) -> tuple[int | None, int]:
-        """Return how long a gang of a job executes between two periodic checkpoints, and how long one takes, ticks.
-
-        The interval is ``None`` where there are none; the time is that of all rounds, if the store has room at once.
-        """
+        """Return how long a gang executes between two periodic checkpoints, if it has some, and how long one takes, ticks."""
         interval = self.costs.interval(job, nodes)
-        return interval, 0 if interval is None else self.costs.of(job, nodes)[0] * self.costs.rounds(nodes)
+        return interval, 0 if interval is None else self.costs.in_all(job, nodes)[0]
 
     def holding(self, job: JobInSystem, ticks: int) -> int:
-        """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all.
-
-        That is without what has been saved of it, but with restoring that and with periodic checkpoints.
-        """
+        """Return how long a waiting job can be expected to hold nodes from now on if it executes for ``ticks`` in all."""
         nodes, image, restoring = job.queued.nodes, job.image, 0
         if image is not None:
             nodes, ticks = image.nodes, max(ticks - image.work, 1)
-            restoring = self.costs.of(job, nodes)[1] * self.costs.rounds(nodes)
+            restoring = self.costs.in_all(job, nodes)[1]
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
         return restoring + ticks + checkpoints * checkpoint
@@ -174,7 +147,7 @@ class SavedWork:
         job = gang.owner
         image = job.image
         assert image is not None
-        self.memory.resume(image.columns)
+        self.memory.note_suspended(image.columns, -1)
         job.image = image.restored_on(gang.columns)
         gang.enter(RUNNING)
         self.memory.hold(job, gang.columns, since=since)
@@ -191,7 +164,7 @@ class SavedWork:
             if gang.outcome in SAVING:
                 self.memory.hold(job, before.columns)
                 return 0  # it was stopped before it had its image, which is where it was
-            self.memory.resume(before.columns)
+            self.memory.note_suspended(before.columns, -1)
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
@@ -200,13 +173,10 @@ class SavedWork:
         return discarded
 
     def lose(self, job: JobInSystem) -> int:
-        """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks.
-
-        It goes on from what is in the checkpoint store.
-        """
+        """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks."""
         image = job.image
         assert image is not None
-        self.memory.resume(image.columns)
+        self.memory.note_suspended(image.columns, -1)
         self.memory.hold(job)
         job.image, discarded = image_after(image, Status.FAILED, 0, image.nodes, ())
         return discarded
@@ -231,21 +201,21 @@ class TransferCosts:
         self.tasks_at_a_time = costs.max_tasks_per_slice if store is None else store.max_concurrent_tasks
         """The most tasks that the store takes at a time; ``None`` is no limit."""
         self._spreads_migrations = costs.counts == "spread"
-        self.are_periodic = costs.interval_s is not None
-        """Whether gangs are checkpointed periodically."""
+        self.are_periodic = costs.interval_s is not None  # whether gangs are checkpointed periodically
         self._intervals: dict[tuple[int, int], int | None] = {}  # nodes, ticks of a checkpoint -> the machine's interval
 
     def of(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
-        """Return how long a checkpoint and a restart of a job take on ``nodes``, ticks; of constant costs, one round.
-
-        Raises:
-            SpecificationError: the store has a bandwidth, and the memory of the job is unknown.
-        """
+        """Return how long a checkpoint and a restart of a job take on ``nodes``, ticks; of constant costs, one round."""
         own_checkpoint, own_restart = job.row.checkpoint, job.row.restart
         if UNSET not in (own_checkpoint, own_restart):
             return own_checkpoint, own_restart
         checkpoint, restart = self._constants if self._bandwidth is None else self._by_bandwidth(job, nodes)
         return checkpoint if own_checkpoint == UNSET else own_checkpoint, restart if own_restart == UNSET else own_restart
+
+    def in_all(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
+        """Return :meth:`of` all rounds together, if the store has room at once."""
+        checkpoint, restart = self.of(job, nodes)
+        return checkpoint * self.rounds(nodes), restart * self.rounds(nodes)
 
     def _by_bandwidth(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
         assert self._bandwidth is not None
@@ -259,10 +229,7 @@ class TransferCosts:
         return ticks, ticks
 
     def rounds(self, nodes: int) -> int:
-        """Return in how many rounds a gang's tasks are written or read, as many at a time as the store takes.
-
-        One, where the bandwidth says how long all of them take.
-        """
+        """Return in how many rounds a gang's tasks are written or read; one, where the bandwidth says how long all take."""
         return 1 if self._bandwidth is not None else -(-nodes // (self.tasks_at_a_time or nodes))
 
     def rounds_of_migration(self, moved: int) -> int:
@@ -272,11 +239,7 @@ class TransferCosts:
         return max(1, -(-moved // self.tasks_at_a_time))
 
     def interval(self, job: JobInSystem, nodes: int) -> int | None:
-        """Return how long a gang executes between two periodic checkpoints, ticks; ``None``: there are none.
-
-        Raises:
-            SpecificationError: the interval follows from the cost of a checkpoint, and this job's takes no time.
-        """
+        """Return how long a gang executes between two periodic checkpoints, ticks; ``None``: there are none."""
         asked = self._machine.checkpointing.interval_s
         if asked is None:
             return None
@@ -284,7 +247,7 @@ class TransferCosts:
             return own
         if asked == "own":
             return None
-        ticks = self.of(job, nodes)[0] * self.rounds(nodes) if isinstance(asked, str) else 0
+        ticks = self.in_all(job, nodes)[0] if isinstance(asked, str) else 0
         if (nodes, ticks) not in self._intervals:
             if isinstance(asked, str) and not ticks:
                 raise SpecificationError(
@@ -325,7 +288,6 @@ class NodeMemory:
     # Amounts of memory.
 
     def as_planned(self) -> FreeMemory | None:
-        """Return a copy of the free memory to plan with, ``None`` where memory is not limited."""
         return None if self.free is None else self.free.copy()
 
     def hold(self, job: JobInSystem, *places: NodeSet | None, since: int | None = None) -> None:
@@ -345,11 +307,7 @@ class NodeMemory:
             self._log.changed(self._env.now if since is None else since, more)
 
     def require_room(self, running: Iterable[Execution]) -> None:
-        """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.
-
-        Raises:
-            DecisionError: they do not.
-        """
+        """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out."""
         if self.free is None or self._of_a_node is None:
             return
         node, free = self.free.least()
@@ -371,17 +329,9 @@ class NodeMemory:
         """Return whether each of ``columns`` can hold one more suspended task."""
         return self.most_suspended is None or all(self._room.fits_at(low, 1, high - low) for low, high in _ranges(columns))
 
-    def suspend(self, columns: NodeSet) -> None:
-        """Note that each of ``columns`` holds one more suspended task."""
-        self._add(columns, 1)
-
-    def resume(self, columns: NodeSet | None) -> None:
-        """Note that each of ``columns`` holds one suspended task less."""
-        if columns is not None:
-            self._add(columns, -1)
-
-    def _add(self, columns: NodeSet, tasks: int) -> None:
-        if self.most_suspended is not None:
+    def note_suspended(self, columns: NodeSet | None, tasks: int) -> None:
+        """Note that each of ``columns`` holds so many more suspended tasks, or fewer if negative."""
+        if self.most_suspended is not None and columns is not None:
             for low, high in _ranges(columns):
                 self._room.release(low, high, -tasks)
 

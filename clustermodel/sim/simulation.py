@@ -28,8 +28,7 @@ Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
 Events = Literal["together", "one-by-one"]
 EVENTS: Final = get_args(Events)
-PROGRESS_STEP = 1024
-"""Submissions between two calls of a progress function."""
+PROGRESS_STEP = 1024  # submissions between two calls of a progress function
 
 
 class Outcome(NamedTuple):
@@ -37,12 +36,9 @@ class Outcome(NamedTuple):
 
     records: JobRecords
     ledger: Ledger
-    reasons: dict[int, Reason] | None
-    """Job id -> why it started; ``None`` unless asked for."""
-    slices: SliceLog | None
-    """What ran between scheduling events; ``None`` where nodes are not shared in time."""
-    history: History | None
-    """Every state of the Ousterhout matrix; ``None`` unless asked for."""
+    reasons: dict[int, Reason] | None  # job id -> why it started; ``None`` unless asked for
+    slices: SliceLog | None  # what ran between scheduling events; ``None`` where nodes are not shared in time
+    history: History | None  # every state of the Ousterhout matrix; ``None`` unless asked for
     fragmented_starts: int
     """Starts of gangs that fitted into fewer nodes than any choice of idle processors had, where nodes have several."""
 
@@ -64,23 +60,11 @@ def simulate(
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
-    Args:
-        machine: what the jobs run on.
-        streams: each in order of submission; they merge.  Of :class:`~clustermodel.workload.streams.JobsWithFeedback`, jobs
-            that follow others are submitted after these have completed.
-        policy: what decides.
-        rng: the policy's random stream.
-        explain: keep the reasons of all starts.
-        fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
-            every slice on every node; the results are the same.
-        events: whether a scheduling cycle sees all events of an instant, ``"together"``, or each is a cycle of its own,
-            ``"one-by-one"``: submissions in their order, then ends in the order in which the gangs have started, as in Gaussier
-            et al. 2015.
-        history: keep every state of the Ousterhout matrix and the ledger.
-        speedup: how run times change where jobs are started on another number of nodes than they asked for.
-        progress: called now and then with the number of jobs submitted since the last call.
-        failure_rng: the random stream of the failures of nodes; one with seed 0 by default.
-        records: where to record what happens to jobs; by default new ones, that keep all.
+    Streams are in order of submission, and merge.  Of :class:`~clustermodel.workload.streams.JobsWithFeedback`, jobs that
+    follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
+    failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
+    :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
+    since the last call.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.

@@ -1,7 +1,6 @@
 """The rows of the Ousterhout matrix as the machine sees them: who runs where, which row comes next.
 
-Bookkeeping for both fidelities of the time-slice process.  It decides nothing and refuses the impossible: two tasks on a
-node in a slice, a row beyond the multiprogramming level, a gang in no row, more tasks at the checkpoint store than it takes.
+It decides nothing and refuses the impossible: two tasks on a node in a slice, more tasks at the checkpoint store than it takes.
 """
 
 from __future__ import annotations
@@ -24,27 +23,17 @@ class MatrixRows:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.mpl = machine.time_slicing.mpl
-        self.occupied = [0] * self.mpl
-        """Columns in use, a bitmask for each row."""
-        self.held = [0] * self.mpl
-        """Number of columns in use in each row."""
-        self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]
-        """Gangs by job id in each row."""
+        self.occupied = [0] * self.mpl  # columns in use, a bitmask for each row
+        self.held = [0] * self.mpl  # number of columns in use in each row
+        self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]  # gangs by job id in each row
         self.changed: set[SlicedGang] = set()
         """Gangs whose rows, columns or overheads have changed since the rotation went on last."""
-        self.last = -1
-        """The row that ran last: the next one in use comes next."""
+        self.last = -1  # the row that ran last: the next one in use comes next
         self.in_use_changed = True
         """Whether a row has come into use or been emptied since :meth:`rotation` was called last."""
-        self.down = 0
-        """Columns whose nodes are down, a bitmask."""
+        self.down = 0  # columns whose nodes are down, a bitmask
 
     def place(self, gang: SlicedGang, row: int) -> None:
-        """Let ``gang`` run in ``row`` as well.
-
-        Raises:
-            DecisionError: one of its columns is taken, or down.
-        """
         if self.down and gang.mask & self.down:
             nodes = text(from_mask(gang.mask & self.down))
             raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
@@ -62,7 +51,6 @@ class MatrixRows:
         self.changed.add(gang)
 
     def withdraw(self, gang: SlicedGang, row: int) -> None:
-        """Take ``gang`` out of ``row``."""
         self._take_out(gang, row)
         gang.rows &= ~(1 << row)
         self.changed.add(gang)
@@ -93,11 +81,7 @@ class MatrixRows:
                 self.changed.add(gang)
 
     def require_possible(self) -> None:
-        """Check what must hold when all decisions of the present have been carried out.
-
-        Raises:
-            DecisionError: more tasks are written or read in a slice than the store takes.
-        """
+        """Check that no more tasks are written or read in a slice than the store takes; a move that costs nothing is over."""
         transferring = [gang for gang in self.changed if gang.migrating]
         for gang in transferring:
             self._require_within_limit(gang)
@@ -123,12 +107,7 @@ class MatrixRows:
         return min(tasks, limit) if limit is not None and (in_rounds or costs.counts == "spread") else tasks
 
     def row_that_goes_on(self, running: Iterable[SlicedGang], row: int) -> int | None:
-        """Return the row with the most tasks that ran until now; ``None`` if there is none.
-
-        Args:
-            running: the gangs that ran until now, and have kept their columns.
-            row: in which they ran; of several such rows it is the first choice, then the lowest.
-        """
+        """Return the row with the most tasks of ``running``; of equals ``row``, in which they ran, then the lowest."""
         nodes: dict[int, int] = {}
         for gang in running:
             for place in places(gang.rows):
@@ -137,7 +116,6 @@ class MatrixRows:
 
     @property
     def nodes_up(self) -> int:
-        """Number of nodes that are not down."""
         return self.machine.processors - self.down.bit_count()
 
     def rotation(self) -> list[int]:

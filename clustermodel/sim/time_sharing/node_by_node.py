@@ -29,10 +29,8 @@ class Node:
     """One node: which task it holds, and what it is doing."""
 
     def __init__(self, env: Clock, ledger: Ledger) -> None:
-        self.loaded: SlicedGang | None = None
-        """The gang whose task ran last and is still in place."""
-        self.turn: Turn | None = None
-        """Whose slice it is."""
+        self.loaded: SlicedGang | None = None  # the gang whose task ran last and is still in place
+        self.turn: Turn | None = None  # whose slice it is
         self.doing = Account.IDLE
         self._env = env
         self._ledger = ledger
@@ -46,7 +44,6 @@ class Node:
         self._orders.succeed((turn, switch))
 
     def suspend(self) -> None:
-        """End the node's slice."""
         if self.turn is not None:
             self._process.interrupt()
             self.turn = None
@@ -89,7 +86,6 @@ class Turn:
         self.process: Process = machine.env.process(self._run())
 
     def note(self, node: Node, doing: Account) -> None:
-        """Note what one node does."""
         node.turn_to(doing, waiting=self._machine.waiting)
 
     def node_is_ready(self) -> None:
@@ -174,14 +170,12 @@ class NodeByNode(TimeSharing):
         yield from self._store.transfer(self.rows.tasks_at_the_store(gang), ticks)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns, where they have not run yet."""
         for node in self._nodes:
             if node.loaded in [gang for gang, _ in moves]:
                 node.loaded = None
         super().move(moves, blocked)
 
     def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and on which no gang runs any more."""
         super().take_down(columns)
         for node in self.nodes_of(as_mask(columns)):
             node.loaded = None
@@ -294,12 +288,10 @@ class KeptNodeByNode(NodeByNode):
         self._ran_for = 0  # how long its slice had run, ticks
 
     def dismiss(self, gang: SlicedGang) -> None:
-        """Take a gang whose run attempt has ended out of all rows; its turn, if it has one, is over."""
         self._forget(gang)
         super().dismiss(gang)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns, where they have not run yet."""
         super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)

@@ -1,13 +1,12 @@
 """The arithmetic of a rotation: what every row and gang has done when rows take turns for a while, and when a gang finishes.
 
 Between two scheduling events the matrix does not change, so the rotation is periodic, and how far everybody has got follows
-without simulating the slices.  Gangs in the same rows make the same progress, so the cost of an event grows with the number
-of different row sets, not with nodes, slices or gangs.  No SimPy here; :mod:`clustermodel.sim.time_sharing.slices` is the
-process that uses it.
+without simulating the slices.  Gangs in the same rows make the same progress, so the cost of an event grows with the number of
+different row sets, not with nodes, slices or gangs.
 
-The rules (docs/model): slices begin at event + k x T; a scheduling event cuts the running slice short, and the next row
-in use goes on with a full one; a context switch is the first thing in a slice, then come pending overheads, then work.
-Where an event leaves the running slice alone, slices begin at the beginning of that slice + k x T instead.
+The rules (docs/model): slices begin at event + k x T; a scheduling event cuts the running slice short, and the next row in use
+goes on with a full one; a context switch is the first thing in a slice, then come pending overheads, then work.  Where an event
+leaves the running slice alone, slices begin at the beginning of that slice + k x T instead.
 """
 
 from __future__ import annotations
@@ -32,27 +31,19 @@ those in which it does in later ones."""
 class Served(NamedTuple):
     """What each row has done since the beginning, ticks; lists of shape ``(mpl,)``."""
 
-    ran: list[int]
-    """How long it ran."""
-    first: list[int]
-    """What the context switch in a rotation's first lap took of that from a gang that waited for it."""
-    later: list[int]
-    """What those in later laps took."""
+    ran: list[int]  # how long it ran
+    first: list[int]  # what the context switch in a rotation's first lap took of that from a gang that waited for it
+    later: list[int]  # what those in later laps took
 
 
 class Advance(NamedTuple):
     """What a rotation has done since the last scheduling event; the lists have an entry for each row, in the order they ran."""
 
-    ran: list[int]
-    """How long each row ran, ticks; rows whose turn has not come may be missing at the end."""
-    first: list[int]
-    """How much of that was the context switch of the first lap, ticks; empty where switches take no time."""
-    later: list[int]
-    """How much of that were the context switches of later laps, ticks; empty where switches take no time."""
-    last: int
-    """Number of the slice that was cut short, from 0."""
-    length: int
-    """How long that slice has run, ticks, before the last event too; a full one if it happened to end now."""
+    ran: list[int]  # how long each row ran, ticks; rows whose turn has not come may be missing at the end
+    first: list[int]  # how much of that was the context switch of the first lap, ticks; empty where switches take no time
+    later: list[int]  # how much of that were the context switches of later laps, ticks; empty where switches take no time
+    last: int  # number of the slice that was cut short, from 0
+    length: int  # how long that slice has run, ticks, before the last event too; a full one if it happened to end now
 
 
 _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
@@ -75,8 +66,7 @@ class Pace:
         """For how long a gang at this pace could have executed from the beginning to the last scheduling event, ticks."""
         self.count()
         self.members = 0
-        self.not_before = NEVER
-        """No member can finish before this time, ticks: none executes faster than time passes."""
+        self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
     def count(self) -> None:
@@ -115,18 +105,10 @@ STARTING_ORDER: Final = attrgetter("order")
 
 
 class Rotation:
-    """Rows that take turns, and the gangs in them.
-
-    Args:
-        mpl: number of rows, the multiprogramming level.
-        quantum: length of a slice, ticks.
-        switch: how much of a slice a context switch takes, ticks.
-        now: the present, ticks.
-    """
+    """Rows that take turns, and the gangs in them; a context switch takes ``switch`` ticks of a slice of ``quantum``."""
 
     def __init__(self, mpl: int, quantum: int, switch: int, now: int) -> None:
-        self.order: list[int] = []
-        """The rows in use, in the order they come, as long as none comes into use or is emptied."""
+        self.order: list[int] = []  # the rows in use, in the order they come, as long as none comes into use or is emptied
         self.begun = 0
         """How long the first slice had run before the last event, ticks.  Gangs that switch in it have that in ``left``."""
         self._quantum = quantum
@@ -236,9 +218,7 @@ class Rotation:
         return self._now + self._elapsed_until(gang.pace, ticks)
 
     def finished(self) -> list[SlicedGang]:
-        """Return the gangs that have finished, in the order of their starts, now that the time has come that
-        :meth:`next_finish` returned.
-        """
+        """Return the gangs that have finished, in the order of their starts, at the time that :meth:`next_finish` returned."""
         finished = self._finishing[0].finished()
         if len(self._finishing) > 1:
             finished += [gang for pace in self._finishing[1:] for gang in pace.finished()]

@@ -41,17 +41,13 @@ class SlicedGang(Execution):
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
         super().__init__(owner, nodes.env.now, columns, terms)
         self._sharing = nodes
-        self.home = home
-        """Its home row."""
+        self.home = home  # its home row
         self._mask = 0  # its columns, once they have been asked for
-        self.finished = Bell(nodes.env)
-        """Rings when it has spent its overheads and executed for its duration."""
-        self.order = order
-        """Number of its start: gangs that are due at the same time finish in this order."""
+        self.finished = Bell(nodes.env)  # rings when it has spent its overheads and executed for its duration
+        self.order = order  # number of its start: gangs that are due at the same time finish in this order
         self.pending: list[Overhead] = []
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
-        self.moved = 0
-        """How many of its tasks get another node while it migrates."""
+        self.moved = 0  # how many of its tasks get another node while it migrates
         self.restored_at: int | None = None
         """When it will have been restored if no scheduling event comes before, ticks; known in the fast mode."""
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
@@ -61,10 +57,8 @@ class SlicedGang(Execution):
         self._begun = 0  # how long it had executed when the last one began, ticks
         self._being_written = 0  # how much of the pending overheads is the last one, ticks
         # Kept by the rotation of the fast mode, which explains them.
-        self.pace: Pace | None = None
-        """The pace at which it runs."""
-        self.due = 0
-        """What the pace has served when the gang finishes, ticks."""
+        self.pace: Pace | None = None  # the pace at which it runs
+        self.due = 0  # what the pace has served when the gang finishes, ticks
         self.left = self.duration
         """How many ticks of its own slices it still needs, for overheads and work; valid while it has no pace."""
         self.done = 0
@@ -80,7 +74,6 @@ class SlicedGang(Execution):
 
     @property
     def mask(self) -> int:
-        """Its columns as a bitmask."""
         if not self._mask:
             self._mask = as_mask(self.columns)
         return self._mask
@@ -95,7 +88,6 @@ class SlicedGang(Execution):
         self._sharing.dismiss(self)
 
     def executed(self) -> int:
-        """Return how long it has executed, ticks, up to the last scheduling event."""
         return self._sharing.executed(self) if self._executed is None else self._executed
 
     def stop(self, how: Status) -> bool:
@@ -190,7 +182,6 @@ class SlicedGang(Execution):
         return sum(ticks for _, ticks in overheads[:until_written])
 
     def overhead_left(self) -> int:
-        """Return its pending overhead, ticks of its own slices."""
         return sum(ticks for _, ticks in self.pending) if self.pending else 0
 
     def restoring_left(self) -> int:
@@ -246,21 +237,14 @@ class TimeSharing:
                 "CheckpointStore: bandwidth_gib_s, max_concurrent_tasks and writers are not allowed where nodes are shared in "
                 "time, because who shares the store would change inside a slice; give node_bandwidth_gib_s alone"
             )
-        self.slice_log = SliceLog()
-        """What ran between scheduling events."""
+        self.slice_log = SliceLog()  # what ran between scheduling events
         self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
-        self.rows = MatrixRows(machine)
-        """Which gangs are in which row."""
-        self.nodes = self.up = machine.processors
-        """All nodes, and from the last scheduling event on those that are not down."""
-        self.waiting = False
-        """Whether jobs have waited since then."""
-        self.in_use: list[int] = []
-        """Nodes in use in each row of the rotation since then."""
-        self.begun = 0
-        """How long the slice that went on then had run before, ticks."""
-        self.overhead = 0
-        """Node-ticks spent on overheads since then."""
+        self.rows = MatrixRows(machine)  # which gangs are in which row
+        self.nodes = self.up = machine.processors  # all nodes, and from the last scheduling event on those that are not down
+        self.waiting = False  # whether jobs have waited since then
+        self.in_use: list[int] = []  # nodes in use in each row of the rotation since then
+        self.begun = 0  # how long the slice that went on then had run before, ticks
+        self.overhead = 0  # node-ticks spent on overheads since then
         self.quantum, self.switch, self.on_change = (
             machine.time_slicing.quantum,
             machine.switch_ticks,
@@ -295,11 +279,9 @@ class TimeSharing:
         self.rows.changed.add(gang)
 
     def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and on which no gang runs any more."""
         self.rows.down |= as_mask(columns)
 
     def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
         self.rows.down &= ~as_mask(columns)
 
     # What they share.
@@ -327,7 +309,6 @@ class TimeSharing:
         self.overhead = 0
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Return itself; which nodes are down is known."""
         return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:

@@ -156,7 +156,6 @@ class ComputedSlices(TimeSharing):
     # What gangs and their coordinator ask.
 
     def dismiss(self, gang: SlicedGang) -> None:
-        """Take a gang whose run attempt has ended out of all rows."""
         super().dismiss(gang)
         self._rotation.leave(gang)
         self._held_up.pop(gang, None)
@@ -175,7 +174,6 @@ class ComputedSlices(TimeSharing):
                 self._loaded.forget(gang)
 
     def hold_up(self, gang: SlicedGang) -> None:
-        """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self._rotation.leave(gang)
         gang.left = gang.overhead_left()
         super().hold_up(gang)
@@ -191,7 +189,6 @@ class ComputedSlices(TimeSharing):
     # Time passes.
 
     def settle(self, now: int) -> None:
-        """Work out what the rotation has done since the last event."""
         if elapsed := now - self._since:
             self._since = now
             if not self._rotation.order:
@@ -326,7 +323,6 @@ class KeptSlices(ComputedSlices):
                 self._plan()
 
     def executed(self, gang: SlicedGang) -> int:
-        """Return how long a gang has executed, ticks, up to the last scheduling event."""
         executed = super().executed(gang)
         return executed if gang.interval is not None else executed + self._switching_left(gang)
 
@@ -334,12 +330,10 @@ class KeptSlices(ComputedSlices):
         return self._switching[gang][0] if gang in self._switching else 0
 
     def dismiss(self, gang: SlicedGang) -> None:
-        """Take a gang whose run attempt has ended out of all rows."""
         super().dismiss(gang)
         self._forget(gang)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns, where they have not run yet."""
         super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)
@@ -351,7 +345,6 @@ class KeptSlices(ComputedSlices):
     # Time passes.
 
     def settle(self, now: int) -> None:
-        """Work out what the rotation has done since the last event."""
         if elapsed := now - self._since:
             self._since = now
             if self._rotation.order:
@@ -405,7 +398,6 @@ class KeptSlices(ComputedSlices):
     # What runs next.
 
     def resume(self, *, waiting: bool) -> None:
-        """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
         if elapsed := self.env.now - self._event:
             self._event = self.env.now
             self.log(elapsed)
