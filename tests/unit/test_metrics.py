@@ -377,9 +377,8 @@ def test_a_log_of_slices_holds_more_node_ticks_than_64_bits() -> None:
         (1, False, (4,), ((0, 0),), 2**62 - 1, 5),
         (9, True, (), (), 0, 4),
     ]
-    log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, 2**53, waiting=True)
-    log.slices(1, [4], [], 2**62 - 1, 5, waiting=False)
-    log.idle(9, 4, waiting=True)
+    for length, waiting, held, switching, migration, up in noted:
+        log.note(length, held, switching if any(map(any, switching)) else (), migration, up, waiting=waiting)
     assert list(log) == [LoggedRotation(*one) for one in noted]
 
 
