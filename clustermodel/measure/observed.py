@@ -51,7 +51,7 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
         )
     occupied = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
     start = workload.column("submit") + wait
-    peak = peak_in_use(start[known], (start + occupied)[known], workload.column("nodes")[known]).units
+    peak = peak_in_use(start[known], (start + occupied)[known], workload.column("nodes")[known])[0]
     if workload.machine_nodes is not None and (workload.column(SUSPENDED)[known] > 0).any():
         peak = min(peak, workload.machine_nodes)  # nodes of a suspended job are another one's
     size = peak if nodes is None else nodes

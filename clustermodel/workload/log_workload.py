@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,57 +21,73 @@ from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
-from clustermodel.workload.table import JOBS, ExtraColumns, ImportReport, Provenance, Workload, counts_in_words
+from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
 
 MOST_EXAMPLES: Final = 10
 """Number of damaged lines that a report shows."""
-_MOST_REASONS: Final = 30
-_LIMIT: Final = re.compile(r"%(\d{1,9})", re.ASCII)
-_MOST_CLUSTERS: Final = 2**10 - 1
+MOST_SUSPICIOUS_S: Final = 60
+"""Up to which times of a record agree."""
 DAMAGED: Final = "damaged lines"
+NEVER: Final = "never started"
+NO_TIME: Final = "with run time zero"
+NO_SUBMISSION: Final = "without a submission time"
+NO_LENGTH: Final = "without a run time"
 BACKWARDS: Final = "ending before their start"
-REPEATED: Final = "repeated records"
-SIZE_MISSING: Final = tuple(f"{size} size missing, the other one used" for size in ("allocated", "requested"))
-"""What is counted if allocated sizes are preferred, or requested ones."""
-COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
+BLANK: Final = "blank lines"
+BROKEN: Final = "line breaks inside fields"
+UNITS: Final = ("auto", "nodes", "cores", "gpus")
+"""What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
+
+_NAMES: Final = (
+    "key", "heterogeneous", "cluster", "user", "group", "account", "partition", "qos", "queue", "job_name", "node_list",
+)  # fmt: skip
+NO_JOB: Final[dict[str, Any]] = {
+    **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", "nodes", "cores", "gpus", "memory", "status"), UNSET),
+    **dict.fromkeys(("suspended", "requeued", "restarts"), 0),
+    **dict.fromkeys(_NAMES, ""),
+}
+"""Fields of a run attempt in a log, and what they are where it does not say.
+
+Times are seconds, since 1970 or long; ``run`` is without ``suspended``.  ``number`` is that of the log; ``memory`` KiB of the
+whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``requeued`` 1 if the job went back to the queue after
+this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
+run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
+"""
+
+_LIMIT: Final = re.compile(r"%(\d{1,9})", re.ASCII)
+_MOST_REASONS: Final = 30
+_MOST_CLUSTERS: Final = 2**10 - 1
+_MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
+_MOST_NODES: Final = 2_000_000
+_SHARED: Final = 0.05
+_OVERLAP_S: Final = 60  # a node may be given away before the epilog of its last job is in the log
+_LONGEST_REQUEUE_S: Final = 7 * 86_400
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
 
-class LogJob(NamedTuple):
-    """A run attempt of a job in an accounting log; times in seconds since 1970, :data:`UNSET` for what is not known."""
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """How an accounting log is made into a workload; the fields are arguments of the readers."""
 
-    line: int
-    key: int
-    """Number of the job's full identifier; run attempts of a job have the same."""
-    number: int
-    """The number that the log gives the job."""
-    submit: int
-    start: int
-    run: int
-    """Time for which it ran, without the time for which it was suspended."""
-    nodes: int
-    cores: int
-    suspended: int = 0
-    limit: int = UNSET
-    gpus: int = UNSET
-    memory: int = UNSET
-    """KiB of the whole job."""
-    heterogeneous: int = UNSET
-    """Number of the heterogeneous job that it is a component of."""
-    cluster: int = UNSET
-    user: int = UNSET
-    group: int = UNSET
-    account: int = UNSET
-    partition: int = UNSET
-    qos: int = UNSET
-    queue: int = UNSET
-    job_name: int = UNSET
-    status: int = UNSET
-    """SWF status: 1 completed, 0 failed, 5 cancelled."""
-    requeued: int = 0
-    """1 if the job went back to the queue after this attempt."""
-    restarts: int = 0
-    """Attempts before this one, as the log says; 0 where it does not."""
-    node_list: int = UNSET
+    unit: str = "auto"
+    cluster: str | None = None
+    timezone: str | None = None
+    processors_from: str = "allocated"
+    use_estimates: bool = True
+    feedback: bool = False
+
+    def __post_init__(self) -> None:
+        choice("unit", self.unit, UNITS)
+        flag("feedback", self.feedback)
+        if self.processors_from not in ("allocated", "requested"):
+            raise SpecificationError(
+                f"processors_from: {self.processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
+            )
+
+    @property
+    def requested_first(self) -> bool:
+        """Whether requested sizes are used even where allocated ones are known."""
+        return self.processors_from == "requested"
 
 
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
@@ -81,8 +98,8 @@ def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSE
     return (((number << 30 | task) << 30) | component) << 10 | cluster + 1
 
 
-class _Numbers(dict[Hashable, int]):
-    """Gives new names the next number from 1."""
+class _Names(dict[Hashable, int]):
+    """Numbers what it is asked for from 1, in order of appearance; an empty name is :data:`UNSET`."""
 
     def __missing__(self, name: Hashable) -> int:
         if not name:
@@ -90,82 +107,65 @@ class _Numbers(dict[Hashable, int]):
         number = self[name] = len(self) + 1
         return number
 
-
-class Names:
-    """Numbers the texts that it is given from 1, in order of appearance."""
-
-    def __init__(self) -> None:
-        self._numbers = _Numbers()
-
-    def number(self, name: Hashable) -> int:
-        """Return the number of a name; :data:`UNSET` for an empty one."""
-        return self._numbers[name]
-
-    def numbers(self, names: Iterable[Hashable]) -> Iterator[int]:
-        """Yield the numbers of names, as :meth:`number` returns them one by one."""
-        return map(self._numbers.__getitem__, names)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        """Yield the names in order of their numbers."""
-        return iter(self._numbers)
-
     def texts(self) -> tuple[str, ...]:
         """Return the names in order of their numbers."""
-        return tuple(map(str, self._numbers))
+        return tuple(map(str, self))
 
 
 class LogJobs:
-    """Collects the jobs of a log, and counts what became of each line.
+    """Collects the jobs of a log, counts what became of each line, and makes a workload of them."""
 
-    Args:
-        path: of the log, for messages.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
-        self.counts: Counter[str] = Counter()
-        """Lines by what became of them; :data:`JOBS` are those that gave jobs."""
+    def __init__(self, path: str | os.PathLike[str], options: LogOptions) -> None:
+        self.path = os.fspath(path)
+        self.options = options
+        self.lines = 0
+        self.counts: Counter[str] = Counter()  # lines by what became of them; JOBS are those that gave jobs
         self.repaired: Counter[str] = Counter()
-        self.several_tasks = 0
-        """Lines that describe several tasks of a job array."""
-        self.array_limits: dict[tuple[int, str], int] = {}
-        """Largest number of tasks that may run at a time, by number and cluster of the job array."""
-        self.clock_change = 0
-        """Jobs whose start and end are an hour further apart, or less, than they ran: local times with daylight saving."""
-        self.eligible_later = 0
-        """Jobs that could not start for more than a minute after their submission: dependencies, holds, begin times."""
+        self.several_tasks = 0  # lines that describe several tasks of a job array
+        self.array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
+        self.clock_change = 0  # jobs whose start and end are an hour further apart, or less, than they ran
+        self.eligible_later = 0  # jobs that could not start for more than a minute: dependencies, holds, begin times
         self.examples: list[str] = []
-        self.users, self.groups, self.accounts, self.partitions = Names(), Names(), Names(), Names()
-        self.qos, self.queues, self.job_names = Names(), Names(), Names()
-        self.clusters, self.node_lists, self.keys, self.heterogeneous = Names(), Names(), Names(), Names()
+        self.names = {name: _Names() for name in _NAMES}
+        self.columns: dict[str, IntArray] = {}
         self._values = array("q")
+        self._remarks: list[str] = []
 
-    def add(self, job: LogJob) -> None:
-        """Add a job; its line is counted by :meth:`left_out` as :data:`JOBS` by the caller.
-
-        Raises:
-            ValueError: a number of the job is too large for a column.
-        """
+    def add(self, **job: Any) -> None:
+        """Add a job with some of the fields of :data:`NO_JOB`; its line is counted as :data:`JOBS` by the caller."""
+        values = [self.names[name][value] if name in self.names else value for name, value in (NO_JOB | job).items()]
         try:
-            self._values.extend(array("q", job))
+            self._values.extend(array("q", values))
         except OverflowError:
-            raise ValueError(f"a size or an amount is {max(job)}; it must be below {2**63}") from None
+            raise ValueError(f"a size or an amount is {max(values)}; it must be below {2**63}") from None
 
-    def add_table(self, table: IntArray) -> None:
-        """Add jobs: rows of :class:`LogJob`, shape ``(jobs, fields)``."""
-        self._values.frombytes(np.ascontiguousarray(table, dtype=np.int64).tobytes())
+    def add_many(self, jobs: int, **columns: Any) -> None:
+        """Add jobs; each of ``columns`` has a field of all of them."""
+        table = np.empty((jobs, len(NO_JOB)), dtype=np.int64)
+        for place, (name, missing) in enumerate(NO_JOB.items()):
+            values = columns.get(name, UNSET if name in self.names else missing)
+            if name in self.names and name in columns:
+                values = np.fromiter(map(self.names[name].__getitem__, values), dtype=np.int64, count=jobs)
+            table[:, place] = values
+        self._values.frombytes(table.tobytes())
 
     def note_array(self, number: int, cluster: str, tasks: str) -> None:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
         if (match := _LIMIT.search(tasks)) and (limit := int(match[1])):
             self.array_limits[number, cluster] = limit
 
-    def size_of(self, preferred: tuple[int, int], other: tuple[int, int], *, requested: bool) -> tuple[int, int]:
-        """Return nodes and cores of a job, from ``other`` where a preferred one is 0; count a job of which both are."""
-        nodes, cores = preferred[0] or other[0], preferred[1] or other[1]
-        if not any(preferred) and (nodes or cores):
-            self.repaired[SIZE_MISSING[requested]] += 1
+    def size_of(self, allocated: tuple[int, int], requested: tuple[int, int]) -> tuple[int, int]:
+        """Return nodes and cores of a job, from the other source where one is 0; count a job of which both are."""
+        first, second = (requested, allocated) if self.options.requested_first else (allocated, requested)
+        nodes, cores = first[0] or second[0], first[1] or second[1]
+        if not any(first) and (nodes or cores):
+            self.repaired[self.size_missing] += 1
         return nodes, cores
+
+    @property
+    def size_missing(self) -> str:
+        """What jobs are counted as of which no size of the preferred source is known."""
+        return f"{self.options.processors_from} size missing, the other one used"
 
     def repair(self, reason: str, jobs: BoolArray) -> None:
         """Count the jobs in which a value was filled in or corrected."""
@@ -179,395 +179,334 @@ class LogJobs:
             self.examples.append(f"{self.path}:{line}: {problem}")
 
     def left_out(self, reason: str, lines: int = 1) -> None:
-        """Count a line that gives no job; a damaged file may have many different reasons, of which the first are kept apart."""
+        """Count a line by what became of it; a damaged file may have many reasons, of which the first are kept apart."""
         if reason not in self.counts and len(self.counts) >= _MOST_REASONS:
             reason = "for other reasons"
         self.counts[reason] += lines
 
-    def __len__(self) -> int:
-        return len(self._values) // len(LogJob._fields)
+    def workload(self, kind: str, nodes_of: Callable[[str], list[str]], *, slots: bool = False) -> Workload:
+        """Return the jobs as a workload with a report.
 
-    def columns(self) -> dict[str, IntArray]:
-        """Return the columns of :class:`LogJob`, shape ``(jobs,)``."""
-        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(LogJob._fields)).T
-        columns = dict(zip(LogJob._fields, table, strict=True))
-        return {**columns, extras.ARRAY_LIMIT: self._limits()[columns["key"]]} if self.array_limits else columns
+        Args:
+            kind: of log, for the report.
+            nodes_of: splits a node list of the log into node names.
+            slots: whether the scheduler allocates slots, so that a node of the workload is one unless another is asked for.
 
-    def _limits(self) -> IntArray:
-        """Return the limits of the job arrays of keys, by their number; :data:`UNSET` where there is none."""
-        clusters = ("", "", *self.clusters.texts())
-        arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.keys if isinstance(key, int))
-        return np.array([UNSET, *(self.array_limits.get(array, UNSET) for array in arrays)])
+        Raises:
+            TraceError: the log has no usable job, or none of the cluster that is asked for.
+        """
+        self._tabulate()
+        self._choose_cluster()
+        self._order_attempts()
+        members, distinct = self._node_numbers(nodes_of)
+        shared = self._share_on_held_nodes(members)
+        self._join_components()
+        unit = self._choose_unit(shared, slots=slots)
+        self._keep(self.columns[unit] > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
+        self._require_jobs()
+        columns, size = self.columns, self.columns[unit]
+        peak, reached = self._peak(size, members)
+        noun = "GPU" if unit == "gpus" else unit[:-1]
+        named = f"the log names {counted(distinct, 'node') if distinct else 'no nodes'}"
+        self._remarks.append(
+            f"machine: {counted(peak, noun)}, the most in use at the same time, at {_iso(reached)} ({named}; --nodes)"
+        )
+        self._remark_on_waits()
+        numbers, options = self._job_numbers(), self.options
+        limit = columns["limit"] if options.use_estimates else columns["run"]
+        if missing := int((limit <= 0).sum()):
+            self.repaired["time limit missing, run time used"] += missing
+        began = int(columns["submit"].min())
+        rows = {
+            **{name: columns[name] for name in ("user", "group", "status")},
+            "submit": (columns["submit"] - began) * TICKS_PER_SECOND,
+            "id": numbers,
+            "nodes": size,
+            "run": columns["run"] * TICKS_PER_SECOND,
+            "estimate": np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
+            "priority": np.zeros_like(numbers),
+            "memory": np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
+        }
+        unset = np.full_like(numbers, UNSET)
+        cluster = int(columns["cluster"][0])
+        workload = Workload(
+            np.stack([rows.get(name, unset) for name in JobRow._fields], axis=1),
+            name=without_compression(Path(self.path).name),
+            provenance=Provenance(
+                source=self.path,
+                options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
+                header={
+                    **({"Computer": self.names["cluster"].texts()[cluster - 1]} if cluster > 0 else {}),
+                    "UnixStartTime": str(began),
+                    "TimeZoneString": options.timezone or "UTC",
+                    "StartTime": _iso(began),
+                    "EndTime": _iso(int(columns["end"].max())),
+                    "MaxProcs": str(peak),
+                },
+                repaired=+self.repaired,
+                report=ImportReport(
+                    source=self.path,
+                    format=kind,
+                    lines=self.lines,
+                    counts=self._counts_in_order(),
+                    jobs=len(numbers),
+                    unit=unit,
+                    remarks=tuple(self._remarks),
+                    examples=tuple(self.examples),
+                ),
+            ),
+            machine_nodes=peak,
+            extra=self._recorded(numbers),
+        )
+        return workload.made_by("trace", {"trace": Path(self.path), **asdict(options)})
 
-    def kept(self, columns: dict[str, IntArray], keep: BoolArray, reason: str) -> dict[str, IntArray]:
-        """Return the columns of the jobs to ``keep``; lines of which no job is left are counted by ``reason``."""
+    def _tabulate(self) -> None:
+        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(NO_JOB)).T
+        self.columns = columns = dict(zip(NO_JOB, table, strict=True))
+        columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
+        if self.array_limits:
+            clusters = ("", "", *self.names["cluster"].texts())
+            arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.names["key"] if isinstance(key, int))
+            limits = np.array([UNSET, *(self.array_limits.get(array, UNSET) for array in arrays)])
+            columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
+        self._require_jobs()
+
+    def _require_jobs(self) -> None:
+        if not len(self.columns["line"]):
+            because = counts_in_words({reason: count for reason, count in self._counts_in_order().items() if count})
+            first = f"; {self.examples[0]}" if self.examples else ""
+            raise TraceError(
+                f"{self.path}: no usable job: {counted(self.lines, 'line')}: {because or 'the file is empty'}{first}"
+            )
+
+    def _counts_in_order(self) -> dict[str, int]:
+        """Return the counts above zero, that of jobs first, then the largest."""
+        others = {reason: count for reason, count in self.counts.most_common() if count and reason != JOBS}
+        return {JOBS: self.counts[JOBS], **others}
+
+    def _keep(self, keep: BoolArray, reason: str) -> None:
+        """Leave out the other jobs; lines of which no job is left are counted by ``reason``."""
         if keep.all():
-            return columns
-        lost = np.setdiff1d(columns["line"][~keep], columns["line"][keep]).size
-        if lost:
+            return
+        line = self.columns["line"]
+        if lost := np.setdiff1d(line[~keep], line[keep]).size:
             self.counts[JOBS] -= lost
             self.counts[reason] += lost
-        return {name: column[keep] for name, column in columns.items()}
+        self.columns = {name: column[keep] for name, column in self.columns.items()}
 
+    def _choose_cluster(self) -> None:
+        wanted, names = self.options.cluster, self.names["cluster"].texts()
+        if wanted is not None and wanted not in names:
+            clusters = _listed(names)
+            raise TraceError(f"{self.path}: --cluster: the log has no jobs of {quoted(wanted)}; its clusters are {clusters}")
+        numbers, counts = np.unique(self.columns["cluster"], return_counts=True)
+        if len(numbers) > 1:
+            chosen = numbers[np.argmax(counts)] if wanted is None else names.index(wanted) + 1
+            name = visible(names[chosen - 1]) if chosen > 0 else "no name"
+            self._remarks.append(f"cluster: jobs of {name} only, of {_listed(names)} (--cluster)")
+            self._keep(self.columns["cluster"] == chosen, "jobs of other clusters")
 
-UNITS: Final = ("auto", "nodes", "cores", "gpus")
-"""What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
-_LONGEST_REQUEUE_S: Final = 7 * 86_400
-_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
-_Columns = dict[str, IntArray]
+    def _order_attempts(self) -> None:
+        """Sort the jobs by key and start, leave out repeated records, and number the run attempts of each job.
 
+        Logs that overlap repeat records of a run attempt: the last one is kept.  A job has a key of its own if the one before
+        with its identifier is another user's, or ended a week before its submission: identifiers begin again where they are
+        exhausted or a database is set up anew.  An attempt is submitted when the one before has ended, unless the log says
+        later, and no later than it starts.
+        """
+        order = np.lexsort((self.columns["start"], self.columns["key"]))
+        self.columns = {name: column[order] for name, column in self.columns.items()}
+        key, start = self.columns["key"], self.columns["start"]
+        self._keep(np.append((key[1:] != key[:-1]) | (start[1:] != start[:-1]), True), "repeated records")
+        columns = self.columns
+        key, user, submit, start, end = (columns[name] for name in ("key", "user", "submit", "start", "end"))
+        recycled = (user[1:] != user[:-1]) | (submit[1:] > end[:-1] + _LONGEST_REQUEUE_S)
+        again = np.append(False, (key[1:] == key[:-1]) & ~recycled)
+        requeued = np.cumsum(np.where(again, np.roll(columns["requeued"], 1), 0))
+        first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))  # of the job's attempts
+        ended_before = np.where(again, np.roll(end, 1), 0)
+        early = (submit < ended_before) & (ended_before <= start)
+        submit = np.where(early, ended_before, submit)
+        self.repair("later run attempt, submitted at the end of the attempt before", early)
+        self.repair("started before its submission, submitted at its start", submit > start)
+        columns["key"] = np.cumsum(~again)
+        columns["restarts"] = np.maximum(columns["restarts"], requeued - requeued[first])
+        columns["submit"] = np.minimum(submit, start)
 
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """How an accounting log is made into a workload.
+    def _join_components(self) -> None:
+        """Make one job of the components of a heterogeneous job that were started together."""
+        columns = self.columns
+        places = np.flatnonzero(columns["heterogeneous"] > 0)
+        if not len(places):
+            return
+        places = places[np.lexsort([columns[name][places] for name in ("line", "start", "heterogeneous")])]
+        whole, start = columns["heterogeneous"][places], columns["start"][places]
+        first = np.append(True, (whole[1:] != whole[:-1]) | (start[1:] != start[:-1]))
+        begins = np.flatnonzero(first)
+        for name in ("nodes", "cores", "gpus", "memory"):
+            columns[name][places[begins]] = np.add.reduceat(np.maximum(columns[name][places], 0), begins)
+        columns["run"][places[begins]] = np.maximum.reduceat(columns["run"][places], begins)
+        columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
+        keep = np.ones(len(columns["line"]), dtype=bool)
+        keep[places[~first]] = False
+        self._keep(keep, "components of heterogeneous jobs, added to their first component")
 
-    Raises:
-        SpecificationError: ``unit`` is unknown.
-    """
+    def _node_numbers(self, nodes_of: Callable[[str], list[str]]) -> tuple[dict[int, list[int]], int]:
+        """Return the numbers of the nodes in node lists, and how many nodes there are.
 
-    unit: str = "auto"
-    """What a node of the workload stands for: one of :data:`UNITS`."""
-    cluster: str | None = None
-    """Name of the cluster whose jobs are used, in a log of several; by default that with the most jobs."""
-    timezone: str | None = None
-    """Time zone of time stamps without an offset; by default they are read as they are given, as UTC."""
-    use_estimates: bool = True
-    """Whether the time limits are the users' estimates; else the run times are."""
-    feedback: bool = False
-    """Whether a further run attempt is submitted after the simulated end of the one before, not at its recorded time."""
+        Only the first lists, with 2,000,000 names together, are split, unless jobs were suspended: their peak needs all.
+        """
+        known: dict[str, int] = {}
+        members: dict[int, list[int]] = {}
+        texts = self.names["node_list"].texts()
+        most = _MOST_NODES if not self.columns["suspended"].any() else LARGEST_WHOLE
+        for code in np.unique(self.columns["node_list"]).tolist():
+            if code > 0 and most >= 0:
+                names = dict.fromkeys(filter(None, nodes_of(texts[code - 1])))
+                members[code] = [known.setdefault(name, len(known)) for name in names]
+                most -= len(members[code])
+        return members, len(known)
 
-    def __post_init__(self) -> None:
-        choice("unit", self.unit, UNITS)
-        flag("feedback", self.feedback)
+    def _share_on_held_nodes(self, members: dict[int, list[int]]) -> float | None:
+        """Return the share of the jobs that started on a node that another job held; ``None`` without node names.
 
+        Suspended jobs do not count: their nodes were then another job's, which shares nothing.
+        """
+        columns = self.columns
+        released: dict[int, int] = {}
+        looked_at = sharing = 0
+        order = np.argsort(columns["start"], kind="stable")
+        order = order[columns["suspended"][order] <= 0][:_MOST_JOBS]
+        for code, begin, until in zip(*(columns[name][order].tolist() for name in ("node_list", "start", "end")), strict=True):
+            nodes = members.get(code, [])
+            if not nodes:
+                continue
+            looked_at += 1
+            before = [released.get(node, begin) for node in nodes]
+            sharing += max(before) > begin + _OVERLAP_S
+            for node, earlier in zip(nodes, before, strict=True):
+                if until > earlier or node not in released:
+                    released[node] = until
+        return sharing / looked_at if looked_at else None
 
-def requested_first(processors_from: str) -> bool:
-    """Return whether requested sizes are used even where allocated ones are known.
+    def _choose_unit(self, shared: float | None, *, slots: bool) -> str:
+        """Return the unit to use, and remark why."""
+        unit, columns = self.options.unit, self.columns
+        if unit != "auto":
+            why = "as asked for"
+        elif slots:
+            unit, why = "cores", "because slots are what the scheduler allocates (--unit)"
+        else:
+            in_parts = self._in_parts_of_nodes() if shared is None else shared > _SHARED
+            why = {
+                None: "the log does not say whether jobs share nodes",
+                True: "more than 10 % of the jobs took parts of nodes",
+                False: "at least 90 % of the jobs took whole nodes",
+            }[in_parts]
+            if shared is not None:
+                why = f"{100 * shared:.1f} % of the jobs started on a node that another job held"
+            unit = "cores" if in_parts else "nodes"
+            for other in ("cores", "nodes"):
+                if not (columns[unit] > 0).any():
+                    unit, why = other, f"the log has no number of {unit}"
+            why = f"because {why} (--unit)"
+        self._remarks.append(f"unit: {unit}, {why}")
+        return unit
 
-    Raises:
-        SpecificationError: ``processors_from`` is neither ``"allocated"`` nor ``"requested"``.
-    """
-    if processors_from not in ("allocated", "requested"):
-        raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
-    return processors_from == "requested"
+    def _in_parts_of_nodes(self) -> bool | None:
+        """Return whether more than 10 % of the jobs have fewer cores per node than others of their partition."""
+        nodes, cores, partition = (self.columns[name] for name in ("nodes", "cores", "partition"))
+        known = (nodes > 0) & (cores > 0)
+        if not known.any():
+            return None
+        per_node = cores[known] / nodes[known]
+        _, partition = np.unique(partition[known], return_inverse=True)
+        most = np.zeros(partition.max() + 1)
+        np.maximum.at(most, partition, per_node)
+        return bool((per_node < most[partition]).mean() > 0.1)
 
+    def _peak(self, size: IntArray, members: dict[int, list[int]]) -> tuple[int, int]:
+        """Return the largest number of units in use at the same time, and when.
 
-def workload_of(
-    jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]], slots: bool = False
-) -> Workload:
-    """Return the jobs of a log as a workload with a report.
+        Others may use the nodes of suspended jobs.  If each job has as many node names as units, a node that several jobs hold
+        counts once; else a job counts with the share of its time for which it executed, and at least as the largest job.
+        """
+        start, run, end, lists = (self.columns[name] for name in ("start", "run", "end", "node_list"))
+        if not (self.columns["suspended"] > 0).any():
+            return peak_in_use(start, end, size)
+        nodes = [members.get(code, []) for code in lists.tolist()]
+        if list(map(len, nodes)) != size.tolist():
+            executing = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
+            return max(executing, (int(size.max()), int(start[size.argmax()])))
+        job = np.repeat(np.arange(len(size)), size)
+        node = np.fromiter((number for numbers in nodes for number in numbers), dtype=np.int64, count=len(job))
+        order = np.lexsort((start[job], node))
+        zero = int(start.min())
+        node, begin, until = node[order], start[job][order] - zero, end[job][order] - zero
+        base = node * (int(end.max()) - zero + 1)  # each node in a time of its own: one running maximum for all
+        latest = np.maximum.accumulate(base + until)
+        first = np.append(True, (base[1:] + begin[1:] > latest[:-1]) | (node[1:] != node[:-1]))
+        last = np.append(first[1:], True)
+        peak, reached = peak_in_use(begin[first], latest[last] - base[last], np.ones(int(first.sum()), dtype=np.int64))
+        return peak, reached + zero
 
-    Args:
-        jobs: of the log.
-        options: how to make a workload of them.
-        kind: of log, for the report.
-        lines: number of lines of the file.
-        names: splits a node list of the log into node names.
-        slots: whether the scheduler allocates slots, so that a node of the workload is one unless another unit is asked for.
+    def _remark_on_waits(self) -> None:
+        jobs = len(self.columns["line"])
+        limits = tuple(f"{number} to {limit}" for (number, _), limit in self.array_limits.items())
+        limited = int((self.columns.get(extras.ARRAY_LIMIT, np.zeros(0)) > 0).sum())
+        hint = "local times with daylight saving? (--timezone, or export with TZ=UTC)"
+        for about, count, noun, remark in (
+            ("job arrays", self.several_tasks, "line",
+             f"stood for several tasks each; with them there are {counted(jobs, 'job')}"),
+            ("job arrays", len(limits), "array",
+             f"with a limit (%) of tasks that run at a time, {_listed(limits)}; the waits of their tasks "
+             f"({counted(limited, 'job')}) are not all the scheduler's"),
+            ("clock", self.clock_change, "job", f"ran an hour more or less than from start to end: {hint}"),
+            ("clock", self.counts[BACKWARDS], "record", f"without an elapsed time ended before the start: {hint}"),
+            ("waits", self.eligible_later, "job",
+             "became eligible more than a minute after submission (dependencies, holds, begin times); waits count from the "
+             "submission"),
+        ):  # fmt: skip
+            if count:
+                self._remarks.append(f"{about}: {counted(count, noun)} {remark}")
 
-    Raises:
-        TraceError: the log has no usable job, or none of the cluster that is asked for.
-    """
-    remarks: list[str] = []
-    _require_jobs(jobs, jobs.columns(), lines)
-    columns = _of_one_cluster(jobs, jobs.columns(), options.cluster, remarks)
-    columns = _without_repetitions(jobs, columns)
-    columns = _attempts_apart(jobs, _recycled_apart(columns))
-    use = _node_use(jobs, columns, names)
-    columns = _components_joined(jobs, columns)
-    unit, shared = _unit_of(columns, options.unit, use, remarks, slots=slots)
-    size = columns[unit]
-    columns = jobs.kept(columns, size > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
-    _require_jobs(jobs, columns, lines)
-    size = columns[unit]
-    peak = _peak(jobs, columns, size, names)
-    noun = "GPU" if unit == "gpus" else unit[:-1]
-    remarks.append(
-        f"machine: {counted(peak.units, noun)}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
-    )
-    if jobs.several_tasks:
-        remarks.append(
-            f"job arrays: {counted(jobs.several_tasks, 'line')} stood for several tasks each; with them there are "
-            f"{counted(len(size), 'job')}"
+    def _job_numbers(self) -> IntArray:
+        """Return the numbers of the log where they are unique; other jobs get numbers above all of them."""
+        numbers = self.columns["number"].copy()
+        order = np.lexsort((self.columns["start"], self.columns["submit"]))
+        _, first = np.unique(numbers[order], return_index=True)
+        unique = np.zeros(len(numbers), dtype=bool)
+        unique[order[first]] = True
+        unique &= (numbers >= 0) & (numbers <= LARGEST_WHOLE // 2)
+        others = order[~unique[order]]
+        if len(others):
+            numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
+            self.repaired["job number used by an earlier job, new number given"] += len(others)
+        return numbers
+
+    def _recorded(self, numbers: IntArray) -> extras.ExtraColumns:
+        """Return what the log has recorded, as extra columns; columns without a single value are left out."""
+        columns = self.columns
+        recorded: dict[str, IntArray] = {
+            **{name: columns[name] for name in (extras.ARRAY_LIMIT, extras.GPUS, *extras.NAMED_COLUMNS) if name in columns},
+            extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
+            extras.SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
+            extras.REQUEUES: columns["restarts"],
+            extras.NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
+            extras.CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
+        }
+        if self.options.feedback:  # a further run attempt follows the one before, which stands above it
+            key = columns["key"]
+            follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][:-1] > 0))
+            think = np.maximum(columns["submit"] - np.roll(columns["end"], 1), 0) * TICKS_PER_SECOND
+            recorded[extras.PRECEDING] = np.where(follows, np.roll(numbers, 1), UNSET)
+            recorded[extras.THINK] = np.where(follows, think, UNSET)
+        named = ("user", "group", *extras.NAMED_COLUMNS)
+        return extras.ExtraColumns(
+            ids=numbers,
+            columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
+            names={name: self.names[name].texts() for name in named if self.names[name]},
         )
-    if jobs.array_limits:
-        limits = [f"{number} to {limit}" for (number, _), limit in jobs.array_limits.items()]
-        limited = int((columns.get(extras.ARRAY_LIMIT, np.zeros(0)) > 0).sum())
-        remarks.append(
-            f"job arrays: {counted(len(limits), 'array')} with a limit (%) of tasks that run at a time, "
-            f"{_listed(tuple(limits))}; the waits of their tasks ({counted(limited, 'job')}) are not all the scheduler's"
-        )
-    if jobs.clock_change:
-        remarks.append(
-            f"clock: {counted(jobs.clock_change, 'job')} ran an hour more or less than from start to end: local times with "
-            "daylight saving? (--timezone, or export with TZ=UTC)"
-        )
-    if backwards := jobs.counts[BACKWARDS]:
-        remarks.append(
-            f"clock: {counted(backwards, 'record')} without an elapsed time ended before the start: local times with daylight "
-            "saving? (--timezone, or export with TZ=UTC)"
-        )
-    if jobs.eligible_later:
-        remarks.append(
-            f"waits: {counted(jobs.eligible_later, 'job')} became eligible more than a minute after submission (dependencies, "
-            "holds, begin times); waits count from the submission"
-        )
-    numbers = _job_numbers(columns, jobs.repaired)
-    began = int(columns["submit"].min())
-    limit = columns["limit"] if options.use_estimates else columns["run"]
-    if missing := int((limit <= 0).sum()):
-        jobs.repaired["time limit missing, run time used"] += missing
-    known = {
-        "submit": (columns["submit"] - began) * TICKS_PER_SECOND,
-        "id": numbers,
-        "nodes": size,
-        "run": columns["run"] * TICKS_PER_SECOND,
-        "estimate": np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
-        "user": columns["user"],
-        "group": columns["group"],
-        "priority": np.zeros_like(numbers),
-        "status": columns["status"],
-        "memory": np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
-    }
-    unset = np.full_like(numbers, UNSET)
-    table = np.stack([known.get(name, unset) for name in JobRow._fields], axis=1)
-    source = str(jobs.path)
-    ends = columns["start"] + columns["run"] + columns["suspended"]
-    return Workload(
-        table,
-        name=without_compression(Path(source).name),
-        provenance=Provenance(
-            source=source,
-            options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
-            header={
-                **_computer(jobs, columns),
-                "UnixStartTime": str(began),
-                "TimeZoneString": options.timezone or "UTC",
-                "StartTime": _iso(began),
-                "EndTime": _iso(int(ends.max())),
-                "MaxProcs": str(peak.units),
-            },
-            repaired=+jobs.repaired,
-            report=ImportReport(
-                source=source,
-                format=kind,
-                lines=lines,
-                counts=_in_order(jobs.counts),
-                jobs=len(numbers),
-                unit=unit,
-                remarks=tuple(remarks),
-                examples=tuple(jobs.examples),
-            ),
-        ),
-        machine_nodes=peak.units,
-        extra=_recorded(jobs, columns, numbers, followers=options.feedback),
-    )
-
-
-def _peak(jobs: LogJobs, columns: _Columns, size: IntArray, names: Callable[[str], list[str]]) -> Peak:
-    """Return the largest number of units in use at the same time."""
-    start, end = columns["start"], columns["start"] + columns["run"] + columns["suspended"]
-    if not (columns["suspended"] > 0).any():
-        return peak_in_use(start, end, size)
-    known: dict[str, int] = {}
-    texts = ("", *jobs.node_lists.texts())
-    members: dict[int, list[int]] = {}
-    for code in np.unique(columns["node_list"]).tolist():
-        members[code] = [known.setdefault(name, len(known)) for name in dict.fromkeys(names(texts[max(code, 0)])) if name]
-    nodes = [members[code] for code in columns["node_list"].tolist()]
-    return peak_with_suspensions(start, end, columns["run"], size, nodes)
-
-
-def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
-    """Return what the log has recorded, as extra columns; columns without a single value are left out."""
-    recorded = {
-        extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
-        extras.SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
-        extras.REQUEUES: columns["restarts"],
-        **({extras.ARRAY_LIMIT: columns[extras.ARRAY_LIMIT]} if extras.ARRAY_LIMIT in columns else {}),
-        extras.NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
-        extras.CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
-        extras.GPUS: columns["gpus"],
-        extras.ACCOUNT: columns["account"],
-        extras.PARTITION: columns["partition"],
-        extras.QOS: columns["qos"],
-        extras.QUEUE: columns["queue"],
-        extras.JOB_NAME: columns["job_name"],
-        **(_requeues(columns, numbers) if followers else {}),
-    }
-    names = {
-        "user": jobs.users,
-        "group": jobs.groups,
-        extras.ACCOUNT: jobs.accounts,
-        extras.PARTITION: jobs.partitions,
-        extras.QOS: jobs.qos,
-        extras.QUEUE: jobs.queues,
-        extras.JOB_NAME: jobs.job_names,
-    }
-    return ExtraColumns(
-        ids=numbers,
-        columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
-        names={name: texts for name, numbered in names.items() if (texts := numbered.texts())},
-    )
-
-
-def _requeues(columns: _Columns, numbers: IntArray) -> _Columns:
-    """Return the run attempt that each attempt follows, and the ticks from the end of that one to its submission."""
-    order = np.lexsort((columns["start"], columns["key"]))
-    key, end = columns["key"][order], (columns["start"] + columns["run"] + columns["suspended"])[order]
-    follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][order][:-1] > 0))
-    think = np.maximum(columns["submit"][order] - np.roll(end, 1), 0) * TICKS_PER_SECOND
-    requeues = {extras.PRECEDING: np.full(len(key), UNSET), extras.THINK: np.full(len(key), UNSET)}
-    for name, values in ((extras.PRECEDING, np.roll(numbers[order], 1)), (extras.THINK, think)):
-        requeues[name][order] = np.where(follows, values, UNSET)
-    return requeues
-
-
-def _of_one_cluster(jobs: LogJobs, columns: _Columns, wanted: str | None, remarks: list[str]) -> _Columns:
-    names = jobs.clusters.texts()
-    if wanted is not None and wanted not in names:
-        raise TraceError(f"{jobs.path}: --cluster: the log has no jobs of {quoted(wanted)}; its clusters are {_listed(names)}")
-    numbers, counts = np.unique(columns["cluster"], return_counts=True)
-    if len(numbers) < 2:
-        return columns
-    chosen = numbers[np.argmax(counts)] if wanted is None else names.index(wanted) + 1
-    name = names[chosen - 1] if chosen > 0 else "no name"
-    remarks.append(f"cluster: jobs of {visible(name)} only, of {_listed(names)} (--cluster)")
-    return jobs.kept(columns, columns["cluster"] == chosen, "jobs of other clusters")
-
-
-def _computer(jobs: LogJobs, columns: _Columns) -> dict[str, str]:
-    cluster = int(columns["cluster"][0])
-    return {"Computer": jobs.clusters.texts()[cluster - 1]} if cluster > 0 else {}
-
-
-def _without_repetitions(jobs: LogJobs, columns: _Columns) -> _Columns:
-    """Leave out records of the same run attempt, as logs that overlap have them; the last one is kept."""
-    order = np.lexsort((np.arange(len(columns["key"])), columns["start"], columns["key"]))
-    key, start = columns["key"][order], columns["start"][order]
-    last = np.append((key[1:] != key[:-1]) | (start[1:] != start[:-1]), True) if len(key) else np.ones(0, dtype=bool)
-    keep = np.empty(len(key), dtype=bool)
-    keep[order] = last
-    return jobs.kept(columns, keep, REPEATED)
-
-
-def _recycled_apart(columns: _Columns) -> _Columns:
-    """Give jobs keys of their own that have the identifier of an earlier one: of another user, or submitted a week after
-    its end; identifiers begin again where they are exhausted or a database is set up anew.
-    """
-    order = np.lexsort((columns["start"], columns["key"]))
-    key, user, submit = (columns[name][order] for name in ("key", "user", "submit"))
-    end = (columns["start"] + columns["run"] + columns["suspended"])[order]
-    recycled = (user[1:] != user[:-1]) | (submit[1:] > end[:-1] + _LONGEST_REQUEUE_S)
-    number = np.empty_like(key)
-    number[order] = np.cumsum(np.append(True, (key[1:] != key[:-1]) | recycled))
-    return {**columns, "key": number}
-
-
-def _attempts_apart(jobs: LogJobs, columns: _Columns) -> _Columns:
-    """Number the run attempts of a job; an attempt is submitted when the one before has ended, unless the log says later.
-
-    A job whose record says that it started before its submission is submitted when it starts.
-    """
-    order = np.lexsort((columns["start"], columns["key"]))
-    ordered = {name: column[order] for name, column in columns.items()}
-    again = np.append(False, ordered["key"][1:] == ordered["key"][:-1])
-    end = ordered["start"] + ordered["run"] + ordered["suspended"]
-    requeued_before = np.where(again, np.roll(ordered["requeued"], 1), 0)
-    total = np.cumsum(requeued_before)
-    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))  # of the job's attempts
-    ordered["restarts"] = np.maximum(ordered["restarts"], total - total[first])
-    ended_before = np.where(again, np.roll(end, 1), 0)
-    early = (ordered["submit"] < ended_before) & (ended_before <= ordered["start"])
-    if early.any():
-        jobs.repaired["later run attempt, submitted at the end of the attempt before"] += int(early.sum())
-    submit = np.where(early, ended_before, ordered["submit"])
-    backwards = submit > ordered["start"]
-    if backwards.any():
-        jobs.repaired["started before its submission, submitted at its start"] += int(backwards.sum())
-    ordered["submit"] = np.minimum(submit, ordered["start"])
-    return ordered
-
-
-def _components_joined(jobs: LogJobs, columns: _Columns) -> _Columns:
-    """Make one job of the components of a heterogeneous job that were started together."""
-    part = columns["heterogeneous"] > 0
-    if not part.any():
-        return columns
-    where = np.flatnonzero(part)
-    order = where[np.lexsort((columns["line"][where], columns["start"][where], columns["heterogeneous"][where]))]
-    whole, start = columns["heterogeneous"][order], columns["start"][order]
-    first = np.append(True, (whole[1:] != whole[:-1]) | (start[1:] != start[:-1]))
-    begins = np.flatnonzero(first)
-    for name in ("nodes", "cores", "gpus", "memory"):
-        column = columns[name] = columns[name].copy()
-        column[order[begins]] = np.add.reduceat(np.maximum(column[order], 0), begins)
-    column = columns["run"] = columns["run"].copy()
-    column[order[begins]] = np.maximum.reduceat(column[order], begins)
-    keep = np.ones(len(part), dtype=bool)
-    keep[order[~first]] = False
-    return jobs.kept(columns, keep, COMPONENTS)
-
-
-def _node_use(jobs: LogJobs, columns: _Columns, names: Callable[[str], list[str]]) -> NodeUse:
-    end = columns["start"] + columns["run"] + columns["suspended"]
-    lists = np.where(columns["node_list"] > 0, columns["node_list"] - 1, UNSET)
-    return node_use(columns["start"], end, columns["suspended"] > 0, lists, jobs.node_lists.texts(), names)
-
-
-def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str], *, slots: bool) -> tuple[str, str]:
-    """Return the unit to use, and in words what the log shows of the nodes."""
-    named = f"the log names {counted(use.distinct, 'node')}" if use.distinct else "the log names no nodes"
-    if unit != "auto":
-        remarks.append(f"unit: {unit}, as asked for")
-        return unit, named
-    if slots:
-        remarks.append("unit: cores, because slots are what the scheduler allocates (--unit)")
-        return "cores", named
-    shared = is_shared(use)
-    if use.shared is not None:
-        why = f"{100 * use.shared:.1f} % of the jobs started on a node that another job held"
-    else:
-        shared = shared_by_cores(columns["nodes"], columns["cores"], columns["partition"])
-        why = {
-            None: "the log does not say whether jobs share nodes",
-            True: "more than 10 % of the jobs took parts of nodes",
-            False: "at least 90 % of the jobs took whole nodes",
-        }[shared]
-    chosen = "cores" if shared else "nodes"
-    for other in ("cores", "nodes"):
-        if not (columns[chosen] > 0).any():
-            chosen, why = other, f"the log has no number of {chosen}"
-    remarks.append(f"unit: {chosen}, because {why} (--unit)")
-    return chosen, named
-
-
-def _job_numbers(columns: _Columns, repaired: Counter[str]) -> IntArray:
-    """Return the numbers of the log where they are unique; other jobs get numbers above all of them."""
-    numbers = columns["number"].copy()
-    order = np.lexsort((columns["start"], columns["submit"]))
-    _, first = np.unique(numbers[order], return_index=True)
-    unique = np.zeros(len(numbers), dtype=bool)
-    unique[order[first]] = True
-    unique &= (numbers >= 0) & (numbers <= LARGEST_WHOLE // 2)
-    others = order[~unique[order]]
-    if len(others):
-        highest = int(numbers[unique].max(initial=0))
-        numbers[others] = highest + 1 + np.arange(len(others))
-        repaired["job number used by an earlier job, new number given"] += len(others)
-    return numbers
-
-
-def _require_jobs(jobs: LogJobs, columns: _Columns, lines: int) -> None:
-    if not len(columns["line"]):
-        because = counts_in_words({reason: count for reason, count in _in_order(jobs.counts).items() if count})
-        first = f"; {jobs.examples[0]}" if jobs.examples else ""
-        raise TraceError(f"{jobs.path}: no usable job: {counted(lines, 'line')}: {because or 'the file is empty'}{first}")
-
-
-def _in_order(counts: Counter[str]) -> dict[str, int]:
-    """Return the counts above zero, that of jobs first, then the largest."""
-    return {JOBS: counts[JOBS]} | {reason: count for reason, count in counts.most_common() if count and reason != JOBS}
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -579,123 +518,13 @@ def _iso(seconds: int) -> str:
     return f"{datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-_MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
-_MOST_NODES: Final = 2_000_000
-_SHARED: Final = 0.05
-_OVERLAP_S: Final = 60  # a node may be given away before the epilog of its last job is in the log
+def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> tuple[int, int]:
+    """Return the largest number of units that jobs hold at the same time, and when first, in the unit of the times.
 
-
-class Peak(NamedTuple):
-    """Largest number of units that jobs of a log held at the same time."""
-
-    units: int
-    at: int
-    """Time at which it was reached first, in the unit of the times given."""
-
-
-def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> Peak:
-    """Return the largest number of units in use at the same time; jobs hold them from start (included) to end (excluded).
-
-    Args:
-        start: of the jobs, shape ``(jobs,)``, as ``end`` and ``units``.
-        end: of the jobs.
-        units: that each of them holds.
+    The arrays have shape ``(jobs,)``; a job holds its units from its start (included) to its end (excluded).
     """
     times = np.concatenate([end, start])
-    change = np.concatenate([-units, units])
     order = np.argsort(times, kind="stable")  # ends come before starts of the same time
-    in_use = np.cumsum(change[order])
+    in_use = np.cumsum(np.concatenate([-units, units])[order])
     highest = int(np.argmax(in_use))
-    return Peak(int(in_use[highest]), int(times[order[highest]]))
-
-
-def peak_with_suspensions(start: IntArray, end: IntArray, run: IntArray, size: IntArray, nodes: Sequence[list[int]]) -> Peak:
-    """Return the largest number of units in use at the same time in a log with suspended jobs, whose nodes others may use.
-
-    ``nodes`` has the numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once;
-    else a job counts with the share of its time for which it executed, and no less than the largest job is returned.
-    """
-    sizes = np.array(list(map(len, nodes)))
-    if (sizes == size).all():
-        job = np.repeat(np.arange(len(size)), size)
-        node = np.fromiter((number for numbers in nodes for number in numbers), dtype=np.int64, count=len(job))
-        order = np.lexsort((start[job], node))
-        node, begin, until = node[order], start[job][order], end[job][order]
-        base = node * (int(end.max()) - int(start.min()) + 1)  # each node in a time of its own: one running maximum for all
-        latest = np.maximum.accumulate(base + until - int(start.min()))
-        first = np.append(True, base[1:] + begin[1:] - int(start.min()) > latest[:-1])
-        first |= np.append(True, node[1:] != node[:-1])
-        last = np.append(first[1:], True)
-        ends = latest[last] - base[last] + int(start.min())
-        return peak_in_use(begin[first], ends, np.ones(int(first.sum()), dtype=np.int64))
-    peak = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
-    return max(peak, Peak(int(size.max()), int(start[size.argmax()])))
-
-
-class NodeUse(NamedTuple):
-    """Node names of a log."""
-
-    distinct: int
-    """Number of different names."""
-    shared: float | None
-    """Share of the jobs that started on a node that another job held; ``None`` where the log has no node names."""
-
-
-def node_use(
-    start: IntArray,
-    end: IntArray,
-    suspended: BoolArray,
-    lists: IntArray,
-    texts: Sequence[str],
-    names: Callable[[str], list[str]],
-) -> NodeUse:
-    """Return how many nodes a log names, and the share of its jobs that started on a node of another job.
-
-    ``lists`` has the numbers of the jobs' node lists in ``texts``, -1 for none; ``names`` splits a node list.  Only the first
-    100,000 jobs that were not suspended, and 2,000,000 names together, are looked at: the nodes of suspended jobs were then
-    another job's, which shares nothing.
-    """
-    distinct: dict[str, int] = {}
-    members: dict[int, list[int]] = {}
-    expanded = 0
-    for code in np.unique(lists[lists >= 0]).tolist():
-        nodes = [distinct.setdefault(name, len(distinct)) for name in names(texts[code])]
-        members[code] = nodes
-        expanded += len(nodes)
-        if expanded > _MOST_NODES:
-            break
-    released: dict[int, int] = {}
-    looked_at = sharing = 0
-    order = np.argsort(start, kind="stable")
-    order = order[~suspended[order]][:_MOST_JOBS]
-    for code, begin, until in zip(lists[order].tolist(), start[order].tolist(), end[order].tolist(), strict=True):
-        nodes = members.get(code, [])
-        if not nodes:
-            continue
-        looked_at += 1
-        before = [released.get(node, begin) for node in nodes]
-        sharing += max(before) > begin + _OVERLAP_S
-        for node, earlier in zip(nodes, before, strict=True):
-            if until > earlier or node not in released:
-                released[node] = until
-    return NodeUse(len(distinct), sharing / looked_at if looked_at else None)
-
-
-def shared_by_cores(nodes: IntArray, cores: IntArray, group: IntArray) -> bool | None:
-    """Return whether jobs take parts of nodes, by their cores per node; ``None`` if the log does not say.
-
-    Whole nodes are assumed where 90 % of the jobs have the most cores per node of their partition.
-    """
-    known = (nodes > 0) & (cores > 0)
-    if not known.any():
-        return None
-    per_node = cores[known] / nodes[known]
-    _, partition = np.unique(group[known], return_inverse=True)
-    most = np.zeros(partition.max() + 1)
-    np.maximum.at(most, partition, per_node)
-    return bool((per_node < most[partition]).mean() > 0.1)
-
-
-def is_shared(use: NodeUse) -> bool | None:
-    """Return whether jobs share nodes, by the node names; ``None`` if the log has none."""
-    return None if use.shared is None else use.shared > _SHARED
+    return int(in_use[highest]), int(times[order[highest]])

@@ -10,28 +10,20 @@ import csv
 import os
 import re
 from collections import Counter
-from dataclasses import asdict
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from clustermodel.errors import TraceError, quoted
 from clustermodel.job import UNSET
+from clustermodel.workload import log_workload as logs
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import checked_run
-from clustermodel.workload.log_workload import LogJob, LogJobs, LogOptions, requested_first, task_key, workload_of
+from clustermodel.workload.log_workload import LogJobs, LogOptions
 from clustermodel.workload.table import JOBS, Workload
 
-NO_LSF: Final = 'it has no records "JOB_FINISH" of LSF, as the file lsb.acct has them'
-
 _RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
-_FINISH: Final = "JOB_FINISH"
 _MOST_LINES: Final = 1000  # of a record
 _MOST_TEXT: Final = 2**20
 _MOST_HOSTS: Final = 1_000_000
-
-NEVER: Final = "never started"
-NO_TIME: Final = "with run time zero"
-BROKEN: Final = "line breaks inside fields"
 _STATUS: Final = {64: 1, 32: 0}  # JOB_STAT_DONE, JOB_STAT_EXIT
 _KILLED: Final = (8, 9, 14, 15)
 """Values of exitInfo: killed by the owner or an administrator."""
@@ -64,13 +56,9 @@ def read_lsf(
         TraceError: the file cannot be read, has no such records, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    options = LogOptions(unit=unit, use_estimates=use_estimates, feedback=feedback)
-    reader = _Reader(LogJobs(os.fspath(path)), requested_first=requested_first(processors_from))
-    lines = reader.read()
-    workload = workload_of(
-        reader.jobs, options, kind="accounting records of LSF", lines=lines, names=lambda text: text.split(" "), slots=True
-    )
-    return workload.made_by("trace", {"trace": Path(path), **asdict(options)})
+    jobs = LogJobs(path, LogOptions(unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback))
+    _read(jobs)
+    return jobs.workload("accounting records of LSF", lambda text: text.split(" "), slots=True)
 
 
 def is_lsf(text: str) -> bool:
@@ -78,143 +66,107 @@ def is_lsf(text: str) -> bool:
     return _RECORD.fullmatch(text) is not None
 
 
-class _Hosts(NamedTuple):
-    """Hosts of a job, and the position of the field after them."""
+def _read(jobs: LogJobs) -> None:
+    pending: list[str] = []  # lines of a record with a line break in a text
+    any_record = False
+    for text in log_lines(jobs.path):
+        is_record = is_lsf(text)
+        if is_record:
+            _give_up(jobs, pending)
+        jobs.lines += 1
+        if pending or is_record:
+            any_record = True
+            pending.append(text)
+            record = "\n".join(pending)
+            if record.count('"') % 2 and len(pending) < _MOST_LINES and len(record) < _MOST_TEXT:
+                continue
+            _take(jobs, record, len(pending))
+            pending.clear()
+        elif text.strip():
+            jobs.damaged(jobs.lines, "it is no accounting record of LSF")
+        else:
+            jobs.left_out(logs.BLANK)
+    _give_up(jobs, pending)
+    if not any_record:
+        raise TraceError(f'{jobs.path}: it has no records "JOB_FINISH" of LSF, as the file lsb.acct has them')
 
-    slots: dict[str, int]
-    after: int
 
-
-class _Reader:
-    """Reads the records of a log into :attr:`jobs`."""
-
-    def __init__(self, jobs: LogJobs, *, requested_first: bool) -> None:
-        self.jobs = jobs
-        self._requested_first = requested_first
-
-    def read(self) -> int:
-        """Read the file; return its number of lines."""
-        line, any_record = 0, False
-        pending: list[str] = []
-        """Lines of a record with a line break in a text."""
-        for line, text in enumerate(log_lines(self.jobs.path), start=1):
-            is_record = is_lsf(text)
-            if pending and is_record:
-                self._give_up(line, pending)
-            if pending or is_record:
-                any_record = True
-                pending.append(text)
-                whole = "\n".join(pending)
-                if whole.count('"') % 2 and len(pending) < _MOST_LINES and len(whole) < _MOST_TEXT:
-                    continue
-                self._take(line + 1 - len(pending), whole, len(pending))
-                pending.clear()
-            elif text.strip():
-                self.jobs.damaged(line, "it is no accounting record of LSF")
-            else:
-                self.jobs.left_out("blank lines")
-        if pending:
-            self._give_up(line + 1, pending)
-        if not any_record:
-            raise TraceError(f"{self.jobs.path}: {NO_LSF}")
-        return line
-
-    def _give_up(self, line: int, pending: list[str]) -> None:
-        """Count the lines before ``line`` of a record that does not end."""
-        self.jobs.damaged(line - len(pending), "a text without a closing quotation mark", lines=len(pending))
+def _give_up(jobs: LogJobs, pending: list[str]) -> None:
+    """Count the lines of a record that does not end."""
+    if pending:
+        jobs.damaged(jobs.lines + 1 - len(pending), "a text without a closing quotation mark", lines=len(pending))
         pending.clear()
 
-    def _take(self, line: int, text: str, lines: int) -> None:
-        """Add the job of a record that begins in a line, and count its lines."""
-        match = _RECORD.fullmatch(text)
-        assert match is not None
-        if match[1] != _FINISH:
-            self.jobs.left_out(f"records {quoted(match[1])}", lines)
-            return
-        try:
-            fields = next(csv.reader([text], delimiter=" ", skipinitialspace=True, strict=True))
-            reason = self._job(line, fields)
-        except (ValueError, csv.Error) as problem:
-            self.jobs.damaged(line, problem, lines)
-        else:
-            self.jobs.left_out(reason)
-            if lines > 1:
-                self.jobs.left_out(BROKEN, lines - 1)
 
-    def _job(self, line: int, fields: list[str]) -> str:
-        """Add the job of a record; return what its line counts as.
-
-        Raises:
-            ValueError: a field is missing or has a value that cannot be read; the message names it.
-        """
-        end, number = _whole(fields, 2, "event time"), _whole(fields, 3, "jobId")
-        asked = _whole(fields, 6, "numProcessors")
-        submit, start = _whole(fields, 7, "submitTime"), _whole(fields, 10, "startTime")
-        place = 23 + _whole(fields, 22, "numAskedHosts")  # after the names of the hosts asked for
-        hosts = _hosts(fields, place)
-        status, name = _whole(fields, hosts.after, "jStatus"), _text(fields, hosts.after + 2, "jobName")
-        after = hosts.after + 23  # after the command and 19 fields of resources used
-        project = _text(fields, after + 1, "projectName")
-        index = _whole(fields, after + 6, "idx")
-        exit_info = _whole(fields, after + 15, "exitInfo") if after + 15 < len(fields) else 0
-        if not start:
-            return NEVER
-        if end < start:
-            raise ValueError(f"startTime: {start} is after the event time {end}")
-        run = checked_run(end - start)
-        if not run:
-            return NO_TIME
-        slots, jobs = sum(hosts.slots.values()), self.jobs
-        sizes = ((0, asked), (0, slots)) if self._requested_first else ((0, slots), (0, asked))
-        _, cores = jobs.size_of(*sizes, requested=self._requested_first)
-        if index:
-            jobs.note_array(number, "", name.rpartition("]")[2])
-        jobs.add(
-            LogJob(
-                line=line,
-                key=jobs.keys.number(task_key(number, index + 1 if index else 0)),
-                number=number,
-                submit=submit or start,
-                start=start,
-                run=run,
-                nodes=len(hosts.slots),
-                cores=cores,
-                user=jobs.users.number(_text(fields, 11, "userName")),
-                account=jobs.accounts.number(project),
-                queue=jobs.queues.number(_text(fields, 12, "queue")),
-                job_name=jobs.job_names.number(name),
-                status=5 if status == 32 and exit_info in _KILLED else _STATUS.get(status, UNSET),
-                requeued=int(exit_info in _REQUEUED),
-                node_list=jobs.node_lists.number(" ".join(hosts.slots)),
-            )
-        )
-        return JOBS
+def _take(jobs: LogJobs, text: str, lines: int) -> None:
+    """Add the job of a record, whose last line has been read, and count its lines."""
+    kind = text.split('"', 2)[1]
+    if kind != "JOB_FINISH":
+        jobs.left_out(f"records {quoted(kind)}", lines)
+        return
+    line = jobs.lines + 1 - lines
+    try:
+        jobs.left_out(_job(jobs, line, next(csv.reader([text], delimiter=" ", skipinitialspace=True, strict=True))))
+    except (ValueError, csv.Error) as problem:
+        jobs.damaged(line, problem, lines)
+    else:
+        if lines > 1:
+            jobs.left_out(logs.BROKEN, lines - 1)
 
 
-def _hosts(fields: list[str], place: int) -> _Hosts:
-    """Return the hosts whose number stands at a position: a name for each slot, or ``4*name`` for four."""
-    count = _whole(fields, place, "numExHosts")
-    if count > _MOST_HOSTS or place + count >= len(fields):
+def _job(jobs: LogJobs, line: int, fields: list[str]) -> str:
+    """Add the job of a record; return what its line counts as.  ``ValueError`` names a field that cannot be read."""
+
+    def text(place: int, name: str) -> str:
+        if place >= len(fields):
+            raise ValueError(f"{len(fields)} fields; the record ends before {name}")
+        return fields[place]
+
+    def whole(place: int, name: str) -> int:
+        """Return a number; 0 for -1, which stands for a number that is not known."""
+        if not re.fullmatch(r"-?\d{1,15}", text(place, name), re.ASCII):
+            raise ValueError(f"field {name}: {quoted(fields[place])} is not a whole number")
+        return max(0, int(fields[place]))
+
+    end, number, asked = whole(2, "event time"), whole(3, "jobId"), whole(6, "numProcessors")
+    submit, start = whole(7, "submitTime"), whole(10, "startTime")
+    place = 23 + whole(22, "numAskedHosts")  # after the names of the hosts asked for
+    count = whole(place, "numExHosts")
+    after = place + 1 + count
+    if count > _MOST_HOSTS or after > len(fields):
         raise ValueError(f"{len(fields)} fields; the record ends before the last of its {count} hosts")
-    slots: Counter[str] = Counter()
-    for text in fields[place + 1 : place + 1 + count]:
-        several, star, name = text.partition("*")
-        if star and several.isascii() and several.isdecimal() and len(several) <= 9:
-            slots[name] += int(several)
-        else:
-            slots[text] += 1
-    return _Hosts(dict(slots), place + 1 + count)
-
-
-def _text(fields: list[str], place: int, name: str) -> str:
-    if place >= len(fields):
-        raise ValueError(f"{len(fields)} fields; the record ends before {name}")
-    return fields[place]
-
-
-def _whole(fields: list[str], place: int, name: str) -> int:
-    """Return a number; 0 for -1, which stands for a number that is not known."""
-    text = _text(fields, place, name)
-    if not re.fullmatch(r"-?\d{1,15}", text, re.ASCII):
-        raise ValueError(f"field {name}: {quoted(text)} is not a whole number")
-    return max(0, int(text))
+    slots: Counter[str] = Counter()  # by host: a name for each slot, or 4*name for four
+    for host in fields[place + 1 : after]:
+        several, _, name = host.partition("*")
+        slots.update({name: int(several)} if re.fullmatch(r"\d{1,9}\*.*", host, re.ASCII | re.DOTALL) else {host: 1})
+    status, job_name = whole(after, "jStatus"), text(after + 2, "jobName")
+    after += 23  # after the command and 19 fields of resources used
+    project, index = text(after + 1, "projectName"), whole(after + 6, "idx")
+    exit_info = whole(after + 15, "exitInfo") if after + 15 < len(fields) else 0
+    if not start:
+        return logs.NEVER
+    if end < start:
+        raise ValueError(f"startTime: {start} is after the event time {end}")
+    if not (run := checked_run(end - start)):
+        return logs.NO_TIME
+    _, cores = jobs.size_of((0, slots.total()), (0, asked))
+    if index:
+        jobs.note_array(number, "", job_name.rpartition("]")[2])
+    jobs.add(
+        line=line,
+        number=number,
+        submit=submit or start,
+        start=start,
+        run=run,
+        nodes=len(slots),
+        cores=cores,
+        status=5 if status == 32 and exit_info in _KILLED else _STATUS.get(status, UNSET),
+        requeued=int(exit_info in _REQUEUED),
+        key=logs.task_key(number, index + 1 if index else 0),
+        user=text(11, "userName"),
+        account=project,
+        queue=text(12, "queue"),
+        job_name=job_name,
+        node_list=" ".join(slots),
+    )
+    return JOBS

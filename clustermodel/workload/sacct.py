@@ -11,17 +11,14 @@ are no records as they stand (separators or line breaks in job names, damage) ar
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import re
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property, lru_cache
-from itertools import accumulate, chain, compress
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,33 +27,10 @@ from clustermodel.errors import TraceError, quoted
 from clustermodel.files import opened
 from clustermodel.job import UNSET
 from clustermodel.validation import LONGEST_S
-from clustermodel.workload.log_file import MOST_LINES, log_blocks
-from clustermodel.workload.log_values import (
-    EARLIEST_S,
-    LONGEST_CHANGE_S,
-    NO_VALUE,
-    Clock,
-    checked_run,
-    duration,
-    gres_gpus,
-    node_names,
-    requested_kib,
-    tres,
-    whole,
-)
-from clustermodel.workload.log_workload import (
-    BACKWARDS,
-    DAMAGED,
-    MOST_EXAMPLES,
-    SIZE_MISSING,
-    LogJob,
-    LogJobs,
-    LogOptions,
-    Names,
-    requested_first,
-    task_key,
-    workload_of,
-)
+from clustermodel.workload import log_values
+from clustermodel.workload import log_workload as logs
+from clustermodel.workload.log_file import MOST_LINES, UNREADABLE, log_blocks
+from clustermodel.workload.log_workload import LogJobs, LogOptions
 from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
@@ -65,31 +39,36 @@ SACCT_COMMAND: Final = (
     "AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
 )
 """Writes a log with all that an import keeps."""
-NO_SACCT: Final = (
-    "it is no output of sacct --parsable2 with a header line, nor one in the layout of Open XDMoD; write a log with "
-    f"{SACCT_COMMAND}"
-)
-JOB_ID: Final = re.compile(r"(\d{1,18})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(?:\+(\d{1,9}))?(\..+)?", re.ASCII)
+_JOB_ID: Final = re.compile(r"(\d{1,18})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(?:\+(\d{1,9}))?(\..+)?", re.ASCII)
 """Groups: number, task, tasks that have not been split off, component, step."""
 
+_AGAIN: Final = (
+    "PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD",
+)  # fmt: skip
+"""States after which a further record of the job is a further run attempt."""
 STATUS: Final = {
     "COMPLETED": 1,
-    **dict.fromkeys(
-        ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "RECONFIG_FAIL",
-         "PREEMPTED", "REQUEUED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD"),
-        0,
-    ),
+    **dict.fromkeys(("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "RECONFIG_FAIL", *_AGAIN), 0),
     **dict.fromkeys(("CANCELLED", "REVOKED"), 5),
-}  # fmt: skip
+}
 """SWF status of the states in which a run attempt has ended."""
-REQUEUED: Final = frozenset(
-    ("PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD")
-)
-"""States after which a further record of the job is a further run attempt."""
-_WAITING_STATES: Final = frozenset(("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD"))
-_RUNNING_STATES: Final = frozenset(
-    ("RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "EXPEDITING")
-)
+_UNFINISHED: Final = {
+    **dict.fromkeys(("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD"), "still waiting"),
+    **dict.fromkeys(
+        (
+            "RUNNING",
+            "SUSPENDED",
+            "CONFIGURING",
+            "COMPLETING",
+            "SIGNALING",
+            "STAGE_OUT",
+            "STOPPED",
+            "POWER_UP_NODE",
+            "EXPEDITING",
+        ),
+        "still running or suspended",
+    ),
+}
 _NOT_ENDED: Final = -3
 
 _NEEDED: Final = {
@@ -100,18 +79,8 @@ _NEEDED: Final = {
         "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "nodelist", "reqtres", "reqcpus", "reqnodes",
     ),
 }  # fmt: skip
-_STEP: Final = "steps"
-_NEVER: Final = "never started"
-_NO_TIME: Final = "with run time zero"
-_NO_SUBMISSION: Final = "without a submission time"
-_NO_START: Final = "without a start time"
-_NO_LENGTH: Final = "without a run time"
-_SUSPENSION: Final = "elapsed time less than end - start - suspended time, the rest counted as suspended"
-_OTHER_TIME: Final = "elapsed time is not end - start - suspended time, elapsed time used"
-_BROKEN: Final = "line breaks inside fields"
 _HEADERS: Final = "header lines"
-_MESSAGE: Final = ("sacct: ", "slurm_", "srun: ")
-_MOST_SUSPICIOUS_S: Final = 60  # up to which times of a record agree
+_LONGEST_CHANGE_S: Final = 3600  # by which clocks are changed
 _MOST_TASKS: Final = 1_000_000
 _MOST_DIGITS: Final = 18  # of a job number
 _MOST_KEPT: Final = 65_536
@@ -128,7 +97,7 @@ def read_sacct(
     use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
-    """Read a log of Slurm's sacct, as ``--parsable2`` or ``--parsable`` writes it, into memory.
+    """Read a log of Slurm's sacct, as ``--parsable2``, ``--parsable`` or ``--json`` writes it, into memory.
 
     Each run attempt is a job: after a requeue the job is submitted again.  Components of a heterogeneous job that started
     together are one job.  Every line is counted in ``provenance.report``.  The columns ``wait``, ``suspended``, ``requeues``,
@@ -152,11 +121,17 @@ def read_sacct(
         TraceError: the file cannot be read, is no log of sacct, lacks a field that is needed, or has no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    options = LogOptions(unit=unit, cluster=cluster, timezone=timezone, use_estimates=use_estimates, feedback=feedback)
-    reader = _Reader(LogJobs(os.fspath(path)), Clock(timezone), requested_first=requested_first(processors_from))
-    lines = reader.read()
-    workload = workload_of(reader.jobs, options, kind=reader.kind, lines=lines, names=node_names)
-    return workload.made_by("trace", {"trace": Path(path), **asdict(options)})
+    options = LogOptions(
+        unit=unit,
+        cluster=cluster,
+        timezone=timezone,
+        processors_from=processors_from,
+        use_estimates=use_estimates,
+        feedback=feedback,
+    )
+    reader = _Reader(LogJobs(path, options))
+    reader.read()
+    return reader.jobs.workload(reader.kind, log_values.node_names)
 
 
 def is_sacct(text: str) -> bool:
@@ -171,7 +146,7 @@ def looks_like_json(path: Path) -> bool:
             return False
         with opened(path, newline="\n") as file:
             begin = file.read(4096)
-    except (EOFError, OSError, lzma.LZMAError, zlib.error):
+    except UNREADABLE:
         return False
     return begin.lstrip().startswith("{") and any(f'"{key}"' in begin for key in ("meta", "jobs"))
 
@@ -182,612 +157,94 @@ def state_of(text: str) -> str:
     state = text.split(" ", 1)[0].upper()
     if not state.endswith("+"):
         return state
-    whole_states = [known for known in (*STATUS, *_WAITING_STATES, *_RUNNING_STATES) if known.startswith(state[:-1])]
+    whole_states = [known for known in (*STATUS, *_UNFINISHED) if known.startswith(state[:-1])]
     return whole_states[0] if len(whole_states) == 1 else state
 
 
-class _Known(dict[Any, int]):
-    """What texts (or hours) stand for, each read once: a number, or ``width`` numbers.
+class _Known(dict[str, int]):
+    """What texts stand for, each read once by ``value_of``: a number, or ``width`` numbers; ``nan`` if it cannot be read.
 
-    ``value_of`` returns it; where it raises ``ValueError`` the text cannot be read, and is ``nan``.
+    Texts that are all numbers count ``unit`` each, if it is given.
     """
 
-    def __init__(self, value_of: Callable[[Any], Any], width: int = 1) -> None:
+    def __init__(self, value_of: Callable[[str], Any], width: int = 1, unit: int = 0) -> None:
         super().__init__()
         self._value_of = value_of
+        self._unit = unit
         self._table = np.empty((256, width))
 
-    def __missing__(self, text: Any) -> int:
+    def __missing__(self, text: str) -> int:
         row = len(self)
         if row == len(self._table):
             self._table = np.concatenate([self._table, self._table])
         try:
             self._table[row] = self._value_of(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             self._table[row] = np.nan
         self[text] = row
         return row
 
-    def of(self, texts: Sequence[Any]) -> FloatArray:
+    def of(self, texts: Sequence[str]) -> FloatArray:
         """Return the numbers, shape ``(texts,)`` or ``(width, texts)``."""
+        if self._unit and _are_digits(texts, 9):
+            numbers: FloatArray = np.fromiter(map(int, texts), dtype=np.float64, count=len(texts)) * self._unit
+            if numbers.max() <= LONGEST_S:
+                return numbers
         if len(self) > _MOST_KEPT:
             self.clear()
         rows = np.fromiter(map(self.__getitem__, texts), dtype=np.int64, count=len(texts))
         return self._table[rows].T if self._table.shape[1] > 1 else self._table[rows, 0]
 
 
-class _Durations(_Known):
-    """Durations in seconds, :data:`UNSET` where there is none; ``unit``: seconds of a number without colons."""
+class _Values:
+    """What the texts of a log stand for: times, amounts, states."""
 
-    def __init__(self, unit: int = 1) -> None:
-        super().__init__(lambda text: UNSET if (seconds := duration(text, unit)) is None else seconds)
-        self._unit = unit
+    def __init__(self, clock: log_values.Clock) -> None:
+        self.clock = clock
+        self.seconds, self.minutes = (_Known(partial(_seconds, unit=unit), unit=unit) for unit in (1, 60))
+        self.amounts, self.gpus = _Known(log_values.whole), _Known(log_values.gres_gpus)
+        self.tres = _Known(lambda text: (*log_values.tres(text), log_values.gres_gpus(text)), 5)
+        self.memory = _Known(log_values.requested_kib, 3)
+        self.states = _Known(_state, 3)
+        self._hours, self._in_hour, self._passes = _Known(clock.hour), _Known(_in_hour), _Known(clock.passes, 2)
 
-    def of(self, texts: Sequence[str]) -> FloatArray:
-        """Return the durations, shape ``(texts,)``."""
-        if _are_digits(texts, 9):
-            seconds: FloatArray = np.fromiter(map(int, texts), dtype=np.float64, count=len(texts)) * self._unit
-            if seconds.max() <= LONGEST_S:
-                return seconds
-        return super().of(texts)
+    def times(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return time stamps in seconds since 1970, and their second passes in an hour that daylight saving repeats.
 
-
-class _Stamps:
-    """Time stamps in seconds since 1970 UTC."""
-
-    _LENGTH: Final = 19  # of 2025-03-03T08:00:00
-    _BETWEEN: Final = [4, 7, 10, 13, 16]
-    _SEPARATORS: Final = np.frombuffer(b"--T::", dtype=np.uint8)
-    _DIGITS: Final = [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18]
-    _HIGHEST: Final = np.array([9] * 10 + [5, 9, 5, 9], dtype=np.uint8)
-    _PLACES: Final = 10 ** np.arange(9, -1, -1)  # of the digits of year, month, day and hour
-    _SECONDS: Final = np.array([600, 60, 10, 1])  # of the digits of minute and second
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._hours = _Known(self._hour)
-        self._others = _Known(clock.passes, 2)
-
-    def of(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Return the times, :data:`UNSET` where there is none and ``nan`` where it cannot be read, and their second passes.
-
-        These differ in an hour that daylight saving repeats.
+        They are :data:`UNSET` where there is none, and ``nan`` where it cannot be read.
         """
-        seconds = np.full(len(texts), np.nan)
-        usual = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) == self._LENGTH
-        text = "".join(texts if usual.all() else compress(texts, usual.tolist()))
-        if text.isascii():
-            seconds[usual] = self._usual(text)
+        seconds = self._hours.of([text[:14] for text in texts]) + self._in_hour.of([text[14:] for text in texts])
+        seconds[seconds <= log_values.EARLIEST_S] = UNSET
         others = np.flatnonzero(np.isnan(seconds))
         if not len(others):
             return seconds, seconds
         second = seconds.copy()
-        seconds[others], second[others] = self._others.of([texts[record] for record in others.tolist()])
+        seconds[others], second[others] = self._passes.of([texts[record] for record in others.tolist()])
         return seconds, second
 
-    def _usual(self, text: str) -> FloatArray:
-        """Return stamps such as ``2025-03-03T08:00:00``, one after the other; ``nan`` where one needs a closer look."""
-        letters = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(-1, self._LENGTH)
-        digits = letters[:, self._DIGITS] - np.uint8(ord("0"))  # above 9 where a letter is none
-        good = (letters[:, self._BETWEEN] == self._SEPARATORS).all(axis=1) & (digits <= self._HIGHEST).all(axis=1)
-        hours = np.where(good, digits[:, :10] @ self._PLACES, 0).tolist()
-        seconds: FloatArray = self._hours.of(hours) + digits[:, 10:] @ self._SECONDS
-        seconds[seconds <= EARLIEST_S] = UNSET
-        return seconds
 
-    def _hour(self, number: int) -> float:
-        """Return the time at which hour ``2025030308`` begins."""
-        begin = self._clock.hour(number // 1_000_000, number // 10_000 % 100, number // 100 % 100, number % 100)
-        return np.nan if begin is None else begin
+def _seconds(text: str, unit: int) -> float:
+    seconds = log_values.duration(text, unit)
+    return UNSET if seconds is None else seconds
 
 
-class _Identities(NamedTuple):
-    """What the fields JobID and JobIDRaw of records say."""
-
-    numbers: list[int]
-    raw: list[int]
-    tasks: list[int]
-    """Task + 1, 0 for a job that is no task."""
-    components: list[int]
-    """Component + 1, 0 for a job that is none."""
-    several: dict[int, str]
-    """Tasks that have not been split off, by record."""
-    step: BoolArray
+def _in_hour(text: str) -> int:
+    """Return the seconds of ``10:00``, minutes and seconds of a time stamp."""
+    if not re.fullmatch(r"[0-5]\d:[0-5]\d", text, re.ASCII):
+        raise ValueError
+    return 60 * int(text[:2]) + int(text[3:])
 
 
-class _Times(NamedTuple):
-    """Times of records in seconds, shape ``(records,)`` each; :data:`UNSET` where there is none."""
-
-    submit: FloatArray
-    start: FloatArray
-    end: FloatArray
-    length: FloatArray
-    run: FloatArray
-    """The length in whole seconds."""
-    suspended: FloatArray
-    eligible: FloatArray
-    limit: FloatArray
-    backwards: BoolArray
-    """Whether the run attempt ends before its start, and no length is given."""
-    bad: BoolArray
-    """Whether a time that each run attempt needs cannot be read."""
-
-
-class _Sizes(NamedTuple):
-    """What records say of sizes, shape ``(records,)`` each; 0 where they do not."""
-
-    nodes: FloatArray
-    cores: FloatArray
-    gpus: FloatArray
-    memory: FloatArray
-    """KiB of the whole job, :data:`UNSET` where it is not known."""
-    restarts: FloatArray
-    largest: FloatArray
-    """Of these amounts."""
-    missing: BoolArray
-    """Whether neither nodes nor cores are known where they are looked for first, but elsewhere."""
-    idle: BoolArray
-    """Whether nothing was allocated."""
-    node_lists: list[str]
-
-
-class _Fields:
-    """The fields of records; ``columns`` has their texts in the order of the layout."""
-
-    def __init__(self, layout: _Layout, columns: Sequence[Sequence[str]]) -> None:
-        self.layout = layout
-        self._columns = columns
-        self._none = [""] * len(columns[0])
-
-    def texts(self, *names: str) -> Sequence[str]:
-        """Return the texts of the first of the fields that the log has."""
-        return self._columns[place] if (place := self.layout.position(*names)) >= 0 else self._none
-
-    def numbers(self, known: _Known, name: str) -> FloatArray:
-        """Return what the texts of a field stand for."""
-        texts = self.texts(name)
-        return known.of([""])[..., np.zeros(len(texts), dtype=np.int64)] if texts is self._none else known.of(texts)
-
-    def filled(self, values: FloatArray, known: _Known, *names: str) -> FloatArray:
-        """Return the values or, where they are 0, those of the first field that has one."""
-        for name in names:
-            if self.layout.position(name) >= 0 and not values.all():
-                values = _first(values, self.numbers(known, name))
-        return values
-
-    def first_known(self, known: _Known, name: str, other: str) -> FloatArray:
-        """Return the values of a field or, where it has none, those of the other one."""
-        values = self.numbers(known, name)
-        unknown = values == UNSET
-        return np.where(unknown, self.numbers(known, other), values) if unknown.any() else values
-
-    def record(self, record: int) -> dict[str, str]:
-        """Return the fields of a record by name."""
-        return {name: column[record] for name, column in zip(self.layout.names, self._columns, strict=True)}
-
-
-class _Reader:
-    """Reads the records of a log into :attr:`jobs`."""
-
-    def __init__(self, jobs: LogJobs, clock: Clock, *, requested_first: bool) -> None:
-        self.jobs = jobs
-        self.kind = "sacct"
-        self._clock = clock
-        self._requested_first = requested_first
-        self._stamps = _Stamps(clock)
-        self._seconds, self._minutes = _Durations(), _Durations(60)
-        self._amounts, self._gpus = _Known(whole), _Known(gres_gpus)
-        self._tres = _Known(lambda text: (*tres(text), gres_gpus(text)), 5)
-        self._memory = _Known(requested_kib, 3)
-        self._states = _Known(_state, 3)
-        self._lines = 0  # read
-        self._layout: _Layout | None = None
-        self._checked: _Layout | None = None
-        self._rows: list[list[str]] = []  # records that have not been read
-        self._row_lines: list[int] = []
-        self._pending: list[str] = []  # lines of a record that has not ended
-        self._begun = 0  # number of the first of them
-        self._complete = False  # whether the line before ended a record
-
-    def read(self) -> int:
-        """Read the file; return its number of lines."""
-        path = Path(self.jobs.path)
-        for texts in _json_blocks(path) if looks_like_json(path) else log_blocks(path):
-            columns = self._layout.columns(texts) if self._layout is not None else None
-            if columns is not None:  # nearly always
-                self._give_up()
-                self._read_rows()
-                self._complete = True
-                self._read(np.arange(self._lines + 1, self._lines + 1 + len(texts)), columns)
-                self._lines += len(texts)
-                continue
-            for text in texts:
-                self._lines += 1
-                self._take(text)
-        self._give_up()
-        self._read_rows()
-        if self._checked is None and not self.jobs.counts[_HEADERS]:
-            raise TraceError(f"{path}: {NO_SACCT}")
-        return self._lines
-
-    def _take(self, text: str) -> None:
-        """Take up a line that may be no record, or part of one."""
-        layout = self._layout
-        fields = layout.split(text) if layout is not None else []
-        if layout is not None and layout.is_record(fields):
-            self._give_up()
-            self._add(self._lines, fields)
-        elif not self._is_no_record(text):
-            assert self._layout is not None
-            self._assemble(self._layout, text)
-
-    def _add(self, line: int, fields: list[str]) -> None:
-        self._complete = True
-        self._rows.append(fields)
-        self._row_lines.append(line)
-        if len(self._rows) == MOST_LINES:
-            self._read_rows()
-
-    def _read_rows(self) -> None:
-        if self._rows:
-            rows, lines = self._rows, self._row_lines
-            self._rows, self._row_lines = [], []
-            self._read(np.array(lines), list(zip(*rows, strict=True)))
-
-    def _count(self, reason: str, lines: int = 1) -> None:
-        """Count lines that are no records; reasons are counted in the order of the lines."""
-        if reason not in self.jobs.counts:
-            self._read_rows()
-        self.jobs.counts[reason] += lines
-
-    def _damaged(self, line: int, problem: str, lines: int = 1) -> None:
-        if DAMAGED not in self.jobs.counts or len(self.jobs.examples) < MOST_EXAMPLES:
-            self._read_rows()
-        self.jobs.damaged(line, problem, lines)
-
-    def _give_up(self) -> None:
-        """Count the lines of a record that does not end."""
-        if self._pending:
-            assert self._layout is not None
-            fields = len(self._layout.split("\n".join(self._pending)))
-            pending, self._pending = self._pending, []
-            self._damaged(self._begun, f"{fields} fields; a record has {self._layout.size}", len(pending))
-
-    def _is_no_record(self, text: str) -> bool:
-        """Count a header, a blank line, a message of sacct, or a line before the first record; return whether it was one."""
-        if self._layout is None or (text[:1].isalpha() and "jobid" in text.lower()):
-            announced = _header_layout(text) or (_headerless_layout(text) if self._layout is None else None)
-            if announced is not None:
-                self._give_up()
-                self._read_rows()
-                self._layout, self._complete = announced, False
-                self._count(_HEADERS, int(announced.has_header))
-                return announced.has_header
-        if not text or text.isspace():
-            if not self._pending:
-                self._count("blank lines")
-                return True
-            return False
-        if text.startswith(_MESSAGE):
-            self._count("messages of sacct")
-            return True
-        if self._layout is None:
-            self._damaged(self._lines, "it stands before the first record")
-            return True
-        return False
-
-    def _assemble(self, layout: _Layout, text: str) -> None:
-        """Add the record that ends with this line, if it has separators or line breaks in its texts; else count the line."""
-        fields = layout.split(text)
-        record = fields if layout.is_record(fields) else layout.aligned(fields) if len(fields) > layout.size else None
-        if record is not None:
-            self._give_up()
-            self._add(self._lines, record)
-            return
-        if self._pending:
-            self._pending.append(text)
-            parts = layout.split("\n".join(self._pending))
-            record = layout.aligned(parts)
-            if record is not None:
-                self._count(_BROKEN, len(self._pending) - 1)
-                self._pending.clear()
-                self._add(self._begun, record)
-                return
-            if len(self._pending) < 1000 and sum(map(len, self._pending)) < 2**20 and len(parts) < layout.size:
-                return
-            self._pending.pop()
-            self._give_up()
-        if self._complete and layout.may_continue(fields):
-            self._count(_BROKEN)
-        elif layout.begins_like_a_record(fields):
-            self._pending.append(text)
-            self._begun, self._complete = self._lines, False
-        elif len(fields) == layout.size:
-            self._damaged(self._lines, f"field JobID: {quoted(fields[layout.id_at])} is not a job number")
-        else:
-            self._damaged(self._lines, f"{len(fields)} fields; a record has {layout.size}")
-
-    def _check(self, layout: _Layout, line: int) -> None:
-        """Refuse a log without a field that is needed."""
-        self._checked = layout
-        self.kind = f"sacct {'with a header line' if layout.has_header else 'in the layout of Open XDMoD'}"
-        missing = [name for name, fields in _NEEDED.items() if layout.position(*fields) < 0]
-        if missing:
-            raise TraceError(
-                f"{self.jobs.path}:{max(1, line - 1)}: the log has no field {', no field '.join(missing)}; "
-                f"write it with {SACCT_COMMAND}"
-            )
-
-    def _read(self, lines: IntArray, columns: Sequence[Sequence[str]]) -> None:
-        """Add the jobs of records, and count them all; ``columns`` has the texts of each field of the layout."""
-        layout, jobs = self._layout, self.jobs
-        assert layout is not None
-        if self._checked is not layout:
-            self._check(layout, int(lines[0]))
-        fields = _Fields(layout, columns)
-        ids = fields.texts("jobid", "jobidraw")
-        identities = _identities(ids, fields.texts("jobidraw"))
-        for text, cluster in zip(ids, fields.texts("cluster"), strict=True):
-            if "%" in text and (array := JOB_ID.fullmatch(text)) and array[3]:
-                jobs.note_array(int(array[1]), cluster, array[3])
-        status, requeued, completed = fields.numbers(self._states, "state")
-        if layout.position("state") < 0:
-            status = np.full(len(lines), UNSET)
-        times, sizes = self._times(fields), self._sizes(fields)
-        tasks = {record: _tasks(text) for record, text in identities.several.items()}
-
-        reasons = np.full(len(lines), JOBS, dtype=object)
-        reasons[np.isnan(times.eligible) | np.isnan(times.limit) | (sizes.largest >= _LARGEST)] = DAMAGED
-        reasons[[record for record, listed in tasks.items() if isinstance(listed, str)]] = DAMAGED
-        reasons[times.submit == UNSET] = _NO_SUBMISSION
-        for record in np.flatnonzero(times.run <= 0).tolist():
-            reasons[record] = _NEVER if sizes.idle[record] and not completed[record] else _NO_TIME
-        reasons[times.length == UNSET] = _NO_LENGTH
-        reasons[times.start == UNSET] = np.where(times.length[times.start == UNSET] > 0, _NO_START, _NEVER)
-        reasons[times.backwards] = BACKWARDS
-        reasons[times.bad] = DAMAGED
-        for record in np.flatnonzero(status == _NOT_ENDED).tolist():
-            reasons[record] = _why_not_ended(fields.texts("state")[record])
-        reasons[identities.step] = _STEP
-        for reason, count in Counter(reasons.tolist()).items():
-            if reason != DAMAGED:
-                jobs.left_out(reason, count)
-                continue
-            for record in np.flatnonzero(reasons == DAMAGED).tolist():
-                problem = self._why_damaged(fields.record(record), tasks.get(record), int(sizes.largest[record]))
-                jobs.damaged(int(lines[record]), problem)
-        chosen = reasons == JOBS
-        if chosen.any():
-            suspended = self._with_unexplained(times, chosen)
-            jobs.eligible_later += int(
-                (chosen & (times.submit + _MOST_SUSPICIOUS_S < times.eligible) & (times.eligible <= times.start)).sum()
-            )
-            jobs.repair(SIZE_MISSING[self._requested_first], chosen & sizes.missing)
-            numbers = {
-                "line": lines,
-                "submit": times.submit,
-                "start": times.start,
-                "run": times.run,
-                "suspended": suspended,
-                "limit": np.rint(times.limit),
-                "nodes": sizes.nodes,
-                "cores": sizes.cores,
-                "gpus": sizes.gpus,
-                "memory": sizes.memory,
-                "status": status,
-                "requeued": requeued,
-                "restarts": sizes.restarts,
-            }
-            self._add_jobs(fields, identities, tasks, sizes.node_lists, chosen, numbers)
-
-    def _times(self, fields: _Fields) -> _Times:
-        submit, _ = self._stamps.of(fields.texts("submit"))
-        start, second_start = self._stamps.of(fields.texts("start"))
-        end, second_end = self._stamps.of(fields.texts("end"))
-        same = fields.texts("eligible") == fields.texts("submit")
-        eligible = submit if same else self._stamps.of(fields.texts("eligible"))[0]
-        suspended = fields.numbers(self._seconds, "suspended")
-        length = fields.first_known(self._seconds, "elapsedraw", "elapsed")
-        bad = np.isnan(submit + start + end + suspended + length)
-        suspended = np.rint(np.maximum(suspended, 0))
-        repeated = second_start is not start or second_end is not end
-        if repeated:
-            start = np.where((start < submit) & (second_start >= submit) & (start != UNSET), second_start, start)
-        by_ends = (length == UNSET) & (start != UNSET) & (end != UNSET)
-        if repeated:
-            end = np.where(by_ends & (end < start) & (second_end >= start), second_end, end)
-        backwards = by_ends & (end < start)
-        length = np.where(by_ends, np.maximum(end - start - suspended, 0), length)
-        run = np.rint(length)
-        if repeated:
-            start = np.where(end != UNSET, _later_pass(start, second_start, end - run - suspended), start)
-            end = _later_pass(end, second_end, start + run + suspended)
-        return _Times(
-            submit=submit,
-            start=start,
-            end=end,
-            length=length,
-            run=run,
-            suspended=suspended,
-            eligible=eligible,
-            limit=fields.first_known(self._minutes, "timelimitraw", "timelimit"),
-            backwards=backwards,
-            bad=bad | (by_ends & ~backwards & (length > LONGEST_S)),
-        )
-
-    def _sizes(self, fields: _Fields) -> _Sizes:
-        granted, asked = (fields.numbers(self._tres, name) for name in ("alloctres", "reqtres"))
-        cpus = "alloccpus" if fields.layout.position("alloccpus") >= 0 else "ncpus"
-        got = ((granted[1], ("allocnodes", "nnodes")), (granted[0], (cpus,)))
-        wanted = ((asked[1], ("reqnodes",)), (asked[0], ("reqcpus",)))
-        first, second = (wanted, got) if self._requested_first else (got, wanted)
-        preferred = [fields.filled(values, self._amounts, *names) for values, names in first]
-        nodes, cores = (
-            fields.filled(_first(values, others), self._amounts, *names)
-            for values, (others, names) in zip(preferred, second, strict=True)
-        )
-        node_lists = ["" if text.lower() in NO_VALUE else text for text in map(str.strip, fields.texts("nodelist"))]
-        for record in np.flatnonzero(nodes == 0).tolist():
-            nodes[record] = len(node_names(node_lists[record]))
-        gpus = _first(fields.filled(granted[3], self._gpus, "allocgres"), asked[3])
-        per_node = _first(fields.numbers(self._gpus, "reqgres"), asked[4])
-        gpus = _first(gpus, per_node * np.maximum(nodes, 1))
-        memory = _first(granted[2], asked[2])
-        if not memory.all():
-            of_job, of_node, of_core = fields.numbers(self._memory, "reqmem")
-            memory = _first(memory, of_job + of_node * np.maximum(nodes, 1) + of_core * np.maximum(cores, 1))
-        restarts = fields.numbers(self._amounts, "restarts")
-        return _Sizes(
-            nodes=nodes,
-            cores=cores,
-            gpus=gpus,
-            memory=np.where(memory > 0, memory, UNSET),
-            restarts=restarts,
-            largest=np.maximum.reduce([nodes, cores, gpus, memory, restarts]),
-            missing=(preferred[0] == 0) & (preferred[1] == 0) & ((nodes > 0) | (cores > 0)),
-            idle=(granted[0] == 0) & (np.fromiter(map(len, node_lists), dtype=np.int64, count=len(node_lists)) == 0),
-            node_lists=node_lists,
-        )
-
-    def _with_unexplained(self, times: _Times, chosen: BoolArray) -> FloatArray:
-        """Return for how long jobs were suspended, with the time that the log does not explain; count what is at odds."""
-        off = np.where(chosen & (times.end != UNSET), times.end - times.start - times.run - times.suspended, 0)
-        for record in np.flatnonzero(np.abs(np.abs(off) - LONGEST_CHANGE_S) <= 2).tolist():
-            if self._clock.changes(int(times.start[record]), int(times.end[record])):
-                self.jobs.clock_change += 1
-                off[record] = 0
-        self.jobs.repair(_SUSPENSION, off > _MOST_SUSPICIOUS_S)
-        self.jobs.repair(_OTHER_TIME, off < -_MOST_SUSPICIOUS_S)
-        return np.where(off > _MOST_SUSPICIOUS_S, times.suspended + off, times.suspended)
-
-    def _add_jobs(
-        self,
-        fields: _Fields,
-        identities: _Identities,
-        tasks: Mapping[int, list[int] | str],
-        node_lists: Sequence[str],
-        chosen: BoolArray,
-        numbers: Mapping[str, FloatArray | IntArray],
-    ) -> None:
-        """Number the names of the chosen records, and add their jobs: one, or one for each task."""
-        jobs, flags, count = self.jobs, chosen.tolist(), int(chosen.sum())
-
-        def named(names: Names, first: Sequence[str], second: Sequence[str] = ()) -> IntArray:
-            texts: Iterable[str] = compress(first, flags)
-            if second and not all(first):
-                texts = [text or other for text, other in zip(texts, compress(second, flags), strict=True)]
-            return np.fromiter(names.numbers(texts), dtype=np.int64, count=count)
-
-        ids, raw, task, component = (list(compress(values, flags)) for values in identities[:4])
-        clusters = named(jobs.clusters, fields.texts("cluster")).tolist()
-        wholes = zip(ids, task, clusters, component, strict=True)
-        table = np.full((count, len(LogJob._fields)), UNSET, dtype=np.int64)
-        for name, values in {
-            **{name: column[chosen] for name, column in numbers.items()},
-            "number": raw,
-            "heterogeneous": [jobs.heterogeneous.number(each[:3]) if each[3] else UNSET for each in wholes],
-            "cluster": clusters,
-            "user": named(jobs.users, fields.texts("user"), fields.texts("uid")),
-            "group": named(jobs.groups, fields.texts("group"), fields.texts("gid")),
-            "account": named(jobs.accounts, fields.texts("account")),
-            "partition": named(jobs.partitions, fields.texts("partition")),
-            "qos": named(jobs.qos, fields.texts("qos")),
-            "job_name": named(jobs.job_names, fields.texts("jobname")),
-            "node_list": named(jobs.node_lists, node_lists),
-        }.items():
-            table[:, LogJob._fields.index(name)] = values
-        if tasks:
-            records = zip(task, np.flatnonzero(chosen).tolist(), strict=True)
-            listed = [[int(each) + 1 for each in tasks[record]] if record in tasks else [number] for number, record in records]
-            counts = list(map(len, listed))
-            jobs.several_tasks += sum(several > 1 for several in counts)
-            rows = np.repeat(np.arange(count), counts)
-            table, task = table[rows], list(chain.from_iterable(listed))
-            ids, component, clusters = ([values[row] for row in rows.tolist()] for values in (ids, component, clusters))
-        keys = jobs.keys.numbers(map(task_key, ids, task, component, clusters))
-        table[:, LogJob._fields.index("key")] = np.fromiter(keys, dtype=np.int64, count=len(table))
-        jobs.add_table(table)
-
-    def _why_damaged(self, fields: Mapping[str, str], tasks: str | list[int] | None, largest: int) -> str:
-        """Return what is wrong with a record, in the order in which its fields matter."""
-        times: dict[str, float | None] = {}
-        for name, other in (
-            ("submit", ""), ("start", ""), ("end", ""), ("suspended", ""), ("elapsedraw", "elapsed"), ("eligible", ""),
-            ("timelimitraw", "timelimit"),
-        ):  # fmt: skip
-            for field in (name, other):
-                text = fields.get(field, "")
-                try:
-                    times[name] = (
-                        self._clock.seconds(text) if name in ("submit", "start", "end", "eligible") else duration(text)
-                    )
-                except ValueError as problem:
-                    return f"field {field}: {problem}"
-                if times[name] is not None:
-                    break
-            if name == "elapsedraw" and times[name] is None and times["start"] is not None and times["end"] is not None:
-                try:
-                    checked_run(round(times["end"] - times["start"] - (times["suspended"] or 0)))
-                except ValueError as problem:
-                    return str(problem)
-        return tasks if isinstance(tasks, str) else f"a size or an amount is {largest}; it must be below {_LARGEST}"
-
-
-def _identities(texts: Sequence[str], raw_texts: Sequence[str]) -> _Identities:
-    step, several = np.zeros(len(texts), dtype=bool), {}
-    tasks, components = [0] * len(texts), [0] * len(texts)
-    if _are_digits(texts, _MOST_DIGITS):
-        numbers = list(map(int, texts))
-    else:
-        numbers = [int(text) if text.isdecimal() else UNSET for text in texts]
-        for record in [record for record, number in enumerate(numbers) if number == UNSET]:
-            identity = JOB_ID.fullmatch(texts[record])
-            assert identity is not None
-            number, task, listed, component, name = identity.groups()
-            numbers[record] = int(number)
-            tasks[record] = int(task) + 1 if task else 0
-            components[record] = int(component) + 1 if component else 0
-            step[record] = bool(name)
-            if listed is not None:
-                several[record] = listed
-    raw = numbers
-    if raw_texts != texts and any(raw_texts):
-        if _are_digits(raw_texts, _MOST_DIGITS):
-            raw = list(map(int, raw_texts))
-        else:
-            matches = map(JOB_ID.fullmatch, raw_texts)
-            raw = [int(match[1]) if match and not match[5] else number for match, number in zip(matches, numbers, strict=True)]
-    return _Identities(numbers, raw, tasks, components, several, step)
+def _state(text: str) -> tuple[int, int, int]:
+    """Return status (:data:`_NOT_ENDED` for a run attempt that has not ended), requeued, completed."""
+    state = state_of(text)
+    return STATUS.get(state, _NOT_ENDED), int(state in _AGAIN), int(state == "COMPLETED")
 
 
 def _are_digits(texts: Sequence[str], most: int) -> bool:
     """Return whether each text consists of 1 to ``most`` digits."""
     together = "".join(texts)
     return together.isascii() and together.isdecimal() and all(texts) and max(map(len, texts)) <= most
-
-
-def _first(values: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the values or, where they are 0, the others."""
-    return np.where(values != 0, values, others)
-
-
-def _later_pass(first: FloatArray, second: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return times or, in an hour that daylight saving repeats, their second pass, whichever is nearer to ``expected``."""
-    return np.where((second > first) & (np.abs(second - expected) < np.abs(first - expected)), second, first)
-
-
-def _state(text: str) -> tuple[int, int, int]:
-    """Return status (:data:`_NOT_ENDED` for a run attempt that has not ended), requeued, completed."""
-    state = state_of(text)
-    return STATUS.get(state, _NOT_ENDED), int(state in REQUEUED), int(state == "COMPLETED")
-
-
-def _why_not_ended(text: str) -> str:
-    """Return the reason for skipping a record in an unfinished or unknown state."""
-    state = state_of(text)
-    if state in _WAITING_STATES:
-        return "still waiting"
-    return "still running or suspended" if state in _RUNNING_STATES else f"of unknown state {quoted(text.strip())}"
 
 
 def _tasks(text: str) -> list[int] | str:
@@ -805,6 +262,401 @@ def _tasks(text: str) -> list[int] | str:
     return tasks or f"field JobID: the tasks {quoted(text)} cannot be read"
 
 
+class _Records:
+    """Records of a log, and what they say of jobs; sizes are 0, and times :data:`UNSET`, where they do not.
+
+    ``columns`` has the texts of all records for each field of the layout.
+    """
+
+    def __init__(self, layout: _Layout, columns: Sequence[Sequence[str]], values: _Values, jobs: LogJobs) -> None:
+        self._layout, self._columns, self._values, self._jobs = layout, columns, values, jobs
+        self._number = len(columns[0])
+        self._none = [""] * self._number
+        self._read_identities()
+        self._read_times()
+        self._read_sizes()
+        self._status, self._requeued, self._completed = self._numbers(values.states, "state")
+        if layout.position("state") < 0:
+            self._status = np.full(self._number, UNSET)
+
+    def _texts(self, *names: str) -> Sequence[str]:
+        """Return the texts of the first of the fields that the log has."""
+        return self._columns[place] if (place := self._layout.position(*names)) >= 0 else self._none
+
+    def _numbers(self, known: _Known, *names: str) -> FloatArray:
+        texts = self._texts(*names)
+        return known.of([""])[..., np.zeros(self._number, dtype=np.int64)] if texts is self._none else known.of(texts)
+
+    def _known(self, known: _Known, name: str, other: str) -> FloatArray:
+        """Return the values of a field or, where it has none, those of the other one."""
+        values = self._numbers(known, name)
+        unknown = values == UNSET
+        return np.where(unknown, self._numbers(known, other), values) if unknown.any() else values
+
+    def _first(self, *sources: FloatArray | tuple[str, ...]) -> FloatArray:
+        """Return the first value of each record that is not 0, of arrays and of fields with amounts."""
+        values = np.zeros(self._number)
+        for source in sources:
+            if not values.all():
+                others = self._numbers(self._values.amounts, *source) if isinstance(source, tuple) else source
+                values = np.where(values != 0, values, others)
+        return values
+
+    def _read_identities(self) -> None:
+        """Read JobID and JobIDRaw; tasks and components are counted from 1, 0 for what is none."""
+        texts, raw_texts = self._texts("jobid", "jobidraw"), self._texts("jobidraw")
+        self._step = np.zeros(self._number, dtype=bool)
+        self._several: dict[int, list[int] | str] = {}  # tasks that have not been split off, by record
+        self._task, self._component = [0] * self._number, [0] * self._number
+        if _are_digits(texts, _MOST_DIGITS):
+            self._ids = list(map(int, texts))
+        else:
+            self._ids = [int(text) if text.isdecimal() else UNSET for text in texts]
+            for record in [record for record, number in enumerate(self._ids) if number == UNSET]:
+                identity = _JOB_ID.fullmatch(texts[record])
+                assert identity is not None
+                number, task, listed, component, step = identity.groups()
+                self._ids[record] = int(number)
+                self._task[record] = int(task) + 1 if task else 0
+                self._component[record] = int(component) + 1 if component else 0
+                self._step[record] = bool(step)
+                if listed is not None:
+                    self._several[record] = _tasks(listed)
+                    self._jobs.note_array(int(number), self._texts("cluster")[record], listed)
+        self._raw = self._ids
+        if raw_texts != texts and any(raw_texts):
+            if _are_digits(raw_texts, _MOST_DIGITS):
+                self._raw = list(map(int, raw_texts))
+            else:
+                matches = zip(map(_JOB_ID.fullmatch, raw_texts), self._ids, strict=True)
+                self._raw = [int(match[1]) if match and not match[5] else number for match, number in matches]
+
+    def _read_times(self) -> None:
+        values = self._values
+        submit, _ = values.times(self._texts("submit"))
+        start, second_start = values.times(self._texts("start"))
+        end, second_end = values.times(self._texts("end"))
+        same = self._texts("eligible") == self._texts("submit")
+        self._eligible = submit if same else values.times(self._texts("eligible"))[0]
+        suspended = self._numbers(values.seconds, "suspended")
+        length = self._known(values.seconds, "elapsedraw", "elapsed")
+        bad = np.isnan(submit + start + end + suspended + length)
+        suspended = np.rint(np.maximum(suspended, 0))
+        repeated = second_start is not start or second_end is not end
+        if repeated:
+            start = np.where((start < submit) & (second_start >= submit) & (start != UNSET), second_start, start)
+        by_ends = (length == UNSET) & (start != UNSET) & (end != UNSET)
+        if repeated:
+            end = np.where(by_ends & (end < start) & (second_end >= start), second_end, end)
+        self._backwards = by_ends & (end < start)  # ends before its start, and no length is given
+        length = np.where(by_ends, np.maximum(end - start - suspended, 0), length)
+        run = np.rint(length)
+        if repeated:
+            start = np.where(end != UNSET, _later_pass(start, second_start, end - run - suspended), start)
+            end = _later_pass(end, second_end, start + run + suspended)
+        self._submit, self._start, self._end, self._length, self._run = submit, start, end, length, run
+        self._suspended = suspended
+        self._limit = self._known(values.minutes, "timelimitraw", "timelimit")
+        self._bad = bad | (by_ends & ~self._backwards & (length > LONGEST_S))
+
+    def _read_sizes(self) -> None:
+        values = self._values
+        granted, asked = self._numbers(values.tres, "alloctres"), self._numbers(values.tres, "reqtres")
+        got: tuple[Any, ...] = ((granted[1], ("allocnodes",), ("nnodes",)), (granted[0], ("alloccpus", "ncpus")))
+        wanted: tuple[Any, ...] = ((asked[1], ("reqnodes",)), (asked[0], ("reqcpus",)))
+        first, second = (wanted, got) if self._jobs.options.requested_first else (got, wanted)
+        preferred = [self._first(*sources) for sources in first]
+        nodes, cores = (self._first(size, *sources) for size, sources in zip(preferred, second, strict=True))
+        self._node_lists = [
+            "" if text.lower() in log_values.NO_VALUE else text for text in map(str.strip, self._texts("nodelist"))
+        ]
+        for record in np.flatnonzero(nodes == 0).tolist():
+            nodes[record] = len(log_values.node_names(self._node_lists[record]))
+        per_node = self._first(self._numbers(values.gpus, "reqgres"), asked[4]) * np.maximum(nodes, 1)
+        gpus = self._first(granted[3], self._numbers(values.gpus, "allocgres"), asked[3], per_node)
+        memory = self._first(granted[2], asked[2])
+        if not memory.all():
+            of_job, of_node, of_core = self._numbers(values.memory, "reqmem")
+            memory = self._first(memory, of_job + of_node * np.maximum(nodes, 1) + of_core * np.maximum(cores, 1))
+        self._restarts = self._numbers(values.amounts, "restarts")
+        self._nodes, self._cores, self._gpus = nodes, cores, gpus
+        self._memory = np.where(memory > 0, memory, UNSET)
+        self._largest = np.maximum.reduce([nodes, cores, gpus, memory, self._restarts])
+        self._size_missing = (preferred[0] == 0) & (preferred[1] == 0) & ((nodes > 0) | (cores > 0))
+        self._idle = (granted[0] == 0) & ~np.fromiter(map(bool, self._node_lists), dtype=bool, count=self._number)
+
+    def take(self, lines: IntArray) -> None:
+        """Add the jobs of the records, which stand in these lines, and count them all."""
+        jobs, reasons = self._jobs, self._reasons()
+        for reason, count in Counter(reasons.tolist()).items():
+            if reason != logs.DAMAGED:
+                jobs.left_out(reason, count)
+                continue
+            for record in np.flatnonzero(reasons == logs.DAMAGED).tolist():
+                jobs.damaged(int(lines[record]), self._why_damaged(record))
+        chosen = reasons == JOBS
+        if not chosen.any():
+            return
+        self._explain_suspensions(chosen)
+        late = (self._submit + logs.MOST_SUSPICIOUS_S < self._eligible) & (self._eligible <= self._start)
+        jobs.eligible_later += int((chosen & late).sum())
+        jobs.repair(jobs.size_missing, chosen & self._size_missing)
+        rows = np.flatnonzero(chosen).tolist()
+        task = [self._task[row] for row in rows]
+        if self._several:
+            listed = [
+                [int(each) + 1 for each in self._several[row]] if row in self._several else [self._task[row]] for row in rows
+            ]
+            jobs.several_tasks += sum(len(each) > 1 for each in listed)
+            rows = [row for row, each in zip(rows, listed, strict=True) for _ in each]
+            task = list(chain.from_iterable(listed))
+
+        def of(values: Sequence[Any], others: Sequence[Any] = ()) -> list[Any]:
+            return [values[row] or others[row] for row in rows] if others and not all(values) else [values[row] for row in rows]
+
+        clusters = [jobs.names["cluster"][name] for name in of(self._texts("cluster"))]
+        ids, component = of(self._ids), of(self._component)
+        wholes = zip(ids, of(self._task), clusters, component, strict=True)
+        jobs.add_many(
+            len(rows),
+            line=lines[rows],
+            number=of(self._raw),
+            submit=self._submit[rows],
+            start=self._start[rows],
+            run=self._run[rows],
+            suspended=self._suspended[rows],
+            limit=np.rint(self._limit[rows]),
+            nodes=self._nodes[rows],
+            cores=self._cores[rows],
+            gpus=self._gpus[rows],
+            memory=self._memory[rows],
+            status=self._status[rows],
+            requeued=self._requeued[rows],
+            restarts=self._restarts[rows],
+            key=map(logs.task_key, ids, task, component, clusters),
+            heterogeneous=[whole[:3] if whole[3] else "" for whole in wholes],
+            cluster=of(self._texts("cluster")),
+            user=of(self._texts("user"), self._texts("uid")),
+            group=of(self._texts("group"), self._texts("gid")),
+            account=of(self._texts("account")),
+            partition=of(self._texts("partition")),
+            qos=of(self._texts("qos")),
+            job_name=of(self._texts("jobname")),
+            node_list=of(self._node_lists),
+        )
+
+    def _reasons(self) -> Any:
+        """Return what becomes of each record, shape ``(records,)``."""
+        reasons = np.full(self._number, JOBS, dtype=object)
+        reasons[np.isnan(self._eligible) | np.isnan(self._limit) | (self._largest >= _LARGEST)] = logs.DAMAGED
+        reasons[[record for record, tasks in self._several.items() if isinstance(tasks, str)]] = logs.DAMAGED
+        reasons[self._submit == UNSET] = logs.NO_SUBMISSION
+        none = self._run <= 0
+        reasons[none] = np.where(self._idle[none] & (self._completed[none] == 0), logs.NEVER, logs.NO_TIME)
+        reasons[self._length == UNSET] = logs.NO_LENGTH
+        none = self._start == UNSET
+        reasons[none] = np.where(self._length[none] > 0, "without a start time", logs.NEVER)
+        reasons[self._backwards] = logs.BACKWARDS
+        reasons[self._bad] = logs.DAMAGED
+        for record in np.flatnonzero(self._status == _NOT_ENDED).tolist():
+            text = self._texts("state")[record]
+            reasons[record] = _UNFINISHED.get(state_of(text), f"of unknown state {quoted(text.strip())}")
+        reasons[self._step] = "steps"
+        return reasons
+
+    def _explain_suspensions(self, chosen: BoolArray) -> None:
+        """Count time that the log does not explain as suspended; count the jobs of which it is too much or too little."""
+        expected = self._start + self._run + self._suspended
+        off = np.where(chosen & (self._end != UNSET), self._end - expected, 0)
+        for record in np.flatnonzero(np.abs(np.abs(off) - _LONGEST_CHANGE_S) <= 2).tolist():
+            if self._values.clock.changes(int(self._start[record]), int(self._end[record])):
+                self._jobs.clock_change += 1
+                off[record] = 0
+        unexplained = off > logs.MOST_SUSPICIOUS_S
+        self._jobs.repair("elapsed time less than end - start - suspended time, the rest counted as suspended", unexplained)
+        other = "elapsed time is not end - start - suspended time, elapsed time used"
+        self._jobs.repair(other, off < -logs.MOST_SUSPICIOUS_S)
+        self._suspended = np.where(unexplained, self._suspended + off, self._suspended)
+
+    def _why_damaged(self, record: int) -> str:
+        """Return what is wrong with a record, in the order in which its fields matter."""
+        times: dict[str, float | None] = {}
+        for names, unit in (
+            (("submit",), 0), (("start",), 0), (("end",), 0), (("suspended",), 1), (("elapsedraw", "elapsed"), 1),
+            (("eligible",), 0), (("timelimitraw", "timelimit"), 60),
+        ):  # fmt: skip
+            for name in names:
+                text = self._texts(name)[record]
+                try:
+                    value = log_values.duration(text, unit) if unit else self._values.clock.seconds(text)
+                except ValueError as problem:
+                    return f"field {name}: {problem}"
+                times[names[0]] = value
+                if value is not None:
+                    break
+            if names[0] == "elapsedraw" and value is None and times["start"] is not None and times["end"] is not None:
+                try:
+                    log_values.checked_run(round(times["end"] - times["start"] - (times["suspended"] or 0)))
+                except ValueError as problem:
+                    return str(problem)
+        if isinstance(tasks := self._several.get(record), str):
+            return tasks
+        return f"a size or an amount is {int(self._largest[record])}; it must be below {_LARGEST}"
+
+
+def _later_pass(first: FloatArray, second: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return times or, in an hour that daylight saving repeats, their second pass, whichever is nearer to ``expected``."""
+    return np.where((second > first) & (np.abs(second - expected) < np.abs(first - expected)), second, first)
+
+
+class _Reader:
+    """Reads the records of a log into :attr:`jobs`."""
+
+    def __init__(self, jobs: LogJobs) -> None:
+        self.jobs = jobs
+        self.kind = "sacct"
+        self._values = _Values(log_values.Clock(jobs.options.timezone))
+        self._layout: _Layout | None = None
+        self._checked: _Layout | None = None
+        self._rows: list[list[str]] = []  # records that have not been read
+        self._row_lines: list[int] = []
+        self._pending: list[str] = []  # lines of a record that has not ended
+        self._begun = 0  # number of the first of them
+        self._complete = False  # whether the line before ended a record
+
+    def read(self) -> None:
+        """Read the file."""
+        path = Path(self.jobs.path)
+        for texts in _json_blocks(path) if looks_like_json(path) else log_blocks(path):
+            columns = self._layout.columns(texts) if self._layout is not None else None
+            if columns is not None:  # nearly always
+                self._give_up()
+                self._read_rows()
+                self._complete = True
+                self._take(np.arange(self.jobs.lines + 1, self.jobs.lines + 1 + len(texts)), columns)
+                self.jobs.lines += len(texts)
+                continue
+            for text in texts:
+                self.jobs.lines += 1
+                self._take_line(text)
+        self._give_up()
+        self._read_rows()
+        if self._checked is None and not self.jobs.counts[_HEADERS]:
+            raise TraceError(
+                f"{path}: it is no output of sacct --parsable2 with a header line, nor one in the layout of Open XDMoD; "
+                f"write a log with {SACCT_COMMAND}"
+            )
+
+    def _take(self, lines: IntArray, columns: Sequence[Sequence[str]]) -> None:
+        """Take the jobs of records; ``columns`` has the texts of each field of the layout."""
+        layout = self._layout
+        assert layout is not None
+        if self._checked is not layout:
+            self._checked = layout
+            self.kind = f"sacct {'with a header line' if layout.has_header else 'in the layout of Open XDMoD'}"
+            missing = [name for name, fields in _NEEDED.items() if layout.position(*fields) < 0]
+            if missing:
+                raise TraceError(
+                    f"{self.jobs.path}:{max(1, int(lines[0]) - 1)}: the log has no field {', no field '.join(missing)}; "
+                    f"write it with {SACCT_COMMAND}"
+                )
+        _Records(layout, columns, self._values, self.jobs).take(lines)
+
+    def _add(self, line: int, fields: list[str]) -> None:
+        self._complete = True
+        self._rows.append(fields)
+        self._row_lines.append(line)
+        if len(self._rows) == MOST_LINES:
+            self._read_rows()
+
+    def _read_rows(self) -> None:
+        if self._rows:
+            rows, lines = self._rows, self._row_lines
+            self._rows, self._row_lines = [], []
+            self._take(np.array(lines), list(zip(*rows, strict=True)))
+
+    def _count(self, reason: str, lines: int = 1) -> None:
+        """Count lines that are no records; reasons are counted in the order of the lines."""
+        if reason not in self.jobs.counts:
+            self._read_rows()
+        self.jobs.counts[reason] += lines
+
+    def _damaged(self, line: int, problem: str, lines: int = 1) -> None:
+        if logs.DAMAGED not in self.jobs.counts or len(self.jobs.examples) < logs.MOST_EXAMPLES:
+            self._read_rows()
+        self.jobs.damaged(line, problem, lines)
+
+    def _give_up(self) -> None:
+        """Count the lines of a record that does not end."""
+        if self._pending:
+            assert self._layout is not None
+            fields = len(self._layout.split("\n".join(self._pending)))
+            pending, self._pending = self._pending, []
+            self._damaged(self._begun, f"{fields} fields; a record has {self._layout.size}", len(pending))
+
+    def _take_line(self, text: str) -> None:
+        """Take up a line that may be no record, or part of one."""
+        fields = self._layout.split(text) if self._layout is not None else []
+        if self._layout is not None and self._layout.is_record(fields):
+            self._give_up()
+            self._add(self.jobs.lines, fields)
+        elif not self._is_no_record(text):
+            assert self._layout is not None
+            self._assemble(self._layout, text)
+
+    def _is_no_record(self, text: str) -> bool:
+        """Count a header, a blank line, a message of sacct, or a line before the first record; return whether it was one."""
+        if self._layout is None or (text[:1].isalpha() and "jobid" in text.lower()):
+            announced = _header_layout(text) or (_headerless_layout(text) if self._layout is None else None)
+            if announced is not None:
+                self._give_up()
+                self._read_rows()
+                self._layout, self._complete = announced, False
+                self._count(_HEADERS, int(announced.has_header))
+                return announced.has_header
+        blank = not text or text.isspace()
+        if blank and self._pending:
+            return False
+        if blank or text.startswith(("sacct: ", "slurm_", "srun: ")):
+            self._count(logs.BLANK if blank else "messages of sacct")
+        elif self._layout is None:
+            self._damaged(self.jobs.lines, "it stands before the first record")
+        else:
+            return False
+        return True
+
+    def _assemble(self, layout: _Layout, text: str) -> None:
+        """Add the record that ends with this line, if it has separators or line breaks in its texts; else count the line."""
+        line, fields = self.jobs.lines, layout.split(text)
+        record = fields if layout.is_record(fields) else layout.aligned(fields) if len(fields) > layout.size else None
+        if record is not None:
+            self._give_up()
+            self._add(line, record)
+            return
+        if self._pending:
+            self._pending.append(text)
+            parts = layout.split("\n".join(self._pending))
+            record = layout.aligned(parts)
+            if record is not None:
+                self._count(logs.BROKEN, len(self._pending) - 1)
+                self._pending.clear()
+                self._add(self._begun, record)
+                return
+            if len(self._pending) < 1000 and sum(map(len, self._pending)) < 2**20 and len(parts) < layout.size:
+                return
+            self._pending.pop()
+            self._give_up()
+        if self._complete and layout.may_continue(fields):
+            self._count(logs.BROKEN)
+        elif layout.begins_like_a_record(fields):
+            self._pending.append(text)
+            self._begun, self._complete = line, False
+        elif len(fields) == layout.size:
+            self._damaged(line, f"field JobID: {quoted(fields[layout.id_at])} is not a job number")
+        else:
+            self._damaged(line, f"{len(fields)} fields; a record has {layout.size}")
+
+
 _XDMOD: Final = (
     "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible", "start",
     "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit",
@@ -819,38 +671,32 @@ _XDMOD_LAYOUTS: Final = (
 )
 """The layouts, and what the time of submission looks like; a user number may look like seconds since 1970."""
 _TYPES: Final = {
-    **dict.fromkeys(("jobid", "jobidraw"), JOB_ID.pattern),
-    **dict.fromkeys(
-        ("submit", "eligible", "start", "end"), r"(?:\d{4}-\d\d-\d\d[T ][\d:.+Z-]+|\d{0,12}|[A-Za-z/() ]{1,16})"
-    ),
-    **dict.fromkeys(
-        ("elapsed", "suspended", "timelimit", "planned", "reserved", "resvcpu", "plannedcpu", "cputime", "totalcpu"),
-        r"(?:[\d:.-]*|[A-Za-z_]{3,16})",
-    ),
-    **dict.fromkeys(
+    name: re.compile(pattern, re.ASCII)
+    for names, pattern in (
+        ("jobid jobidraw", _JOB_ID.pattern),
+        ("submit eligible start end", r"(?:\d{4}-\d\d-\d\d[T ][\d:.+Z-]+|\d{0,12}|[A-Za-z/() ]{1,16})"),
+        ("elapsed suspended timelimit planned reserved resvcpu plannedcpu cputime totalcpu", r"(?:[\d:.-]*|[A-Za-z_]{3,16})"),
         (
-            "nnodes", "ncpus", "alloccpus", "allocnodes", "reqcpus", "elapsedraw", "cputimeraw", "uid", "gid", "priority",
-            "qosraw", "restarts", "dbindex", "associd", "consumedenergyraw", "ntasks",
+            "nnodes ncpus alloccpus allocnodes reqcpus elapsedraw cputimeraw uid gid priority qosraw restarts dbindex associd "
+            "consumedenergyraw ntasks",
+            r"\d*(?:\.\d+)?[KMGTP]?",
         ),
-        r"\d*(?:\.\d+)?[KMGTP]?",
-    ),
-    **dict.fromkeys(("reqtres", "alloctres"), r"[\w/:.=,()-]*"),  # Open XDMoD 8 has gpu:2 in its place
-    "state": r"[A-Z_]+\+?(?: by \S+)?",
-    "exitcode": r"(?:\d+:\d+)?",
-    "derivedexitcode": r"(?:\d+:\d+)?",
-    "reqmem": r"[\d.]*[A-Za-z?]{0,2}",
-    "timelimitraw": r"\d*|[A-Za-z_]+",
-    "cluster": r"[\w.-]*",
-}  # fmt: skip
+        ("reqtres alloctres", r"[\w/:.=,()-]*"),  # Open XDMoD 8 has gpu:2 in its place
+        ("state", r"[A-Z_]+\+?(?: by \S+)?"),
+        ("exitcode derivedexitcode", r"(?:\d+:\d+)?"),
+        ("reqmem", r"[\d.]*[A-Za-z?]{0,2}"),
+        ("timelimitraw", r"\d*|[A-Za-z_]+"),
+        ("cluster", r"[\w.-]*"),
+    )
+    for name in names.split()
+}
 """What fields look like that are not free text."""
-_LISTS: Final = frozenset(("jobid", "reqtres", "alloctres", "nodelist", "reqgres", "allocgres"))
+_LISTS: Final = ("jobid", "reqtres", "alloctres", "nodelist", "reqgres", "allocgres")
 """Fields with commas of their own."""
 _NODES: Final = re.compile(r"(?:[\w.-]|\[[\d,-]*\])+(?:,(?:[\w.-]|\[[\d,-]*\])+)*", re.ASCII)
-_FREE: Final = frozenset(
-    (
-        "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "constraints", "wckey", "extra",
-        "stdout", "stderr", "stdin", "container", "reason", "licenses", "reservation",
-    )
+_FREE: Final = (
+    "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "constraints", "wckey", "extra", "stdout",
+    "stderr", "stdin", "container", "reason", "licenses", "reservation",
 )  # fmt: skip
 """Fields that may have separators and line breaks in them."""
 _KNOWN_FIELDS: Final = frozenset((*_TYPES, *_FREE, "partition", "qos", "account", "group", "user", "nodelist"))
@@ -862,12 +708,12 @@ class _Layout:
     """The fields of a log, in lower case, and how they are separated; ``closed``: a separator also ends each record."""
 
     def __init__(self, names: Sequence[str], separator: str = "|", *, closed: bool = False, header: bool = True) -> None:
-        self.names = tuple(names)
-        self.size = len(self.names)
+        self.names = names
+        self.size = len(names)
         self.separator = separator
         self.has_header = header
         self._closed = closed or not header
-        self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
+        self._places = {name: place for place, name in reversed(list(enumerate(names)))}
         self.id_at = self.position("jobid", "jobidraw")
 
     def position(self, *names: str) -> int:
@@ -883,7 +729,7 @@ class _Layout:
 
     def is_record(self, fields: Sequence[str]) -> bool:
         """Return whether fields are those of a record."""
-        return len(fields) == self.size and JOB_ID.fullmatch(fields[self.id_at]) is not None
+        return len(fields) == self.size and _JOB_ID.fullmatch(fields[self.id_at]) is not None
 
     def columns(self, texts: Sequence[str]) -> list[list[str]] | None:
         """Return the fields of lines, each a list with the texts of all lines; ``None`` unless each line is a record.
@@ -900,11 +746,7 @@ class _Layout:
             return None
         columns = [fields[place::width] for place in range(self.size)]
         numbers = columns[self.id_at]
-        return columns if _are_digits(numbers, _MOST_DIGITS) or all(map(JOB_ID.fullmatch, numbers)) else None
-
-    @cached_property
-    def _types(self) -> list[re.Pattern[str] | None]:
-        return [re.compile(_TYPES[name], re.ASCII) if name in _TYPES else None for name in self.names]
+        return columns if _are_digits(numbers, _MOST_DIGITS) or all(map(_JOB_ID.fullmatch, numbers)) else None
 
     def may_continue(self, fields: Sequence[str]) -> bool:
         """Return whether ``fields`` can be a further line of the last field of the record before."""
@@ -917,11 +759,13 @@ class _Layout:
     def begins_like_a_record(self, fields: Sequence[str]) -> bool:
         """Return whether ``fields``, of which the last one may be cut, can be the beginning of a record."""
         uncut = fields[:-1]
-        if not uncut or len(uncut) >= self.size:
+        if not uncut or len(uncut) >= self.size or (self.id_at < len(uncut) and not _JOB_ID.fullmatch(uncut[self.id_at])):
             return False
-        if self.id_at < len(uncut) and not JOB_ID.fullmatch(uncut[self.id_at]):
-            return False
-        return all(pattern is None or pattern.fullmatch(field) for pattern, field in zip(self._types, uncut, strict=False))
+        return all(self._fits(name, field) for name, field in zip(self.names, uncut, strict=False))
+
+    @staticmethod
+    def _fits(name: str, text: str) -> bool:
+        return name not in _TYPES or _TYPES[name].fullmatch(text) is not None
 
     def aligned(self, fields: list[str]) -> list[str] | None:
         """Return the fields of a record with separators in its texts, joined where they belong; ``None`` if that cannot be.
@@ -949,11 +793,11 @@ class _Layout:
         several = name in _FREE or (self.separator == "," and name in _LISTS)
         spare = len(fields) - part - (self.size - field) if several else 0
         for count in range(1, 1 + min(1 + spare, _MOST_SEPARATORS)):
+            parts = fields[part : part + count]
             if name == "nodelist":
-                fits = count == 1 or _NODES.fullmatch(",".join(fields[part : part + count]))
+                fits = count == 1 or _NODES.fullmatch(",".join(parts)) is not None
             else:
-                pattern = self._types[field]
-                fits = pattern is None or pattern.fullmatch(self.separator.join(fields[part : part + count]))
+                fits = self._fits(name, self.separator.join(parts))
             if fits and (others := self._parts(fields, field + 1, part + count, dead)) is not None:
                 return [count, *others]
         dead.add((field, part))
@@ -977,7 +821,7 @@ def _headerless_layout(text: str) -> _Layout | None:
     """Return the layout of Open XDMoD that a line has, ``None`` if it has none."""
     fields = text.split("|")
     for names, stamp in _XDMOD_LAYOUTS:
-        if len(fields) >= len(names) and JOB_ID.fullmatch(fields[0]) and re.match(stamp, fields[names.index("submit")]):
+        if len(fields) >= len(names) and _JOB_ID.fullmatch(fields[0]) and re.match(stamp, fields[names.index("submit")]):
             return _Layout(names, header=False)
     return None
 
@@ -996,45 +840,43 @@ def _json_blocks(path: Path) -> Iterator[list[str]]:
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, list):
         raise TraceError(f"{path}: it has no list 'jobs', as sacct --json writes it")
-    records = (_values(job if isinstance(job, dict) else {}).values() for job in jobs)
+    records = (_fields_of_json(job if isinstance(job, dict) else {}).values() for job in jobs)
     rows = ([" ".join(str(value).split()).replace("\x01", " ") for value in record] for record in records)
-    lines = ["\x01".join(row) for row in (_values({}), *rows)]
+    lines = ["\x01".join(row) for row in (_fields_of_json({}), *rows)]
     for first in range(0, len(lines), MOST_LINES):
         yield lines[first : first + MOST_LINES]
 
 
-def _values(job: dict[str, Any]) -> dict[str, object]:
+def _fields_of_json(job: dict[str, Any]) -> dict[str, object]:
     """Return the fields of a job as sacct --parsable2 would write them."""
 
-    def value_of(*keys: str) -> Any:
+    def value_of(keys: str) -> Any:
         """Return a value, of ``{"set": true, "number": 4}`` the number; empty where it is not set."""
         value: Any = job
-        for key in keys:
+        for key in keys.split("/"):
             value = value.get(key, "") if isinstance(value, dict) else ""
         if isinstance(value, dict):
             return value.get("number", "") if value.get("set") and not value.get("infinite") else ""
         return "" if value is None else value
 
-    array, task = value_of("array", "job_id"), value_of("array", "task_id")
-    het, offset = value_of("het", "job_id"), value_of("het", "job_offset")
-    if limit := value_of("array", "limits", "max", "running", "tasks"):
-        task = f"[{value_of('array', 'task') if task == '' else task}%{limit}]"
-    number, state, granted = job.get("job_id", ""), value_of("state", "current"), value_of("tres", "allocated")
-    each_node, each_core = value_of("required", "memory_per_node"), value_of("required", "memory_per_cpu")
+    array, task, het, offset = map(value_of, ("array/job_id", "array/task_id", "het/job_id", "het/job_offset"))
+    if limit := value_of("array/limits/max/running/tasks"):
+        task = f"[{value_of('array/task') if task == '' else task}%{limit}]"
+    number, state, granted = job.get("job_id", ""), value_of("state/current"), value_of("tres/allocated")
+    each_node, each_core = value_of("required/memory_per_node"), value_of("required/memory_per_cpu")
     return {
         "JobID": f"{array}_{task}" if array and task != "" else f"{het}+{offset}" if het and offset != "" else number,
         "JobIDRaw": number,
         **{name: value_of(name.lower()) for name in ("Cluster", "Partition", "QOS", "Account", "Group", "User")},
-        "Submit": value_of("time", "submission"),
-        **{name: value_of("time", name.lower()) for name in ("Eligible", "Start", "End")},
-        "ElapsedRaw": value_of("time", "elapsed"),
-        "Suspended": value_of("time", "suspended"),
+        **{name: value_of(f"time/{name.lower()}") for name in ("Eligible", "Start", "End", "Suspended")},
+        "Submit": value_of("time/submission"),
+        "ElapsedRaw": value_of("time/elapsed"),
         "State": state[0] if isinstance(state, list) and state else state,
         "AllocNodes": value_of("allocation_nodes"),
-        "ReqCPUS": value_of("required", "CPUs"),
+        "ReqCPUS": value_of("required/CPUs"),
         "ReqMem": f"{each_node}Mn" if each_node else f"{each_core}Mc" if each_core else "",
         "AllocTRES": ",".join(_amount(each) for each in granted if isinstance(each, dict)) if isinstance(granted, list) else "",
-        "TimelimitRaw": value_of("time", "limit"),
+        "TimelimitRaw": value_of("time/limit"),
         "NodeList": value_of("nodes"),
         "JobName": value_of("name"),
     }

@@ -80,7 +80,7 @@ def test_records_of_pbs_professional() -> None:
 )
 def test_allocated_resources(values: dict[str, str], nodes: int, cores: int, gpus: int) -> None:
     resources = resources_of(values)
-    assert (resources.nodes, resources.cores, resources.gpus) == (nodes, cores, gpus)
+    assert (*resources.allocated, resources.gpus) == (nodes, cores, gpus)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_allocated_resources(values: dict[str, str], nodes: int, cores: int, gpu
 )
 def test_requested_resources(values: dict[str, str], nodes: int, cores: int, gpus: int) -> None:
     resources = resources_of({f"Resource_List.{name}": value for name, value in values.items()})
-    assert (resources.asked_nodes, resources.asked_cores, resources.gpus) == (nodes, cores, gpus)
+    assert (*resources.requested, resources.gpus) == (nodes, cores, gpus)
 
 
 def test_a_value_that_cannot_be_read_is_named(write_trace: Callable[..., Path]) -> None:
