@@ -40,11 +40,10 @@ from .policies.interface import (
     WakeAt as WakeAt,
 )
 from .policies.predictors import Predictor as Predictor
-from .policies.quotas import Quotas as Quotas
 from .policies.registry import (
     make_policy as make_policy, policy_names as policy_names, register_policy as register_policy,
 )
-from .policies.slack import Slack as Slack
+from .policies.slack import Quotas as Quotas, Slack as Slack
 from .policies.view import Batch as Batch, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View
 from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger

@@ -4,8 +4,8 @@ A submitted job is placed at the earliest start that fits the running jobs and t
 version, section 3.2).  When a job completes before its estimate (*remove*), each waiting job in queue order is taken out of the
 plan and put back at its earliest start, never later than before (*compression*).
 
-This is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a guarantee for every job.  The steps are in
-:class:`~clustermodel.policies.backfilling.guarantees.EveryJob` and :meth:`clustermodel.schedule.reservations.Plan.compress`.
+This is :mod:`clustermodel.policies.backfilling.scheduler` with a guarantee for every job
+(:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,9 @@ class Conservative:
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
             placed, and moved to earlier starts.
-        predictor: of run times, which replace the estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
-            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction at
-            its submission; when a running job outlives its own, all reservations are made again and may be later.
-        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
-            (:mod:`clustermodel.policies.predictors`); ``None`` is as long as the job is late.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
+        predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the
+            prediction at its submission; when a running job outlives its own, all reservations are made again and may be later.
+        correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
     """
 
     name: ClassVar[str] = "conservative"

@@ -10,17 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Setup, dependencies_of
-from clustermodel.policies.predictors import (
-    Correction,
-    Lengths,
-    Predictor,
-    a_second_more,
-    as_late_again,
-    correction_of,
-    predictor_of,
-)
+from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.validation import choice, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
@@ -36,17 +29,12 @@ class Easy:
     Args:
         backfill_order: in which order candidates are tried: ``"arrival"``, ``"shortest"`` (as predicted) or a callable.
         reserve_depth: how many blocked jobs are protected by a reservation; 1 is EASY.
-        predictor: of run times: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``, ``"virtual:X"`` or an object
-            (:mod:`clustermodel.policies.predictors`).
-        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"`` (Gaussier et al. 2015 have both),
-            ``"double"``, ``"second"`` or a function (:mod:`clustermodel.policies.predictors`); ``None`` is a second from now,
-            and with several reservations as long as the job is late.
+        predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`).
+        correction: of a prediction that has expired, by name or a function; ``None`` is a second from now, and with several
+            reservations as long as the job is late.
         reservation: of a blocked job: ``"renewed"`` moves to an earlier shadow time when running jobs end early; ``"kept"``
             stays where it was made, unless the job can start now or jobs that are late force it to a later time (a reading of
             "its reservation guaranteed by EASY", Yuan et al. 2010, section 3.2).
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
     """
 
     name: ClassVar[str] = "easy"
@@ -71,7 +59,7 @@ class Easy:
 
     def start(self, setup: Setup) -> EasyRun:
         """Start a run."""
-        beyond = a_second_more if self.reserve_depth == 1 else as_late_again
+        beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
         lengths = Lengths(predictor_of("easy", self.predictor), setup, correction_of("easy", self.correction), beyond)
         order: BackfillOrder | None = None
         if callable(self.backfill_order):

@@ -1,7 +1,5 @@
 """One run of EASY backfilling: the rule, and what it keeps from one scheduling event to the next.
 
-A job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
-
 The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough
 nodes; the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and
 
@@ -11,11 +9,10 @@ nodes; the nodes left over then are the *extra nodes*.  A later job is backfille
 Both conditions say that the job fits into the profile of the running jobs and the reservation (:func:`backfill`).  The same
 test serves any number of protected jobs (``reserve_depth``): a reservation never moves to a later start.
 
-A running job whose prediction has expired is expected to end when the policy's correction says
-(:mod:`clustermodel.policies.predictors`); one that has outlived its estimate, a second from now.  The policy checks this when
-a job arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
-can begin when nothing else happens, need an alarm; then a job that has outlived its estimate is expected to run on for as long
-as it is late, as under conservative backfilling.
+The policy checks whether predictions have expired when a job arrives or completes and sets no alarm for it, so the protected
+job can miss its reservation.  Several reservations, which can begin when nothing else happens, need an alarm; then a job that
+has outlived its estimate is expected to run on for as long as it is late, as under conservative backfilling, and not for a
+second.
 """
 
 from __future__ import annotations
@@ -40,10 +37,9 @@ BackfillOrder = Callable[[QueuedJob, int], Any]
 def backfill(
     profile: Profile, jobs: Iterable[QueuedJob], idle: int, length_of: Callable[[QueuedJob], int], skip: Container[int] = ()
 ) -> Iterator[QueuedJob]:
-    """Yield the jobs that can start now and delay no reservation.
+    """Yield the jobs that can start now and delay no reservation in the profile, without those whose ids are in ``skip``.
 
-    The profile has the running jobs and the reservations, from now on.  The caller subtracts each job from it before it asks
-    for the next one.  Candidates whose ids are in ``skip`` must not start.
+    The caller subtracts each job from the profile before it asks for the next one.
     """
     fits = profile.fits
     for job in jobs:
@@ -55,12 +51,7 @@ def backfill(
 
 
 class EasyRun:
-    """One run of EASY backfilling, with expected run times and an order of candidates; ``None`` is queue order.
-
-    Where each event of an instant is a scheduling cycle of its own, nodes that the plan has idle from now on are idle then,
-    others when the end of their gang is reported.  Where candidates are tried in queue order, a submitted job larger than the
-    idle nodes makes no cycle then (as in the program of Gaussier et al. 2015).
-    """
+    """One run of EASY backfilling, with expected run times and an order of candidates; ``None`` is queue order."""
 
     def __init__(self, policy: Easy, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
         self._lengths = lengths
@@ -100,6 +91,8 @@ class EasyRun:
             candidates = batch.submitted
         idle = view.idle
         if self._one_by_one:
+            # Nodes that the plan has idle from now on are idle, others when the end of their gang is reported.  In queue order
+            # a submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
             due = (job.nodes for job in self._protected if plan.reserved[job.id].start <= now)
             idle = min(idle, profile.free_at(now) + sum(due))
             if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:

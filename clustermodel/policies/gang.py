@@ -7,19 +7,20 @@ the paper, and one that changes between BGS and BF.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import expm1
+from operator import index
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.gang_run import GangRun, OpenRows
+from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.preemption import Mode, dependencies_of_mode, mode_of
+from clustermodel.policies.preemption import DEPENDENCIES, require_mode
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.policies.view import View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.ticks import duration_to_ticks
-from clustermodel.validation import require_number, require_seconds, require_whole
+from clustermodel.validation import require, require_seconds, require_whole, share
 
 _LARGEST_MATRIX: Final = 10**7
 """Most rows x columns: a row may be a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
@@ -32,9 +33,6 @@ class GangScheduling:
     Args:
         mpl: multiprogramming level, at most the machine's, which is the default.
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
     """
 
     name: ClassVar[str]
@@ -44,6 +42,7 @@ class GangScheduling:
     """Whether gangs move to other columns."""
     mpl: int | None = None
     queue_order: str | QueueOrder = "arrival"
+    urgent: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.mpl is not None:
@@ -54,28 +53,14 @@ class GangScheduling:
     def depends_on(self) -> frozenset[str]:
         """Time slices, memory, and the costs of migration and of preemption for urgent jobs."""
         migration = {"checkpointing"} if self.migration else set()
-        urgent = NOTHING if (mode := self.urgent_mode) is None else dependencies_of_mode(mode)
+        urgent = NOTHING if self.urgent is None else DEPENDENCIES[self.urgent]
         return frozenset({"time_slicing", "context_switch", "node_memory_gib", *migration, *urgent})
 
-    @property
-    def urgent_mode(self) -> Mode | None:
-        """What happens to gangs in the way of urgent jobs; ``None``: no job is urgent."""
-        return None
-
     def start(self, setup: Setup) -> GangRun:
-        """Start a run.
-
-        Raises:
-            SpecificationError: the machine's multiprogramming level is below the one asked for, or the Ousterhout matrix would
-                have more than ten million rows x columns.
-        """
-        machine = setup.machine
-        mpl = machine.time_slicing.mpl if self.mpl is None else require_whole(f"{self.name}: mpl", self.mpl, at_least=1)
-        if mpl > machine.time_slicing.mpl:
-            raise SpecificationError(
-                f"{self.name}: mpl: {mpl} is not allowed; it must be <= {machine.time_slicing.mpl}, the machine's "
-                "TimeSlicing.mpl"
-            )
+        """Start a run, with at most as many rows as the machine's multiprogramming level."""
+        most = setup.machine.time_slicing.mpl
+        mpl = most if self.mpl is None else index(self.mpl)
+        require(mpl <= most, f"{self.name}: mpl", mpl, f"it must be <= {most}, the machine's TimeSlicing.mpl")
         if setup.nodes * mpl > _LARGEST_MATRIX:
             raise SpecificationError(
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
@@ -83,7 +68,7 @@ class GangScheduling:
             )
         return GangRun(self, mpl, setup, self._open_rows())
 
-    def _open_rows(self) -> OpenRows | None:
+    def _open_rows(self) -> AdaptiveRows | None:
         """Return what decides where jobs may be started, if not in all rows."""
         return None
 
@@ -92,15 +77,15 @@ class GangScheduling:
 class GS(GangScheduling):
     """Gang scheduling, first come first served (Zhang et al. 2003, section 5.1)."""
 
-    name: ClassVar[str] = "gs"
+    name = "gs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MGS(GangScheduling):
     """Gang scheduling with migration (Zhang et al. 2003, section 5.4)."""
 
-    name: ClassVar[str] = "mgs"
-    migration: ClassVar[bool] = True
+    name = "mgs"
+    migration = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,32 +96,24 @@ class BGS(GangScheduling):
         mpl, queue_order: as for :class:`GangScheduling`.
         urgent: gives jobs of higher priority their nodes in every row at once; what that does to the gangs in their way:
             ``"checkpoint"``, ``"suspend"`` or ``"kill"``.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
     """
 
-    name: ClassVar[str] = "bgs"
-    backfilling: ClassVar[bool] = True
-    urgent: str | Mode | None = None
+    name = "bgs"
+    backfilling = True
+    urgent: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.urgent is not None:
-            mode_of(self.name, self.urgent, parameter="urgent")
-
-    @property
-    def urgent_mode(self) -> Mode | None:
-        """What happens to gangs in the way of urgent jobs; ``None``: no job is urgent."""
-        return None if self.urgent is None else mode_of(self.name, self.urgent, parameter="urgent")
+            require_mode(self.name, self.urgent, parameter="urgent")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MBGS(BGS):
     """Backfilling gang scheduling with migration (Zhang et al. 2003, section 5.5)."""
 
-    name: ClassVar[str] = "mbgs"
-    migration: ClassVar[bool] = True
+    name = "mbgs"
+    migration = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,26 +131,22 @@ class Adaptive(GangScheduling):
         threshold: the critical utilization; the paper reports rho_critical = 0.83 for switches of 5 %.
         hysteresis: the policy goes over to BF above ``threshold + hysteresis``, and back below ``threshold - hysteresis``.
         window_s: time constant of the average, seconds.
-        mpl: multiprogramming level of BGS, at most the machine's, which is the default.
-        queue_order: as in :class:`BGS`.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
+        mpl, queue_order: as for :class:`GangScheduling`.
     """
 
-    name: ClassVar[str] = "adaptive"
-    backfilling: ClassVar[bool] = True
+    name = "adaptive"
+    backfilling = True
     threshold: float = 0.83
     hysteresis: float = 0.03
     window_s: float = 86_400.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in (("threshold", self.threshold), ("hysteresis", self.hysteresis)):
-            require_number(f"adaptive: {name}", value, "a number >= 0 and <= 1", lambda share: 0 <= share <= 1)
+        share("adaptive: threshold", self.threshold)
+        share("adaptive: hysteresis", self.hysteresis)
         require_seconds("adaptive: window_s", self.window_s, positive=True)
 
-    def _open_rows(self) -> OpenRows | None:
+    def _open_rows(self) -> AdaptiveRows | None:
         return AdaptiveRows(self.threshold + self.hysteresis, self.threshold - self.hysteresis, self.window_s)
 
 
@@ -193,7 +166,10 @@ class AdaptiveRows:
         self._since: int | None = None
 
     def open_rows(self, view: View, matrix: OusterhoutMatrix) -> tuple[Sequence[int], int]:
-        """Choose the mode; in BF mode only the fullest row is open, and the other rows drain."""
+        """Choose the mode, before the gangs that have ended leave the matrix; in BF mode only the fullest row is open.
+
+        Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine.
+        """
         if self._since is not None:
             weight = -expm1((self._since - view.now) / self._window)
             self.utilization += weight * (matrix.occupancy - self.utilization)

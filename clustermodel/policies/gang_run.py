@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from clustermodel.policies.interface import Decision, Place, Reason, Reserve, Rows, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
@@ -20,20 +20,13 @@ from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.schedule.reservations import RowPlans
 
 if TYPE_CHECKING:
-    from clustermodel.policies.gang import GangScheduling
-
-
-class OpenRows(Protocol):
-    """Decides at each event, before the gangs that have ended leave the matrix, where jobs may be started."""
-
-    def open_rows(self, view: View, matrix: OusterhoutMatrix) -> tuple[Sequence[int], int]:
-        """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
+    from clustermodel.policies.gang import AdaptiveRows, GangScheduling
 
 
 class GangRun:
     """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all."""
 
-    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: OpenRows | None = None) -> None:
+    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
         self._mpl, self._backfilling, self._migration = mpl, policy.backfilling, policy.migration
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
@@ -46,7 +39,7 @@ class GangRun:
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
         )
-        mode = policy.urgent_mode
+        mode = policy.urgent
         self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
         self._explain = setup.explain
         self._limits_memory = machine.node_memory is not None

@@ -1,15 +1,14 @@
 """The policy interface: Policy, Run, Setup and the decisions that a policy returns.
 
-A policy is a specification: an object with a ``name`` and a method ``start``, which returns the :class:`Run` that decides
-(:class:`Policy`).  It needs no base class and knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).
-What a run sees of jobs and machine stands in :mod:`clustermodel.policies.view`.
+A policy needs no base class and knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).  What a run sees
+of jobs and machine stands in :mod:`clustermodel.policies.view`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Final, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -21,18 +20,18 @@ from clustermodel.speedup import LINEAR, Speedup
 
 
 class Reason(NamedTuple):
-    """Why a job starts now: what the decision log keeps and ``explain`` prints."""
+    """Why a job starts now: what the decision log keeps and ``explain`` prints; times are ticks."""
 
     rule: str
     """The rule that let it in, in the field's words."""
     holder: int | None = None
     """The waiting job that held the (first) reservation."""
     shadow: int | None = None
-    """When that job was expected to start, ticks: the shadow time (Talby & Feitelson 1999, long version, section 3.1)."""
+    """When that job was expected to start: the shadow time (Talby & Feitelson 1999, long version, section 3.1)."""
     extra: int | None = None
     """Nodes left over at the shadow time before this start: the extra nodes."""
     reserved: int | None = None
-    """The start time this job itself had been given, ticks."""
+    """The start time this job itself had been given."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -86,10 +85,7 @@ class Checkpoint:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Suspend:
-    """Preempt a running job: leave it in the memory of its nodes and let it wait again, at its place in the queue.
-
-    As :class:`Checkpoint`, with one context switch instead of the checkpoint.
-    """
+    """Preempt a running job: leave it in the memory of its nodes; as :class:`Checkpoint`, with one context switch instead."""
 
     job: QueuedJob
 
@@ -114,27 +110,26 @@ class WakeAt:
 
 
 class Place(NamedTuple):
-    """Where a gang runs in the Ousterhout matrix."""
+    """Where a gang runs in the Ousterhout matrix; the fields of :class:`Start` mean the same."""
 
     job: QueuedJob
     columns: NodeSet | Sequence[int]
-    """Its nodes, as in :class:`Start`, one for each of its tasks."""
+    """Its nodes, one for each of its tasks."""
     rows: tuple[int, ...]
     """The rows it runs in, 0 to MPL - 1: its home row first, then those with a replica (Zhang et al. 2003, section 4.1)."""
     reason: Reason | None = None
-    """As in :class:`Start`, of a job that waits; so are the others."""
     nodes: int | None = None
     limit: int | None = None
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Rows:
-    """Say where gangs run in the rows of the Ousterhout matrix from now on.
+    """Say where gangs run in the rows of the Ousterhout matrix from now on; only gangs for which that changes need be named.
 
-    Only gangs for which that changes need to be named.  What has to be done follows: a waiting job starts; a gang leaves rows
-    and enters others; a gang whose columns differ migrates by checkpoint and restart (Zhang et al. 2003, section 5.4), which it
-    spends at the start of its next slices, as a saved job spends what restoring it costs.  All gangs leave rows before any
-    enters one, so it only matters that their places are possible together.
+    What has to be done follows: a waiting job starts; a gang leaves rows and enters others; a gang whose columns differ
+    migrates by checkpoint and restart (Zhang et al. 2003, section 5.4), which it spends at the start of its next slices, as a
+    saved job spends what restoring it costs.  All gangs leave rows before any enters one, so it only matters that their places
+    are possible together.
     """
 
     places: tuple[Place, ...]
@@ -164,7 +159,7 @@ def _unknown_run_time(job: QueuedJob) -> int:
 
 
 class Setup(NamedTuple):
-    """What a policy learns before a run."""
+    """What a policy learns before a run; times in ticks."""
 
     nodes: int
     """Size of the machine."""
@@ -179,13 +174,13 @@ class Setup(NamedTuple):
     speedup: Speedup = LINEAR
     """How estimates and run times change where a job is started with another width than it asked for."""
     run_time: Callable[[QueuedJob], int] = _unknown_run_time
-    """How long a job in the system would run if nothing killed it, ticks: what no real scheduler knows.  It is there for the
-    predictors of :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
+    """How long a job in the system would run if nothing killed it: what no real scheduler knows, for the predictors of
+    :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
     holding: Callable[[QueuedJob, int], int] = lambda _job, ticks: ticks
-    """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all, ticks:
+    """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all:
     without what has been saved of it, with restoring that, and with its periodic checkpoints."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
-    """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store, ticks."""
+    """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
     one_by_one: bool = False
     """Whether each event of an instant is a scheduling cycle of its own.  A gang that ends at an instant is then not among
     ``View.running`` any more in the cycles of that instant which come before the one that reports its end."""
@@ -206,7 +201,8 @@ class Run(Protocol):
 class Policy(Protocol):
     """A scheduling policy: a specification, which is the same before and after a run.
 
-    The policies of this package are frozen dataclasses, so that they can be compared, hashed and pickled.
+    The policies of this package are frozen dataclasses, so that they can be compared, hashed and pickled.  They refuse wrong
+    arguments by a SpecificationError when they are made, and a machine that does not fit in ``start``.
     """
 
     @property
@@ -217,12 +213,16 @@ class Policy(Protocol):
         """Return a new run on this machine; the policy itself, if its ``decide`` remembers nothing."""
 
 
-def decide_of(policy: Policy, setup: Setup) -> Decide:
-    """Start a run of a policy and return its ``decide``; a run may be a function, too.
+class Stateless:
+    """A policy, or a part of one, that remembers nothing from one scheduling cycle to the next."""
 
-    Raises:
-        SpecificationError: ``start`` returned something else.
-    """
+    def start(self, setup: Setup) -> Self:
+        """Return the object itself, which is its own run."""
+        return self
+
+
+def decide_of(policy: Policy, setup: Setup) -> Decide:
+    """Start a run of a policy and return its ``decide``; a run may be a function, too."""
     run: object = policy.start(setup)
     decide = getattr(run, "decide", run)
     if not callable(decide):
@@ -235,11 +235,10 @@ def decide_of(policy: Policy, setup: Setup) -> Decide:
 
 @dataclass(frozen=True)
 class PolicyFunction:
-    """A policy that is written as a function of the setup, which returns ``decide``."""
+    """A policy that is written as a function of the setup, and of parameters by name, which returns ``decide``."""
 
     name: str
     function: Callable[..., Run | Decide]
-    """Called with the setup of each run, and with the parameters by name."""
     parameters: tuple[tuple[str, object], ...] = ()
 
     def start(self, setup: Setup) -> Run:
@@ -260,12 +259,10 @@ MEASURED: Final = "conservative"
 
 
 class Waits(NamedTuple):
-    """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
+    """How many nodes the jobs of a run had and how long they waited, ticks; those that started, in order of submission."""
 
     nodes: tuple[int, ...]
-    """Number of nodes of each job."""
     wait: tuple[int, ...]
-    """Wait of each job, ticks."""
 
 
 MeasureWaits = Callable[[str], Waits]
@@ -276,7 +273,6 @@ RANDOM_NUMBERS: Final = "random numbers"
 """What a policy depends on that draws from :attr:`Setup.rng`."""
 PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node", "node_memory_gib")
 """Fields of :class:`~clustermodel.machine.Machine` on which not every policy depends."""
-
 NOTHING: Final[frozenset[str]] = frozenset()
 """Of a policy whose schedules depend on the jobs, the size of the machine and the wall-time limit alone."""
 _EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})
@@ -298,16 +294,12 @@ class Dependent(Protocol):
 def dependencies_of(part: object) -> frozenset[str]:
     """Return what a policy, or a part of one, depends on; everything if its class does not say.
 
-    A declaration is not inherited from a shipped class: a subclass may depend on more.
-
-    Raises:
-        SpecificationError: the policy names something that is not in :data:`PARTS` and not :data:`RANDOM_NUMBERS`.
+    A declaration is not inherited from a shipped class: a subclass may depend on more.  Unknown names are refused.
     """
     kind = type(part)
     shipped = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-    if not isinstance(part, Dependent) or not (
-        shipped or "depends_on" in vars(kind) or "depends_on" in getattr(part, "__dict__", {})
-    ):
+    declares = shipped or "depends_on" in vars(kind) or "depends_on" in getattr(part, "__dict__", {})
+    if not (declares and isinstance(part, Dependent)):
         return _EVERYTHING
     if unknown := sorted(set(part.depends_on) - _EVERYTHING):
         allowed = ", ".join(map(repr, sorted(_EVERYTHING)))

@@ -4,18 +4,7 @@ A policy that takes ``predictor=`` plans with predictions instead of the users' 
 does so at the estimate.  The policy asks a :class:`Lengths`, which also tells the predictor what has happened.
 
 A predictor is often too short.  Of a job that still runs when its prediction expires a scheduler knows only that it runs
-longer, and what it then assumes, the *correction*, decides whether it can plan at all (Tsafrir et al. 2007):
-
-========== =========================================================================================================
-name       the job is then expected to
-========== =========================================================================================================
-second     end a second from now, and so on at each scheduling cycle: an expired prediction is not corrected
-estimate   end at the user's estimate
-tsafrir    run for its prediction and 1, 5, 15 or 30 minutes or 1, 2, 5, 10, 20, 50, 100 ... hours, the first of these sums
-           that has not passed, but at most for its estimate (Gaussier et al. 2015)
-double     run on for as long as it has outlived its prediction already, at least for a second
-========== =========================================================================================================
-
+longer, and what it then assumes, the *correction*, decides whether it can plan at all (Tsafrir et al. 2007).
 A correction holds until what it expects has passed.  PV-EASY, which works out its shadow load anew in each scheduling cycle,
 asks for one in each: with ``double`` it expects other ends than EASY.  Without a correction, and where a job has outlived its
 estimate too because nothing kills it, each policy has a rule of its own.
@@ -26,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter, index
-from typing import Any, ClassVar, Final, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import refused
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.plugins import plugins
-from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, Stateless
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -44,38 +33,8 @@ Correction = Callable[[QueuedJob, int, int], int]
 What is not longer than it has run says nothing, and the policy's rule for jobs that have outlived their estimates holds."""
 
 _MINUTE, _HOUR = 60 * TICKS_PER_SECOND, 3600 * TICKS_PER_SECOND
-STEPS: Final = (
-    *(minutes * _MINUTE for minutes in (1, 5, 15, 30)),
-    *(hours * _HOUR for hours in (1, 2, 5, 10, 20, 50, 100)),
-)
+STEPS: Final = (*(n * _MINUTE for n in (1, 5, 15, 30)), *(n * _HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
 """By how much a prediction has grown after 1, 2, ... corrections, ticks; by the last of these again after each further one."""
-
-
-def _next_step(job: QueuedJob, predicted: int, ran: int) -> int:
-    step = next((step for step in STEPS if predicted + step > ran), None)
-    if step is None:
-        step = ((ran - predicted) // STEPS[-1] + 1) * STEPS[-1]
-    return min(predicted + step, job.estimate)
-
-
-CORRECTIONS: Final[dict[str, Correction]] = {
-    "second": lambda _job, _predicted, ran: ran + SHORTEST_EXTENSION,
-    "estimate": lambda job, _predicted, _ran: job.estimate,
-    "tsafrir": _next_step,
-    "double": lambda _job, predicted, ran: ran + max(SHORTEST_EXTENSION, ran - predicted),
-}
-"""Corrections by name."""
-
-
-def correction_of(policy: str, correction: str | Correction | None) -> Correction | None:
-    """Return ``correction`` itself, or the correction of that name; ``None`` is no correction.
-
-    Raises:
-        SpecificationError: ``correction`` is neither a name nor a function; the message begins with ``policy``.
-    """
-    if correction is None or callable(correction):
-        return correction
-    return CORRECTIONS[choice(f"{policy}: correction", correction, CORRECTIONS, other=", or a callable")]
 
 
 def a_second_more(late: int) -> int:
@@ -86,6 +45,29 @@ def a_second_more(late: int) -> int:
 def as_late_again(late: int) -> int:
     """Return that a job or an outage which is ``late`` goes on for as long: a plan need not be made again every second."""
     return late + max(SHORTEST_EXTENSION, late)
+
+
+def _next_step(job: QueuedJob, predicted: int, ran: int) -> int:
+    """Return the prediction plus the first step that has not passed, but at most the estimate."""
+    step = next((step for step in STEPS if predicted + step > ran), None)
+    if step is None:
+        step = ((ran - predicted) // STEPS[-1] + 1) * STEPS[-1]
+    return min(predicted + step, job.estimate)
+
+
+CORRECTIONS: Final[dict[str, Correction]] = {
+    "second": lambda _job, predicted, ran: predicted + a_second_more(ran - predicted),  # not corrected
+    "estimate": lambda job, _predicted, _ran: job.estimate,
+    "tsafrir": _next_step,  # as Gaussier et al. 2015
+    "double": lambda _job, predicted, ran: predicted + as_late_again(ran - predicted),
+}
+
+
+def correction_of(policy: str, correction: str | Correction | None) -> Correction | None:
+    """Return ``correction`` itself, or the correction of that name; refuse what is neither, in the name of ``policy``."""
+    if correction is None or callable(correction):
+        return correction
+    return CORRECTIONS[choice(f"{policy}: correction", correction, CORRECTIONS, other=", or a callable")]
 
 
 class Predictions(Protocol):
@@ -117,45 +99,41 @@ class _LearnsNothing:
         """Do nothing: predictions do not depend on completed jobs."""
 
 
+class _InRun(_LearnsNothing):
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._last: dict[int, tuple[int, ...]] = {}  # user -> what is known of the last completed jobs
+
+    def predict(self, job: QueuedJob) -> int:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class UserEstimate(_LearnsNothing):
+class _Shipped:
+    """A predictor of this package, with the class of its runs."""
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    in_run: ClassVar[type[_InRun]]
+
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions without any user's history."""
+        return self.in_run(setup)
+
+
+@dataclass(frozen=True)
+class UserEstimate(_LearnsNothing, Stateless):
     """The user's estimate."""
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Self:
-        """Return the predictor itself."""
-        return self
 
     def predict(self, job: QueuedJob) -> int:
         """Return the estimate."""
         return job.estimate
 
 
-@dataclass(frozen=True)
-class LastModel:
-    """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
-
-    Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
-    never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
-    """
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions without any user's history."""
-        return _Last()
-
-
-class _Last(_LearnsNothing):
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[int, int]] = {}  # user -> run time and estimate of the last completed job
-
+class _Last(_InRun):
     def predict(self, job: QueuedJob) -> int:
-        last = self._last.get(job.user)
-        if last is None:
-            return job.estimate
-        run, estimate = last
+        run, estimate = self._last.get(job.user, (1, 1))
         return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
 
     def ended(self, job: QueuedJob, run: int) -> None:
@@ -163,29 +141,24 @@ class _Last(_LearnsNothing):
 
 
 @dataclass(frozen=True)
-class LastSubmitted:
-    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
+class LastModel(_Shipped):
+    """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
 
-    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
-    when a job is submitted and not again.
+    Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
+    never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
     """
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions that take the run times from the setup."""
-        return _LastSubmitted(setup)
+    in_run = _Last
 
 
 class _LastSubmitted(_Last):
     def __init__(self, setup: Setup) -> None:
-        super().__init__()
-        self._run_time = setup.run_time
+        super().__init__(setup)
         self._predicted: dict[int, int] = {}  # job id -> prediction
 
     def submitted(self, job: QueuedJob) -> None:
         self._predicted[job.id] = super().predict(job)
-        super().ended(job, self._run_time(job))  # from now on this is the user's last job
+        super().ended(job, self._setup.run_time(job))  # from now on this is the user's last job
 
     def predict(self, job: QueuedJob) -> int:
         return self._predicted[job.id]
@@ -195,25 +168,17 @@ class _LastSubmitted(_Last):
 
 
 @dataclass(frozen=True)
-class LastTwo:
-    """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
+class LastSubmitted(_Shipped):
+    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
 
-    The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
-    al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
+    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
+    when a job is submitted and not again.
     """
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-    at_submission: ClassVar[bool] = True
-
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions without any user's history."""
-        return _LastTwo()
+    in_run = _LastSubmitted
 
 
-class _LastTwo(_LearnsNothing):
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[int, ...]] = {}  # user -> run times of the last completed jobs, at most two
-
+class _LastTwo(_InRun):
     def predict(self, job: QueuedJob) -> int:
         last = self._last.get(job.user, ())
         if len(last) < 2:
@@ -226,46 +191,28 @@ class _LastTwo(_LearnsNothing):
 
 
 @dataclass(frozen=True)
-class Perfect:
-    """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
+class LastTwo(_Shipped):
+    """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
+    The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
+    al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
+    """
 
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions that take the run times from the setup."""
-        return _Perfect(setup)
+    in_run = _LastTwo
+    at_submission: ClassVar[bool] = True
 
 
-class _Perfect(_LearnsNothing):
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-
+class _Perfect(_InRun):
     def predict(self, job: QueuedJob) -> int:
         run = self._setup.run_time(job)
         return min(run, job.estimate) if self._setup.kill_at_estimate else run
 
 
 @dataclass(frozen=True)
-class Virtual:
-    """Predicts the run time times a factor uniform in 1 +- ``max_error`` (Yuan et al. 2010, section 5.2.2).
+class Perfect(_Shipped):
+    """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
 
-    The mean absolute error is half of ``max_error``.  Each job's factor is drawn at submission, from the predictor's own random
-    stream.  It does not depend on the policy's decisions, so policies can be compared under the same predictions.
-
-    Raises:
-        SpecificationError: ``max_error`` is not a number in [0, 1].
-    """
-
-    depends_on: ClassVar[frozenset[str]] = frozenset({RANDOM_NUMBERS})
-    max_error: float
-    """The paper's x %, as a fraction in [0, 1]."""
-
-    def __post_init__(self) -> None:
-        require_number("virtual predictor", self.max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
-
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions with a new stream of factors."""
-        return _Virtual(self.max_error, setup)
+    in_run = _Perfect
 
 
 class _Virtual(_Perfect):
@@ -285,6 +232,26 @@ class _Virtual(_Perfect):
         del self._factor[job.id]
 
 
+@dataclass(frozen=True)
+class Virtual:
+    """Predicts the run time times a factor uniform in 1 +- ``max_error`` (Yuan et al. 2010, section 5.2.2).
+
+    The mean absolute error is half of ``max_error``.  Each job's factor is drawn at submission, from the predictor's own random
+    stream.  It does not depend on the policy's decisions, so policies can be compared under the same predictions.
+    """
+
+    depends_on: ClassVar[frozenset[str]] = frozenset({RANDOM_NUMBERS})
+    max_error: float
+    """The paper's x %, as a fraction in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        require_number("virtual predictor", self.max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
+
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions with a new stream of factors."""
+        return _Virtual(self.max_error, setup)
+
+
 PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
     "estimate": UserEstimate,
     "last": LastModel,
@@ -296,29 +263,22 @@ PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
 
 
 def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
-    """Return ``predictor`` itself, or the predictor of that name.
-
-    Raises:
-        SpecificationError: ``predictor`` is no name, ``"virtual:X"`` or predictor; the message begins with ``policy``.
-    """
+    """Return ``predictor`` itself, or the predictor of that name; refuse what is neither, in the name of ``policy``."""
     if isinstance(predictor, str):
         name, _, error = predictor.partition(":")
         if name == "virtual":
             try:
                 return Virtual(float(error))
             except ValueError:
-                raise SpecificationError(
-                    f"{policy}: predictor: {predictor!r} is not allowed; write virtual:X, with the maximum error X in [0, 1]"
-                ) from None
+                must = "write virtual:X, with the maximum error X in [0, 1]"
+                raise refused(f"{policy}: predictor", predictor, must) from None
     elif isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
     if (make := installed_predictor(predictor)) is not None:
         made = make()
         if not isinstance(made, Predictor):
-            raise SpecificationError(
-                f"{policy}: predictor {predictor!r}: {quoted(made)} is not allowed; it must have start, which returns an "
-                "object with submitted, predict and ended"
-            )
+            must = "it must have start, which returns an object with submitted, predict and ended"
+            raise refused(f"{policy}: predictor {predictor!r}", made, must)
         return made
     other = ", virtual:X, a plug-in, or in Python an object with start"
     names = [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)]
@@ -326,11 +286,7 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
 
 
 def installed_predictor(name: object) -> Callable[..., object] | None:
-    """Return what makes the predictor of another package with this name; ``None`` if there is none.
-
-    Raises:
-        SpecificationError: the plug-in cannot be imported.
-    """
+    """Return what makes the predictor of another package with this name, which is imported; ``None`` if there is none."""
     if not isinstance(name, str) or name in PREDICTORS or name not in (installed := plugins(PREDICTOR_PLUGINS)):
         return None
     return installed[name].load()
@@ -350,14 +306,9 @@ def may_overrun(setup: Setup) -> bool:
 class Lengths:
     """Expected run times of the jobs of one run: what a policy plans with.
 
-    Args:
-        predictor: gives the run times.
-        setup: of the run.
-        correction: of predictions that have expired, if they are corrected.
-        beyond: how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
-            correction says more.
-        once: whether each job's run time is predicted once, when it is submitted, or again whenever it is asked for, until the
-            job starts.  Predictors with a true ``at_submission`` are asked once in any case.
+    ``beyond`` says how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
+    ``correction`` says more.  With ``once`` each job's run time is predicted once, when it is submitted, otherwise whenever it
+    is asked for, until the job starts; predictors with a true ``at_submission`` are asked once in any case.
     """
 
     def __init__(
@@ -376,7 +327,6 @@ class Lengths:
         self._predicted: dict[int, int] = {}  # job id -> prediction that stays, of submitted or of running jobs
         self._jobs: dict[int, QueuedJob] = {}
         self.are_estimates = type(predictor) is UserEstimate
-        """Whether these are the users' estimates themselves."""
         self.may_overrun = may_overrun(setup) or not self.are_estimates
         """Whether a job may run longer than expected."""
         self.predicted: Callable[[QueuedJob], int]
@@ -431,14 +381,8 @@ class Lengths:
         return delay
 
     def delay(self, job: QueuedJob | None, late: int) -> int:
-        """Return how much later than expected a running job will end, ticks.
-
-        Args:
-            job: the job; ``None`` stands for a node that is down for longer than expected.
-            late: for how long it has run beyond its expected end, ticks.
-
-        Raises:
-            SpecificationError: a correction of one's own returns no whole number.
+        """Return how much later than expected a running job will end which is ``late`` by so much, ticks; ``None`` stands for a
+        node that is down for longer than expected.
         """
         if job is not None and self._correction is not None:
             predicted = self.predicted(job)
@@ -446,7 +390,7 @@ class Lengths:
             try:
                 delay = index(corrected) - predicted
             except TypeError:
-                raise SpecificationError(f"correction: {quoted(corrected)} is not allowed; it must be whole ticks") from None
+                raise refused("correction", corrected, "it must be whole ticks") from None
             if delay > late:
                 return delay
         return self._beyond(late)

@@ -1,36 +1,31 @@
-"""What preemption does to a job, and nodes for jobs on a machine whose memory suspended jobs keep a part of."""
+"""What preemption does to a job, whom it hits, and nodes for jobs where suspended jobs keep a part of the memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple, cast, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
+from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.validation import choice
 
-Mode = Literal["kill", "checkpoint", "suspend"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"}), "suspend": frozenset(PARTS)}
+"""The modes, and the parts of the machine on which preemption in a mode depends."""
+MODES: Final = tuple(DEPENDENCIES)
+Preemption = Kill | Checkpoint | Suspend
+T = TypeVar("T")
 
 
-def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
-    """Return ``mode``, which the policy calls ``parameter``; raise :class:`SpecificationError` if it is none of ``MODES``."""
-    return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
+def require_mode(policy: str, mode: str, *, parameter: str = "mode") -> None:
+    """Raise :class:`SpecificationError` if ``mode``, which the policy calls ``parameter``, is none of ``MODES``."""
+    choice(f"{policy}: {parameter}", mode, MODES)
 
 
-def dependencies_of_mode(mode: Mode) -> frozenset[str]:
-    """Return the parts of the machine on which preemption in this mode depends."""
-    if mode == "kill":
-        return frozenset()
-    if mode == "checkpoint":
-        return frozenset({"checkpointing"})
-    return frozenset({"checkpointing", "context_switch", "node_memory_gib", "suspended_per_node", "time_slicing"})
-
-
-def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str = "mode") -> None:
+def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = "mode") -> None:
     """Raise :class:`SpecificationError` if the mode keeps work, and the machine takes no checkpoints."""
     if mode != "kill" and machine.checkpointing.max_tasks_per_slice == 0:
         raise SpecificationError(
@@ -39,13 +34,35 @@ def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str =
         )
 
 
-class Place(NamedTuple):
-    """Nodes for a job, and who has to give up memory there."""
+def preempt(job: QueuedJob, mode: str) -> Preemption:
+    """Return the decision to preempt a running job."""
+    if mode == "kill":
+        return Kill(job=job, requeue=True)
+    return Suspend(job=job) if mode == "suspend" else Checkpoint(job=job)
+
+
+def victims_for(missing: int, candidates: Iterable[T], nodes_of: Callable[[T], int]) -> list[T]:
+    """Return the first candidates that free ``missing`` nodes, without those that are not needed; none if all are too few."""
+    victims: list[T] = []
+    for candidate in candidates if missing > 0 else ():
+        victims.append(candidate)
+        missing -= nodes_of(candidate)
+        if missing <= 0:
+            break
+    if missing > 0:
+        return []
+    for victim in victims[::-1]:
+        if missing + (nodes := nodes_of(victim)) <= 0:
+            victims.remove(victim)
+            missing += nodes
+    return victims
+
+
+class Nodes(NamedTuple):
+    """Nodes for a job, a bitmask, and the suspended jobs of which what is saved there has to be discarded."""
 
     nodes: int
-    """A bitmask."""
     discarded: list[QueuedJob]
-    """Suspended jobs of which what is saved has to be discarded."""
 
 
 class IdleMemory:
@@ -55,11 +72,7 @@ class IdleMemory:
     """
 
     def __init__(
-        self,
-        view: View,
-        nodes: int,
-        free: FreeMemory,
-        rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order,
+        self, view: View, nodes: int, free: FreeMemory, rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order
     ) -> None:
         self._rank = rank
         self._free = free
@@ -75,15 +88,11 @@ class IdleMemory:
         """Return whether a job fits on ``nodes`` beside all that has memory there."""
         return not as_mask(nodes) & ~self._free.nodes_with(job.memory)
 
-    def place(self, job: QueuedJob) -> Place | None:
-        """Return idle nodes for a job: where it is suspended if it can have them, else those where nothing is discarded first.
-
-        Returns:
-            ``None`` if there are not enough.
-        """
+    def place(self, job: QueuedJob) -> Nodes | None:
+        """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first."""
         own = as_mask(self._suspended.get(job, ()))
         if own and not own & ~self._idle:
-            return Place(own, [])
+            return Nodes(own, [])
         behind = [other for other in self._suspended if self._rank(other) > self._rank(job)]
         without = self._free.copy()
         for other in behind:
@@ -94,11 +103,12 @@ class IdleMemory:
             return None
         nodes = lowest(at_once, min(job.nodes, at_once.bit_count()))
         nodes |= lowest(possible & ~nodes, job.nodes - nodes.bit_count())
-        return Place(nodes, [other for other in behind if as_mask(self._suspended[other]) & nodes & ~at_once])
+        return Nodes(nodes, [other for other in behind if as_mask(self._suspended[other]) & nodes & ~at_once])
 
-    def take(self, job: QueuedJob, place: Place) -> None:
-        """Start a job where :meth:`place` said."""
+    def take(self, job: QueuedJob, place: Nodes) -> list[Kill]:
+        """Start a job where :meth:`place` said; return the decisions that discard what is saved of others there."""
         for other in place.discarded:
             self._free.give_back(self._suspended.pop(other), other.memory)
         self._idle &= ~place.nodes
         self._free.take(from_mask(place.nodes & ~as_mask(self._suspended.pop(job, ()))), job.memory)
+        return [Kill(job=other, requeue=True) for other in place.discarded]

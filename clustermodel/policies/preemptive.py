@@ -1,9 +1,9 @@
 """Preemptive schedulers that run the first jobs of an order which changes over time, and preempt the rest.
 
-The order is a policy's own: by remaining time (:class:`Srtf`) or service (:class:`Srsf`), by attained service
-(:mod:`clustermodel.policies.preemptive`), or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in
-that order, running or waiting, as long as they fit; running jobs that get none are preempted.  This is the rule of the
-simulator of Zhao et al. 2022 (section 6), which preempts by checkpoint and restart on interchangeable GPUs.
+The order is a policy's own: by remaining time (:class:`Srtf`) or service (:class:`Srsf`), by attained service (:class:`Las`),
+or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in that order, running or waiting, as long as they
+fit; running jobs that get none are preempted.  This is the rule of the simulator of Zhao et al. 2022 (section 6), which
+preempts by checkpoint and restart on interchangeable GPUs.
 
 Y. Zhao, Y. Liu, Y. Peng, Y. Zhu, X. Liu and X. Jin, "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022,
 section 6, compares its scheduler Muri with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep
@@ -13,22 +13,23 @@ Learning", NSDI 2019, section 3.2, calls the second one "shortest-remaining-serv
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from math import inf
 from operator import attrgetter
 from typing import ClassVar, Final, Self
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.preemption import IdleMemory, Mode, dependencies_of_mode, mode_of, require_store
+from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, preempt, require_mode, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import choice, flag, require_number, require_seconds
 
+_IN_QUEUE_ORDER = attrgetter("queue_order")
 VictimChoice = Callable[[RunningJob, int], int]
 VICTIMS: Final[dict[str, VictimChoice | None]] = {
     "order": None,
@@ -54,13 +55,13 @@ class PreemptiveScheduler:
             behind it as it needs: those that have held the least node time since their start (``"least-lost"``), those
             that started last (``"latest-start"``), or the largest (``"largest"``); of equal ones the last in the order.
         skip: whether jobs behind one that does not fit may start.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
     """
 
     name: ClassVar[str]
-    mode: str | Mode = "checkpoint"
+    rule: ClassVar[str]
+    """Why a job starts."""
+    in_run: ClassVar[type[PreemptiveRun]]
+    mode: str = "checkpoint"
     round_s: float | None = None
     min_run_s: float = 0.0
     victim: str = "order"
@@ -68,7 +69,7 @@ class PreemptiveScheduler:
 
     def __post_init__(self) -> None:
         name = self.name
-        mode_of(name, self.mode)
+        require_mode(name, self.mode)
         if self.round_s is not None:
             require_seconds(f"{name}: round_s", self.round_s)
         require_seconds(f"{name}: min_run_s", self.min_run_s)
@@ -78,25 +79,25 @@ class PreemptiveScheduler:
     @property
     def depends_on(self) -> frozenset[str]:
         """The costs of preemption."""
-        return dependencies_of_mode(mode_of(self.name, self.mode))
+        return DEPENDENCIES[self.mode]
 
-    @abstractmethod
     def start(self, setup: Setup) -> PreemptiveRun:
         """Start a run."""
+        return self.in_run(self, setup)
 
 
 class PreemptiveRun:
-    """One run of a preemptive scheduler; ``rule`` says why a job starts."""
+    """One run of a preemptive scheduler."""
 
-    def __init__(self, policy: PreemptiveScheduler, setup: Setup, rule: str) -> None:
-        self._mode = mode_of(policy.name, policy.mode)
+    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
+        self._mode = policy.mode
         require_store(policy.name, self._mode, setup.machine)
         self._nodes = setup.nodes
         self._round = setup.machine.round if policy.round_s is None else to_ticks(policy.round_s)
         self._min_run = to_ticks(policy.min_run_s)
         self._victim = VICTIMS[policy.victim]
         self._skip = policy.skip
-        self._reason = Reason(rule) if setup.explain else None
+        self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
         self._undecided = False  # whether something has happened since the last decision
@@ -132,9 +133,7 @@ class PreemptiveRun:
         """Bring ``_order`` up to date; jobs that are equal keep their places."""
 
     def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
-        """Return when, after now, the order will change although nothing happens, ticks; ``running`` has the starts of the jobs
-        that run from now on.
-        """
+        """Return when the order will change next although nothing happens; ``running`` are jobs from now on, with starts."""
         return None
 
     # Choosing.
@@ -144,7 +143,7 @@ class PreemptiveRun:
         kept = {gang.job.id for gang in view.running.values() if not gang.stopping and not self._may_stop(gang, view)}
         choose = self._by_order if self._victim is None else self._by_victims
         self._to_start, stops = choose(view, kept)
-        return [self._stop(gang.job) for gang in stops]
+        return [preempt(gang.job, self._mode) for gang in stops]
 
     def _may_stop(self, gang: RunningJob, view: View) -> bool:
         if view.now < gang.start + self._min_run:
@@ -200,26 +199,12 @@ class PreemptiveRun:
         return starts, stops
 
     def _victims(self, behind: dict[int, RunningJob], missing: int, now: int) -> list[RunningJob]:
-        """Return the jobs that yield so that ``missing`` nodes come free, without those that need not."""
-        victims: list[RunningJob] = []
-        if missing > 0:
-            assert self._victim is not None
-            by_value = [(self._victim(gang, now), -place, gang) for place, gang in enumerate(behind.values())]
-            for _, _, gang in sorted(by_value):
-                victims.append(gang)
-                missing -= gang.nodes
-                if missing <= 0:
-                    break
-        for gang in victims[::-1]:
-            if missing + gang.nodes <= 0:
-                victims.remove(gang)
-                missing += gang.nodes
-        return victims
-
-    def _stop(self, job: QueuedJob) -> Decision:
-        if self._mode == "kill":
-            return Kill(job=job, requeue=True)
-        return Suspend(job=job) if self._mode == "suspend" else Checkpoint(job=job)
+        """Return the jobs that yield so that ``missing`` nodes come free; they are enough."""
+        if missing <= 0:
+            return []
+        assert self._victim is not None
+        by_value = [(self._victim(gang, now), -place, gang) for place, gang in enumerate(behind.values())]
+        return victims_for(missing, [gang for _, _, gang in sorted(by_value)], lambda gang: gang.nodes)
 
     def _start_what_fits(self, view: View) -> list[Decision]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
@@ -230,8 +215,7 @@ class PreemptiveRun:
                 continue
             place = None if memory is None or job.nodes > idle else memory.place(job)
             if memory is not None and place is not None:
-                memory.take(job, place)
-                decisions += [Kill(job=other, requeue=True) for other in place.discarded]
+                decisions += memory.take(job, place)
             if job.nodes <= idle and (memory is None or place is not None):
                 idle -= job.nodes
                 columns = None if place is None else from_mask(place.nodes)
@@ -274,6 +258,11 @@ def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob,
     return running
 
 
+class _FifoRun(PreemptiveRun):
+    def _sort(self, view: View) -> None:
+        self._order.sort(key=_IN_QUEUE_ORDER)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FifoPreempt(PreemptiveScheduler):
     """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them.
@@ -281,16 +270,9 @@ class FifoPreempt(PreemptiveScheduler):
     The baseline of the preemptive schedulers.  Jobs behind one that does not fit run until it does.
     """
 
-    name: ClassVar[str] = "fifo-preempt"
-
-    def start(self, setup: Setup) -> PreemptiveRun:
-        """Start a run."""
-        return _FifoRun(self, setup, "it fits, in queue order")
-
-
-class _FifoRun(PreemptiveRun):
-    def _sort(self, view: View) -> None:
-        self._order.sort(key=lambda job: job.queue_order)
+    name = "fifo-preempt"
+    rule = "it fits, in queue order"
+    in_run = _FifoRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,11 +283,10 @@ class Predicted(PreemptiveScheduler):
         predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
             each job, when it is submitted.
         mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
-
-    Raises:
-        SpecificationError: as for :class:`PreemptiveScheduler`.
     """
 
+    by_service: ClassVar[bool]
+    """Whether remaining times count times nodes."""
     predictor: str | Predictor = "perfect"
 
     def __post_init__(self) -> None:
@@ -318,36 +299,11 @@ class Predicted(PreemptiveScheduler):
         return super().depends_on | dependencies_of(predictor_of(self.name, self.predictor))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Srtf(Predicted):
-    """Shortest remaining time first: jobs take nodes in the order of their remaining run times.
-
-    With perfect predictions, free preemption and jobs of one processor, no schedule of one processor has a lower mean response
-    time (Schrage 1968).  Jobs with equal remaining times keep their order.
-    """
-
-    name: ClassVar[str] = "srtf"
-
-    def start(self, setup: Setup) -> PreemptiveRun:
-        """Start a run."""
-        return _PredictedRun(self, setup, "it fits, in the order of remaining times", by_service=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Srsf(Predicted):
-    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes."""
-
-    name: ClassVar[str] = "srsf"
-
-    def start(self, setup: Setup) -> PreemptiveRun:
-        """Start a run."""
-        return _PredictedRun(self, setup, "it fits, in the order of remaining service", by_service=True)
-
-
 class _PredictedRun(PreemptiveRun):
-    def __init__(self, policy: Predicted, setup: Setup, rule: str, *, by_service: bool) -> None:
-        super().__init__(policy, setup, rule)
-        self._by_service = by_service
+    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
+        super().__init__(policy, setup)
+        assert isinstance(policy, Predicted)
+        self._by_service = policy.by_service
         self._lengths = Lengths(predictor_of(policy.name, policy.predictor), setup, once=True)
         self._left: dict[int, int] = {}  # job id -> expected remaining run time when it was last known, ticks
 
@@ -369,63 +325,38 @@ class _PredictedRun(PreemptiveRun):
             self._order.sort(key=lambda job: left[job.id])
 
 
-Thresholds = float | str | Iterable[float]
-_THRESHOLD: Final = 3250.0
+@dataclass(frozen=True, kw_only=True)
+class Srtf(Predicted):
+    """Shortest remaining time first: jobs take nodes in the order of their remaining run times.
+
+    With perfect predictions, free preemption and jobs of one processor, no schedule of one processor has a lower mean response
+    time (Schrage 1968).  Jobs with equal remaining times keep their order.
+    """
+
+    name = "srtf"
+    rule = "it fits, in the order of remaining times"
+    in_run = _PredictedRun
+    by_service = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Las(PreemptiveScheduler):
-    """Least attained service: jobs take nodes queue after queue, by how much node time they have had (Gu et al. 2019).
+class Srsf(Predicted):
+    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes."""
 
-    Preemptive scheduling without knowing run times: the discretised two-dimensional LAS of J. Gu et al., "Tiresias: A GPU
-    Cluster Manager for Distributed Deep Learning", NSDI 2019, section 3.2.
+    name = "srsf"
+    rule = "it fits, in the order of remaining service"
+    in_run = _PredictedRun
+    by_service = True
 
-    * The *attained service* of a job is its nodes times the time for which it has held them running, overheads included.
-    * A job enters the first queue.  When its attained service reaches a threshold, it moves to the end of the next queue.
-    * Jobs take nodes queue after queue; in each queue running jobs come before waiting ones, else they keep their order.
-    * A job that has waited long enough may return to the first queue, with no attained service (promotion).
 
-    The paper leaves open when a demotion takes effect.  Here it is the rule of the simulator that Zhao et al. 2022 published
-    (file ``simulator/run_sim.py``, function ``dlas_sim_jobs``): a decision is made when a running job has held its nodes for
-    the threshold over its nodes, rounded up to a second.  That simulator has thresholds of 3,250 and 7,200 GPU-seconds.
-
-    Args:
-        thresholds: attained service at which a job moves to the next queue, node-seconds: one for two queues, or several in
-            ascending order, as ``(3250, 7200)`` or ``"3250/7200"``; ``inf``: there is one queue.
-        promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many
-            times the time for which it has held its nodes; ``None``: never.  Where the thresholds are shorter than what
-            preemption costs, jobs that return may preempt each other for ever.
-        mode, round_s, min_run_s, victim, skip: as for ``PreemptiveScheduler``.
-
-    Raises:
-        SpecificationError: as for ``PreemptiveScheduler``.
-    """
-
-    name: ClassVar[str] = "las"
-    thresholds: Thresholds = _THRESHOLD
-    promote: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.thresholds, str | float | int):
-            object.__setattr__(self, "thresholds", _ascending(self.thresholds))
-        _ascending(self.thresholds)
-        if self.promote is not None:
-            require_number("las: promote", self.promote, "a finite number > 0, or None", lambda factor: 0 < factor < inf)
-            if self.mode == "kill":
-                raise SpecificationError(
-                    f"las: promote: {self.promote:g} is not allowed with mode=kill, where jobs that return to the first queue "
-                    "can kill each other for ever; it must be None, or mode checkpoint or suspend"
-                )
-
-    def start(self, setup: Setup) -> PreemptiveRun:
-        """Start a run."""
-        return _LasRun(self, setup)
+Thresholds = float | str | Iterable[float | str]
+_THRESHOLD: Final = 3250.0
 
 
 class _LasRun(PreemptiveRun):
-    def __init__(self, policy: Las, setup: Setup) -> None:
-        super().__init__(policy, setup, "it fits, in the order of attained service")
+    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
+        super().__init__(policy, setup)
+        assert isinstance(policy, Las)
         finite = (threshold for threshold in _ascending(policy.thresholds) if threshold < inf)
         self._thresholds = [round(threshold * TICKS_PER_SECOND) for threshold in finite]
         self._promote = policy.promote
@@ -503,31 +434,65 @@ class _LasRun(PreemptiveRun):
         return max(whole_seconds * TICKS_PER_SECOND - self._held[job.id], 1)
 
 
-def _ascending(thresholds: Thresholds) -> tuple[float, ...]:
-    """Return the thresholds as numbers.
+@dataclass(frozen=True, kw_only=True)
+class Las(PreemptiveScheduler):
+    """Least attained service: jobs take nodes queue after queue, by how much node time they have had (Gu et al. 2019).
 
-    Raises:
-        SpecificationError: one is not a positive number, or they do not ascend.
+    Preemptive scheduling without knowing run times: the discretised two-dimensional LAS of Tiresias, section 3.2.
+
+    * The *attained service* of a job is its nodes times the time for which it has held them running, overheads included.
+    * A job enters the first queue.  When its attained service reaches a threshold, it moves to the end of the next queue.
+    * Jobs take nodes queue after queue; in each queue running jobs come before waiting ones, else they keep their order.
+    * A job that has waited long enough may return to the first queue, with no attained service (promotion).
+
+    The paper leaves open when a demotion takes effect.  Here it is the rule of the simulator that Zhao et al. 2022 published
+    (file ``simulator/run_sim.py``, function ``dlas_sim_jobs``): a decision is made when a running job has held its nodes for
+    the threshold over its nodes, rounded up to a second.  That simulator has thresholds of 3,250 and 7,200 GPU-seconds.
+
+    Args:
+        thresholds: attained service at which a job moves to the next queue, node-seconds: one for two queues, or several in
+            ascending order, as ``(3250, 7200)`` or ``"3250/7200"``; ``inf``: there is one queue.
+        promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many
+            times the time for which it has held its nodes; ``None``: never.  Where the thresholds are shorter than what
+            preemption costs, jobs that return may preempt each other for ever.
+        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
     """
+
+    name = "las"
+    rule = "it fits, in the order of attained service"
+    in_run = _LasRun
+    thresholds: Thresholds = _THRESHOLD
+    promote: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.thresholds, str | float | int):
+            object.__setattr__(self, "thresholds", _ascending(self.thresholds))
+        _ascending(self.thresholds)
+        if self.promote is not None:
+            require_number("las: promote", self.promote, "a finite number > 0, or None", lambda factor: 0 < factor < inf)
+            if self.mode == "kill":
+                raise SpecificationError(
+                    f"las: promote: {self.promote:g} is not allowed with mode=kill, where jobs that return to the first queue "
+                    "can kill each other for ever; it must be None, or mode checkpoint or suspend"
+                )
+
+
+def _ascending(thresholds: Thresholds) -> tuple[float, ...]:
+    """Return the thresholds as numbers; refuse what is not positive or does not ascend."""
     given: object = thresholds
+    if isinstance(thresholds, str):
+        thresholds = thresholds.split("/")
     try:
-        if isinstance(thresholds, str):
-            numbers = [float(part) for part in thresholds.split("/")]
-        else:
-            numbers = (
-                [float(threshold) for threshold in thresholds] if isinstance(thresholds, Iterable) else [float(thresholds)]
-            )
+        numbers = [float(part) for part in (thresholds if isinstance(thresholds, Iterable) else [thresholds])]
     except (TypeError, ValueError):
         numbers = []
     if not numbers or not all(low < high for low, high in zip([0.0, *numbers], numbers, strict=False)):
-        raise SpecificationError(
-            f"las: thresholds: {quoted(given)} is not allowed; it must be a number of node-seconds > 0, "
-            "or several that ascend, as 3250/7200"
-        )
+        must = "it must be a number of node-seconds > 0, or several that ascend, as 3250/7200"
+        raise refused("las: thresholds", given, must)
     return tuple(numbers)
 
 
-_IN_QUEUE_ORDER = attrgetter("queue_order")
 _REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")
 
 
@@ -537,23 +502,16 @@ class ServerFilling:
 
     I. Grosof, M. Harchol-Balter and A. Scheller-Wolf, "WCFS: A New Framework for Analyzing Multiserver Systems", Queueing
     Systems 102, 2022: where sizes are powers of two and divide the machine, no node is idle as long as the jobs in the system
-    need that many, and the mean response time is within a constant of that of one fast server.
+    need that many, and the mean response time is within a constant of that of one fast server.  With other sizes, candidates
+    that do not fit beside larger ones wait although nodes are idle, and a small one can wait as long as larger jobs arrive.
 
     * The *candidates* are the shortest prefix of the jobs in the system, running or waiting, in queue order, that need at least
       all nodes together; all jobs if these need fewer.
     * Candidates run in order of decreasing size, equal sizes in queue order, each if it still fits.  All other jobs are
       preempted.
 
-    In the paper preemption is free and nodes are interchangeable: a preempted job resumes on any nodes.  So jobs are preempted
-    by checkpoint, which costs nothing by default (``Machine.checkpointing``) and lets a job restart anywhere; a suspended job
-    resumes without a checkpoint only on its own nodes.  Where a checkpoint takes time, the gang holds its nodes until it is
-    written.
-
-    With other sizes, candidates that do not fit beside larger ones wait although nodes are idle, and a small candidate can wait
-    as long as larger jobs keep arriving.
-
-    Raises:
-        SpecificationError: (``start``) the machine takes no checkpoints.
+    In the paper preemption is free, and a preempted job resumes on any nodes.  So jobs are preempted by checkpoint, which costs
+    nothing by default and lets a job restart anywhere.  Where it takes time, the gang holds its nodes until it is written.
     """
 
     name: ClassVar[str] = "server-filling"
@@ -579,20 +537,17 @@ class ServerFilling:
         return decisions
 
     def _to_run(self, view: View) -> list[QueuedJob]:
-        """Return the jobs that run if all preempted gangs have left, the largest first."""
-        left = view.up
-        to_run = []
-        for job in sorted(self._candidates(view), key=lambda job: (-job.nodes, job.queue_order)):
+        """Return the candidates that run if all preempted gangs have left, the largest first."""
+        running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
+        candidates, needed = [], 0
+        for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
+            candidates.append(job)
+            needed += job.nodes
+            if needed >= view.up:
+                break
+        left, to_run = view.up, []
+        for job in sorted(candidates, key=lambda job: (-job.nodes, job.queue_order)):
             if job.nodes <= left:
                 left -= job.nodes
                 to_run.append(job)
         return to_run
-
-    def _candidates(self, view: View) -> Iterator[QueuedJob]:
-        running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
-        needed = 0
-        for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
-            yield job
-            needed += job.nodes
-            if needed >= view.up:
-                return

@@ -16,20 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
+from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import backfill
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, dependencies_of
-from clustermodel.policies.predictors import (
-    Correction,
-    Lengths,
-    Predictor,
-    a_second_more,
-    correction_of,
-    holds_longer,
-    predictor_of,
-)
-from clustermodel.policies.preemption import IdleMemory, Mode, dependencies_of_mode, mode_of, require_store
+from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, dependencies_of
+from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
+from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, Preemption, preempt, require_mode, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
@@ -44,16 +38,11 @@ class PVEasy:
         slp: shadow load preemption.  Without it no job is preempted.
         vb: venture backfilling.  Without it EASY decides which jobs are backfilled; the reservation then considers the whole
             running load.
-        predictor: of run times: ``"last"`` (the paper's), ``"last-submitted"``, ``"estimate"``, ``"perfect"``, ``"last-two"``,
-            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).
-        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
-            (:mod:`clustermodel.policies.predictors`).  The paper does not say; with ``"second"``, slowdowns are twice EASY's
-            on CTC-SP2, where the paper has similar ones (docs/pv_easy).
+        predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`); the paper's is ``"last"``.
+        correction: of a prediction that has expired, by name or a function.  The paper does not say; with ``"second"``,
+            slowdowns are twice EASY's on CTC-SP2, where the paper has similar ones (docs/pv_easy).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
             that does not fit into memory beside the blocked job and other suspended jobs is killed.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
     """
 
     name: ClassVar[str] = "pv-easy"
@@ -61,19 +50,19 @@ class PVEasy:
     vb: bool = True
     predictor: str | Predictor = "last"
     correction: str | Correction = "estimate"
-    mode: str | Mode = "kill"
+    mode: str = "kill"
 
     def __post_init__(self) -> None:
         flag("pv-easy: slp", self.slp)
         flag("pv-easy: vb", self.vb)
         predictor_of("pv-easy", self.predictor)
         correction_of("pv-easy", self.correction)
-        mode_of("pv-easy", self.mode)
+        require_mode("pv-easy", self.mode)
 
     @property
     def depends_on(self) -> frozenset[str]:
         """What the predictor depends on, and the costs of preemption."""
-        return dependencies_of(predictor_of("pv-easy", self.predictor)) | dependencies_of_mode(mode_of("pv-easy", self.mode))
+        return dependencies_of(predictor_of("pv-easy", self.predictor)) | DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> PVEasyRun:
         """Start a run."""
@@ -95,17 +84,16 @@ class PVEasyRun:
     def __init__(self, policy: PVEasy, setup: Setup) -> None:
         machine = setup.machine
         costs, switch = machine.checkpointing, machine.switch_ticks
-        self._slp, self._vb, self._mode = policy.slp, policy.vb, mode_of("pv-easy", policy.mode)
+        self._slp, self._vb, self._mode = policy.slp, policy.vb, policy.mode
         require_store("pv-easy", self._mode, machine)
         self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
         saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._one_by_one = setup.one_by_one
-        self._lengths = Lengths(
-            predictor_of("pv-easy", policy.predictor), setup, correction_of("pv-easy", policy.correction), a_second_more
-        )
-        self._holds_longer = holds_longer(setup)
+        predictor, correction = predictor_of("pv-easy", policy.predictor), correction_of("pv-easy", policy.correction)
+        self._lengths = Lengths(predictor, setup, correction, predictors.a_second_more)
+        self._holds_longer = predictors.holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
         self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
         self._load: dict[int, _Running] = {}  # the running load by job id
@@ -173,30 +161,24 @@ class PVEasyRun:
         if free + sum(job.nodes for job in shadow_load) < head.nodes:
             return ()  # the head of the queue could not start at once
         shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
-        for count, job in enumerate(shadow_load, 1):
-            free += job.nodes
-            if free >= head.nodes:
-                return shadow_load[:count]
-        raise AssertionError("the whole shadow load was enough")
+        needed = accumulate((job.nodes for job in shadow_load), initial=free)
+        return [job for job, before in zip(shadow_load, needed, strict=False) if before < head.nodes]
 
     def _has_memory(self, job: QueuedJob) -> bool:
         """Return whether the idle nodes have enough memory for a job."""
         return self._memory is None or self._memory.place(job) is not None
 
-    def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Kill | Checkpoint | Suspend:
+    def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Preemption:
         self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save(gang.job), stopping=True)
-        if self._mode == "checkpoint":
-            return Checkpoint(job=gang.job)
         fits = self._memory is None or self._memory.has_beside(gang.columns, head)
-        if self._mode == "suspend" and fits and view.can_suspend(gang):
-            return Suspend(job=gang.job)
-        return Kill(job=gang.job, requeue=True)
+        suspends = self._mode != "suspend" or (fits and view.can_suspend(gang))
+        return preempt(gang.job, self._mode if suspends else "kill")
 
     def _to_save(self, job: QueuedJob) -> int:
         """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
         return 0 if self._mode == "kill" else self._times(job)[0]
 
-    def _frees_at_once(self, order: Kill | Checkpoint | Suspend, view: View) -> bool:
+    def _frees_at_once(self, order: Preemption, view: View) -> bool:
         return not self._to_save(order.job) or isinstance(order, Kill) or view.running[order.job.id].fetching
 
     # Section 4.3.
@@ -265,8 +247,7 @@ class PVEasyRun:
     ) -> Iterator[Decision]:
         columns = None
         if self._memory is not None and (place := self._memory.place(job)) is not None:
-            self._memory.take(job, place)
-            yield from (Kill(job=other, requeue=True) for other in place.discarded)
+            yield from self._memory.take(job, place)
             columns = from_mask(place.nodes)
         self._lengths.started(job)
         self._load[job.id] = _Running(job, view.now + self._length(job, view))

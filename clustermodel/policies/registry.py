@@ -4,7 +4,7 @@ A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shor
 :class:`clustermodel.policies.interface.Policy` lists, or a function of the setup that returns ``decide``.  A name is one of
 this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``"module:Class"`` or ``"module:function"``,
 followed by ``:key=value`` where it has parameters.  Scenario files must not name a module (:func:`require_no_module`):
-importing it would run code that the sender of a file has chosen.
+importing it would run code that the sender of a file has chosen.  A name that no policy has raises a SpecificationError.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin
-from weakref import WeakKeyDictionary
 
-from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
+from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, refused, shown
 from clustermodel.plugins import POLICIES, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
@@ -66,10 +65,6 @@ _WITH_LEVEL: Final = re.compile(r"([a-z/-]*[a-z])[-:_ ]?([0-9]+)", re.IGNORECASE
 """A policy with a multiprogramming level, as in Zhang et al. 2003: ``BGS-5``."""
 _SEPARATORS: Final = ":,="
 """Characters that a name must not have."""
-
-
-_PARAMETERS: Final[WeakKeyDictionary[PolicyFactory, dict[str, inspect.Parameter]]] = WeakKeyDictionary()
-"""The parameters of factories, which take long to inspect."""
 
 
 def register_policy(name: str, factory: PolicyFactory) -> None:
@@ -117,22 +112,8 @@ def _problem_of(name: str) -> str:
 
 
 def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a registered policy with their defaults.
-
-    Raises:
-        SpecificationError: no policy has this name.
-    """
+    """Return the parameters of a registered policy with their defaults."""
     factory = _factory(name)
-    try:
-        known = _PARAMETERS.get(factory)
-    except TypeError:  # the factory cannot be hashed, or allows no weak references
-        return _parameters_of(factory)
-    if known is None:
-        known = _PARAMETERS[factory] = _parameters_of(factory)
-    return dict(known)
-
-
-def _parameters_of(factory: PolicyFactory) -> dict[str, inspect.Parameter]:
     parameters = dict(inspect.signature(factory).parameters)
     if _takes_setup(factory):
         del parameters["setup"]
@@ -148,11 +129,7 @@ def _takes_setup(factory: object) -> bool:
 
 
 def policy_summary(name: str) -> str:
-    """Return the first line of a registered policy's documentation.
-
-    Raises:
-        SpecificationError: no policy has this name.
-    """
+    """Return the first line of a registered policy's documentation."""
     return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
 
 
@@ -168,7 +145,7 @@ def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
             function = cast("Callable[..., Run | Decide]", policy)
             return PolicyFunction(str(getattr(policy, "__name__", "function")), function)
         if problem := _problem_with(policy):
-            raise SpecificationError(f"policy: {quoted(policy)} is not allowed; {problem}")
+            raise refused("policy", policy, problem)
         return cast("Policy", policy)
     name, text = _split(policy)
     parameters = _parse_parameters(name, text)
@@ -186,10 +163,9 @@ def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
     except ClusterModelError:
         raise
     except Exception as problem:  # of the user's code
-        words = shown(" ".join(f"{type(problem).__name__}: {problem}".split()))
-        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {words}") from problem
+        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(_in_words(problem))}") from problem
     if wrong := _problem_with(made):
-        raise SpecificationError(f"policy {shown(policy)}: {quoted(made)} is not allowed; {wrong}")
+        raise refused(f"policy {shown(policy)}", made, wrong)
     return cast("Policy", made)
 
 
@@ -202,30 +178,22 @@ def _problem_with(policy: object) -> str:
     return "it must be a name, an object with name and start, or a function of setup"
 
 
-def policy_factory(policy: str) -> PolicyFactory:
-    """Return what makes the policy that ``"name"`` or ``"name:key=value"`` describes.
+def _in_words(problem: BaseException) -> str:
+    return " ".join(f"{type(problem).__name__}: {problem}".split())
 
-    Raises:
-        SpecificationError: no policy has this name.
-    """
+
+def policy_factory(policy: str) -> PolicyFactory:
+    """Return what makes the policy that ``"name"`` or ``"name:key=value"`` describes."""
     return _factory(_split(policy)[0])
 
 
 def policy_settings(policy: str) -> dict[str, object]:
-    """Return the parameters that ``"name:key=value,key=value"`` gives, with their values.
-
-    Raises:
-        SpecificationError: unknown name or parameter.
-    """
+    """Return the parameters that ``"name:key=value,key=value"`` gives, with their values; refuse unknown parameters."""
     return _parse_parameters(*_split(policy))
 
 
 def require_no_module(policy: str) -> None:
-    """Refuse ``"module:Class"``, in files that other people may have written; imports nothing.
-
-    Raises:
-        SpecificationError: the policy is not a shipped or registered one or a plug-in's, but one of a module.
-    """
+    """Refuse ``"module:Class"``, in files that other people may have written; imports nothing."""
     name, _ = _split(policy)
     if ":" in name:
         raise SpecificationError(
@@ -253,7 +221,10 @@ def _factory(name: str) -> PolicyFactory:
     if (factory := _FACTORIES.get(name)) is not None:
         return factory
     if name in _FACTORIES:
-        return _import_shipped(name)
+        module, _, attribute = _SHIPPED[name].partition(":")
+        made = getattr(import_module(f"clustermodel.policies.{module}"), attribute)
+        shipped = _FACTORIES[name] = cast("PolicyFactory", made[name] if isinstance(made, dict) else made)
+        return shipped
     if ":" in name:
         return _of_module(name)
     plugin = plugins(POLICIES).get(name)
@@ -266,18 +237,10 @@ def _factory(name: str) -> PolicyFactory:
 
 def _with_level(typed: str) -> str:
     """Return the suggestion for a policy that is typed with a multiprogramming level, or else an empty text."""
-    found = _WITH_LEVEL.fullmatch(typed)
-    if found is None or (name := found[1].lower()) not in _SHIPPED or "mpl" not in policy_parameters(name):
+    match = _WITH_LEVEL.fullmatch(typed)
+    if match is None or (name := match[1].lower()) not in _SHIPPED or "mpl" not in policy_parameters(name):
         return ""
-    return f" (did you mean '{name}:mpl={found[2]}'?)"
-
-
-def _import_shipped(name: str) -> PolicyFactory:
-    """Import what makes a policy of this package."""
-    module, _, attribute = _SHIPPED[name].partition(":")
-    found = getattr(import_module(f"clustermodel.policies.{module}"), attribute)
-    factory = _FACTORIES[name] = cast("PolicyFactory", found[name] if isinstance(found, dict) else found)
-    return factory
+    return f" (did you mean '{name}:mpl={match[2]}'?)"
 
 
 def _of_module(name: str) -> PolicyFactory:
@@ -285,24 +248,23 @@ def _of_module(name: str) -> PolicyFactory:
     module, _, attribute = name.partition(":")
     try:
         with _working_directory_on_path():
-            found: object = import_module(module)
+            policy: object = import_module(module)
     except ClusterModelError:
         raise
     except (Exception, SystemExit) as problem:  # of the module
         if isinstance(problem, ModuleNotFoundError) and problem.name == module.partition(".")[0]:
             hint = did_you_mean(module, policy_names())
             raise SpecificationError(f"policy: {shown(name)!r}: there is no module {shown(module)}{hint}") from None
-        words = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {words}") from problem
+        raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {_in_words(problem)}") from problem
     for part in attribute.split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and callable(getattr(found, "start", None))) and not _takes_setup(found):
-        renamed = "; begin is called start now" if hasattr(found, "begin") else ""
+        policy = getattr(policy, part, None)
+    if not (isinstance(policy, type) and callable(getattr(policy, "start", None))) and not _takes_setup(policy):
+        renamed = "; begin is called start now" if hasattr(policy, "begin") else ""
         raise SpecificationError(
             f"policy: {shown(name)!r} is not allowed: module {shown(module)} has no policy {shown(attribute)}, a class with "
             f"start or a function of setup{renamed}"
         )
-    return cast("PolicyFactory", found)
+    return cast("PolicyFactory", policy)
 
 
 @contextmanager
@@ -320,7 +282,7 @@ def _working_directory_on_path() -> Iterator[None]:
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:
     allowed = policy_parameters(name)
-    types = declared_types(_factory(name)) if text and name not in _SHIPPED else {}
+    types = _declared_types(_factory(name)) if text and name not in _SHIPPED else {}
     parameters: dict[str, object] = {}
     for assignment in text.split(",") if text else ():
         key, equals, value = assignment.partition("=")
@@ -334,7 +296,7 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             )
         if key in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
-        parameters[key], needed = as_declared(_parse_value(value), value, types.get(key))
+        parameters[key], needed = _as_declared(value, types.get(key))
         if needed:
             raise SpecificationError(f"policy {name}: {key}: {shown(value)!r} is not allowed; it must be {needed}")
     return parameters
@@ -354,8 +316,7 @@ def _parse_value(text: str) -> object:
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
-def declared_types(factory: Callable[..., object]) -> dict[str, Any]:
-    """Return the declared types of the parameters of a class or function."""
+def _declared_types(factory: Callable[..., object]) -> dict[str, Any]:
     try:
         parameters = inspect.signature(factory, eval_str=True).parameters
     except Exception:  # of a name that is imported for types only, or whatever else the user's annotations do
@@ -372,21 +333,12 @@ def _by_name(declared: object) -> object:
     return Union[tuple(parts)]  # noqa: UP007  of parts that are known at run time only
 
 
-def as_declared(value: object, text: str, declared: object) -> tuple[object, str]:
-    """Return a value of a declared type, and what is allowed, in words, if ``value`` is none; empty if it is one.
-
-    Where text is allowed and ``value``, a number or a truth value, is not, the text is the value.
-
-    Args:
-        value: the number, truth value or text as which ``text`` is read.
-        text: as it was written.
-        declared: the type.
-    """
-    choices = _choices(declared)
-    if not choices or any(_is(value, choice) for choice in choices):
-        return value, ""
-    if any(_is(text, choice) for choice in choices):
-        return text, ""
+def _as_declared(text: str, declared: object) -> tuple[object, str]:
+    """Return the value of a declared type that a text means, and what is allowed, in words; empty if the value is."""
+    value, choices = _parse_value(text), _choices(declared)
+    for meaning in (value, text):  # a number is text where only that is declared
+        if not choices or any(_is(meaning, choice) for choice in choices):
+            return meaning, ""
     words = [_WORDS[choice] if isinstance(choice, type) else repr(choice) for choice in choices]
     return value, " or ".join(dict.fromkeys(words))
 

@@ -27,8 +27,8 @@ from operator import or_
 from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
-from clustermodel.policies.preemption import Mode, dependencies_of_mode, mode_of
+from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
+from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_mode, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
@@ -48,26 +48,22 @@ class SelectiveSuspension:
             fit into memory beside the job that preempts it and other suspended jobs runs on.  A checkpointed or killed job
             starts again on any nodes.
         interval_s: preemption is considered at the multiples of this time, seconds.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints, or
-            has more than 10,000,000 nodes.
     """
 
     name: ClassVar[str] = "ss"
     sf: float = 2.0
-    mode: str | Mode = "suspend"
+    mode: str = "suspend"
     interval_s: float = 60.0
 
     def __post_init__(self) -> None:
         require_number("ss: sf", self.sf, "a finite number > 1", lambda factor: 1 < factor < inf)
-        mode_of("ss", self.mode)
+        require_mode("ss", self.mode)
         require_seconds("ss: interval_s", self.interval_s, positive=True)
 
     @property
     def depends_on(self) -> frozenset[str]:
         """The costs of preemption."""
-        return dependencies_of_mode(mode_of("ss", self.mode))
+        return DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> SelectiveSuspensionRun:
         """Start a run."""
@@ -88,7 +84,7 @@ class SelectiveSuspensionRun:
     """One run of selective suspension."""
 
     def __init__(self, policy: SelectiveSuspension, setup: Setup) -> None:
-        self._mode = mode_of("ss", policy.mode)
+        self._mode = policy.mode
         if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
             raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
         if setup.nodes > MOST_NODES:
@@ -197,7 +193,7 @@ class SelectiveSuspensionRun:
         return nodes
 
     def _with_memory(self, job: QueuedJob) -> int:
-        """Return the nodes on which a waiting job has, or could have, its memory beside all that has memory now, a bitmask."""
+        """Return the nodes on which a waiting job has, or could have, its memory beside all that has memory now."""
         return -1 if self._memory is None else self._memory.nodes_with(job.memory) | self._own.get(job.id, 0)
 
     def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
@@ -222,27 +218,16 @@ class SelectiveSuspensionRun:
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
             return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
-        missing = job.nodes - free.bit_count()
-        victims: list[_Running] = []
 
         def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
             return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
 
-        for other in self._running:
-            if missing <= 0:
-                break
-            gained = gained_from(other)
-            if gained and other.job.nodes <= 2 * job.nodes and self._can_stop(other, view):
-                victims.append(other)
-                missing -= gained
-        if missing > 0:
-            return ()
-        for other in victims[::-1]:  # spare those without whose nodes it fits as well
-            gained = gained_from(other)
-            if missing + gained <= 0:
-                victims.remove(other)
-                missing += gained
-        return victims
+        candidates = (
+            other
+            for other in self._running
+            if gained_from(other) and other.job.nodes <= 2 * job.nodes and self._can_stop(other, view)
+        )
+        return victims_for(job.nodes - free.bit_count(), candidates, gained_from)
 
     def _can_stop(self, other: _Running, view: View) -> bool:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
@@ -260,10 +245,7 @@ class SelectiveSuspensionRun:
             self._running.remove(other)
             self._stopping |= self._held[other.job.id]
             free |= self._held[other.job.id]
-            if self._mode == "kill":
-                yield Kill(job=other.job, requeue=True)
-            else:
-                yield Suspend(job=other.job) if self._mode == "suspend" else Checkpoint(job=other.job)
+            yield preempt(other.job, self._mode)
         self._claims[job.id] = self._own.get(job.id) or lowest(free & self._with_memory(job), job.nodes)
         self._claimed |= self._claims[job.id]
 

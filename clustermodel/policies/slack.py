@@ -1,27 +1,24 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
 Here are the policy's parameters.  The operations of the paper, and the state of a run, are in
-:mod:`clustermodel.policies.slack_run`, the formulas in :mod:`clustermodel.schedule.slack_prices`, slacks in
-:mod:`clustermodel.schedule.slack_prices`, the search in :mod:`clustermodel.schedule.slack_prices`.  Sections are those of
-the paper's long version.
+:mod:`clustermodel.policies.slack_run`; formulas, slacks and the search in :mod:`clustermodel.schedule.slack_prices`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
-from numbers import Real
+from math import inf, isfinite
+from numbers import Integral, Real
 from typing import ClassVar, Final
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.predictors import may_overrun
-from clustermodel.policies.quotas import Quotas
-from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
+from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Limits, PriorityOf, SlackRun
 from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
-from clustermodel.validation import choice, flag, require_number, require_seconds, require_whole, share
+from clustermodel.validation import choice, flag, require, require_number, require_seconds, require_whole, share
 
 MEASURED_BY_SIZE: Final = "conservative-by-size"
 
@@ -29,64 +26,16 @@ Classes = tuple[tuple[float, float], ...]
 """(largest number of nodes, average wait time in seconds), ascending."""
 
 
-class AverageWait:
-    """The average wait time, by classes of job sizes.
-
-    Args:
-        asked: ``"conservative"``, ``"conservative-by-size"``, seconds, or a mapping from the largest number of nodes of a class
-            to seconds, or such pairs.
-
-    Raises:
-        SpecificationError: ``asked`` is none of these.
-    """
-
-    def __init__(self, asked: object) -> None:
-        self._asked = asked
-        self.classes: Classes = _given(asked)
-        """Empty until it has been measured."""
-
-    def check(self, nodes: int) -> None:
-        """Make sure that the average is known for all job sizes of a machine.
-
-        Raises:
-            SpecificationError: it has not been measured, or ``nodes`` is above the largest class.
-        """
-        if not self.classes:
-            raise SpecificationError(
-                f"slack: awt: {self._asked!r} has not been measured; run the policy in a Scenario, or give a number of seconds"
-            )
-        if nodes > self.classes[-1][0]:
-            raise SpecificationError(
-                f"slack: awt: {self.classes[-1][0]} as the largest size is not allowed; "
-                f"it must be >= {nodes}, the machine's nodes"
-            )
-
-    def of(self, nodes: int) -> float:
-        """Return the average wait time of jobs of this size, seconds."""
-        return next(seconds for largest, seconds in self.classes if nodes <= largest)
-
-
-def measured(asked: object, measure: MeasureWaits) -> Classes | None:
-    """Return the average wait time under conservative backfilling, if that is asked for."""
-    if asked == MEASURED:
-        return ((inf, _mean_s(measure("conservative").wait)),)
-    return _by_size(measure("conservative")) if asked == MEASURED_BY_SIZE else None
-
-
-def _given(awt: object) -> Classes:
-    """Return the classes that ``awt`` gives, none if they have to be measured."""
+def _classes(awt: object) -> Classes:
+    """Return the classes that ``awt`` gives, none if they have to be measured; refuse anything else."""
     if isinstance(awt, str):
-        if awt in (MEASURED, MEASURED_BY_SIZE):
-            return ()
-        raise SpecificationError(
-            f"slack: awt: {awt!r} is not allowed{did_you_mean(awt, (MEASURED, MEASURED_BY_SIZE))}; "
-            f"it must be {MEASURED!r}, {MEASURED_BY_SIZE!r}, a number of seconds, or a mapping from nodes to seconds"
-        )
+        other = ", a number of seconds, or a mapping from nodes to seconds"
+        choice("slack: awt", awt, (MEASURED, MEASURED_BY_SIZE), other=other)
+        return ()
     if isinstance(awt, tuple):  # classes of a mapping, or measured ones
         return awt
     if isinstance(awt, Mapping):
-        if not awt:
-            raise SpecificationError("slack: awt: an empty mapping is not allowed; it must have one class of sizes at least")
+        require(awt, "slack: awt", awt, "it must have one class of sizes at least")
         classes = (
             (require_whole("slack: awt: largest size", largest, at_least=1), require_seconds(f"slack: awt[{largest}]", seconds))
             for largest, seconds in awt.items()
@@ -107,6 +56,40 @@ def _by_size(waits: Waits) -> Classes:
         classes[2 ** (nodes - 1).bit_length()].append(wait)
     overall = _mean_s(waits.wait)
     return (*((bound, _mean_s(of_class) if of_class else overall) for bound, of_class in classes.items()), (inf, overall))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quotas:
+    """How much users and groups may use in a run, node-seconds.
+
+    A job over quota has infinite slack: it may be delayed for every other job.  The papers (Talby & Feitelson 1999: short
+    version, section 2.2; long version, section 2.3) assume an accounting system that knows who is over quota.
+    """
+
+    user: Limits = None
+    """User number -> quota, or one quota for each user; ``None`` is no limit.  Users who are not listed have no limit; unknown
+    users (-1) have a limit only if they are listed."""
+    group: Limits = None
+    """The same for groups."""
+
+    def __hash__(self) -> int:
+        of_fields = (limits.items() if isinstance(limits, Mapping) else [limits] for limits in (self.user, self.group))
+        return hash(tuple(map(frozenset, of_fields)))
+
+    def __post_init__(self) -> None:
+        for name in ("user", "group"):
+            limits = getattr(self, name)
+            of_numbers = limits.items() if isinstance(limits, Mapping) else ()
+            if limits is not None and not isinstance(limits, Mapping):
+                _require_quota(f"Quotas.{name}", limits)
+            for number, quota in of_numbers:
+                whole = isinstance(number, Integral) and not isinstance(number, bool)
+                require(whole, f"Quotas.{name}: key", number, "it must be a whole number")
+                _require_quota(f"Quotas.{name}[{number}]", quota)
+
+
+def _require_quota(name: str, value: object) -> None:
+    require_number(name, value, "a finite number of node-seconds >= 0", lambda quota: isfinite(quota) and quota >= 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +116,6 @@ class Slack:
         quotas: what users and groups may use; jobs of those over quota delay no other job (PP is minus infinity).
         extend_unfinished: give a job that is unfinished at its estimate 10 % more time where that is cheaper than killing it
             (section 4.7); for machines that do not kill at the estimate themselves.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
     """
 
     name: ClassVar[str] = "slack"
@@ -157,59 +137,52 @@ class Slack:
         require_number("slack: slack_factor", self.slack_factor, "a finite number >= 0", lambda x: 0 <= x < inf)
         choice("slack: heuristic", self.heuristic, HEURISTICS)
         choice("slack: compression", self.compression, COMPRESSIONS)
-        if self.heuristic == OPTIMAL and self.compression != AFRESH:
-            raise SpecificationError(
-                f"slack: compression: {self.compression!r} is not allowed; it must be {AFRESH!r} where heuristic is optimal"
-            )
-        if self.quotas is not None and not isinstance(self.quotas, Quotas):
-            raise SpecificationError(f"slack: quotas: {self.quotas!r} is not allowed; it must be a Quotas(...) or None")
+        fits = self.heuristic != OPTIMAL or self.compression == AFRESH
+        require(fits, "slack: compression", self.compression, f"it must be {AFRESH!r} where heuristic is optimal")
+        known = self.quotas is None or isinstance(self.quotas, Quotas)
+        require(known, "slack: quotas", self.quotas, "it must be a Quotas(...) or None")
         if isinstance(self.awt, Mapping):
-            object.__setattr__(self, "awt", AverageWait(self.awt).classes)
-        self._rules()
+            object.__setattr__(self, "awt", _classes(self.awt))
+        for field in ("user_priority", "political_priority"):
+            self.priority(field)
+        flag("slack: extend_unfinished", self.extend_unfinished)
+        _ = _classes(self.awt), self.weights
 
-    def _rules(self) -> SlackRules:
-        return SlackRules(
-            slack_factor=float(self.slack_factor),
-            rank=HEURISTICS[self.heuristic],
-            compression=self.compression,
-            awt_s=AverageWait(self.awt).of,
-            weights=Weights(
-                u=share("slack: alpha_u", self.alpha_u),
-                t=share("slack: alpha_t", self.alpha_t),
-                p=share("slack: alpha_p", self.alpha_p),
-                f=share("slack: alpha_f", self.alpha_f),
-            ),
-            user_priority=_priority_of("user_priority", self.user_priority),
-            political_priority=_priority_of("political_priority", self.political_priority),
-            quotas=self.quotas or Quotas(),
-            extend_unfinished=flag("slack: extend_unfinished", self.extend_unfinished),
-        )
+    @property
+    def weights(self) -> Weights:
+        """The four weights."""
+        return Weights(*(share(f"slack: alpha_{name}", getattr(self, f"alpha_{name}")) for name in "utpf"))
+
+    def average_wait_s(self, nodes: int) -> float:
+        """Return AWT for jobs of this size, seconds."""
+        return next(seconds for largest, seconds in _classes(self.awt) if nodes <= largest)
+
+    def priority(self, field: str) -> PriorityOf:
+        """Return what gives the ``user_priority`` or the ``political_priority`` of a job."""
+        given: object = getattr(self, field)
+        if isinstance(given, Real):
+            of_all = share(f"slack: {field}", given)
+            return lambda _job: of_all
+        if not callable(given):
+            raise refused(f"slack: {field}", given, "it must be a number >= 0 and <= 1, or a callable")
+        return lambda job: share(f"slack: {field} of job {job.id}", given(job))
 
     def calibrated(self, measure: MeasureWaits) -> Slack:
         """Return the policy with the average wait time under conservative backfilling, if that is what ``awt`` asks for."""
-        classes = measured(self.awt, measure)
-        return self if classes is None else replace(self, awt=classes)
+        if self.awt == MEASURED:
+            return replace(self, awt=((inf, _mean_s(measure(MEASURED).wait)),))
+        return replace(self, awt=_by_size(measure(MEASURED))) if self.awt == MEASURED_BY_SIZE else self
 
     def start(self, setup: Setup) -> SlackRun:
-        """Start a run.
-
-        Raises:
-            SpecificationError: the average wait time is not known, or not for all job sizes, or unfinished jobs are to be
-                extended on a machine that kills them.
-        """
-        AverageWait(self.awt).check(setup.nodes)
-        if self.extend_unfinished and setup.kill_at_estimate:
+        """Start a run, where the average wait time is known for all job sizes."""
+        classes = _classes(self.awt)
+        if not classes:
             raise SpecificationError(
-                "slack: extend_unfinished: True is not allowed on a machine with kill_at_estimate=True; "
-                "it must be a Machine(..., kill_at_estimate=False)"
+                f"slack: awt: {self.awt!r} has not been measured; run the policy in a Scenario, or give a number of seconds"
             )
-        return SlackRun(self._rules(), setup.nodes, may_overrun=may_overrun(setup), explain=setup.explain)
-
-
-def _priority_of(field: str, given: object) -> PriorityOf:
-    if isinstance(given, Real):
-        priority = share(f"slack: {field}", given)
-        return lambda _job: priority
-    if not callable(given):
-        raise SpecificationError(f"slack: {field}: {given!r} is not allowed; it must be a number >= 0 and <= 1, or a callable")
-    return lambda job: share(f"slack: {field} of job {job.id}", given(job))
+        largest = classes[-1][0]
+        where, must = " as the largest size", f"it must be >= {setup.nodes}, the machine's nodes"
+        require(setup.nodes <= largest, "slack: awt", largest, must, where)
+        where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
+        require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
+        return SlackRun(self, setup, may_overrun=may_overrun(setup))

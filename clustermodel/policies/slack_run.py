@@ -8,62 +8,54 @@ reserved time has come (*tick*), the job starts.  Sections are those of Talby & 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
-from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Start, WakeAt
+from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import as_late_again
-from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule import slack_prices as pricing
-from clustermodel.schedule.profile import RunningProfile
+from clustermodel.schedule.profile import Profile, RunningProfile
 from clustermodel.schedule.slack_prices import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
-from clustermodel.ticks import to_seconds, to_ticks
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+
+if TYPE_CHECKING:
+    from clustermodel.policies.slack import Quotas, Slack
 
 PriorityOf = Callable[[QueuedJob], float]
 """Gives a job's user or political priority, a number in [0, 1]."""
 AFRESH, SHIFT, IN_PLACE = COMPRESSIONS = "afresh", "shift", "in-place"
 """How the waiting jobs from a slot on are moved: see :class:`~clustermodel.policies.slack.Slack`."""
+Limits = Mapping[int, float] | float | None
+_UNKNOWN: Final = -1  # the number of an unknown user or group
 EXTENSION: Final = 0.1
 """Share of its estimate by which an unfinished job is extended (section 4.7)."""
-
-
-class SlackRules(NamedTuple):
-    """What tells slack-based policies apart; see :class:`~clustermodel.policies.slack.Slack`."""
-
-    slack_factor: float
-    rank: Callable[[SlackReservation], Any] | None
-    """In which order jobs are put back; ``None`` tries every order."""
-    compression: str
-    """How jobs are moved, one of ``"afresh"``, ``"shift"`` and ``"in-place"``."""
-    awt_s: Callable[[int], float]
-    """AWT of jobs of a number of nodes, seconds."""
-    weights: Weights
-    user_priority: PriorityOf
-    political_priority: PriorityOf
-    quotas: Quotas
-    extend_unfinished: bool
 
 
 class SlackRun:
     """One run of slack-based backfilling; ``may_overrun`` says whether jobs may run beyond their estimates."""
 
-    def __init__(self, rules: SlackRules, nodes: int, *, may_overrun: bool, explain: bool) -> None:
-        self._slack_factor = rules.slack_factor
-        self._rank = rules.rank or by_start
-        self._optimal = rules.rank is None
-        self._compression = rules.compression
-        self._awt_s = rules.awt_s
-        self._weights = rules.weights
-        self._user_priority, self._political_priority = rules.user_priority, rules.political_priority
-        self._extend_unfinished = rules.extend_unfinished
-        self._explain = explain
-        self.profile = RunningProfile(nodes, may_overrun=may_overrun)
+    def __init__(self, policy: Slack, setup: Setup, *, may_overrun: bool) -> None:
+        rank: Callable[[SlackReservation], Any] | None = pricing.HEURISTICS[policy.heuristic]
+        self._slack_factor = float(policy.slack_factor)
+        self._rank = rank or by_start
+        self._optimal = rank is None
+        self._compression = policy.compression
+        self._awt_s: Callable[[int], float] = policy.average_wait_s
+        self._weights: Weights = policy.weights
+        self._user_priority: PriorityOf = policy.priority("user_priority")
+        self._political_priority: PriorityOf = policy.priority("political_priority")
+        self._extend_unfinished = policy.extend_unfinished
+        self._explain = setup.explain
+        self.profile = RunningProfile(setup.nodes, may_overrun=may_overrun)
         """The running jobs and the reservations of :attr:`plan`."""
         self.plan: list[SlackReservation] = []
         """The waiting jobs within quota, the earliest start first."""
-        self._over_quota = OverQuota(rules.quotas)
-        self._has_quotas = rules.quotas.user is not None or rules.quotas.group is not None
+        quotas = policy.quotas
+        self._over_quota = OverQuota(quotas)
+        self._has_quotas = quotas is not None and (quotas.user is not None or quotas.group is not None)
         self._alarm: int | None = None
         self._submitted: list[QueuedJob] = []  # jobs still to be inserted
         self._nodes_freed = False  # whether a job has ended early since the last *remove*
@@ -189,9 +181,7 @@ class SlackRun:
         return []
 
     def _delay(self, late: list[int], now: int) -> None:
-        """Place the waiting jobs again around jobs that may not be killed and nodes that are down, beyond their bounds if need
-        be.
-        """
+        """Place the waiting jobs again around late jobs and nodes that are down, beyond their bounds if need be."""
         profile = self.profile
         for held in self.plan:
             profile.release(held.start, held.end, held.nodes)
@@ -201,11 +191,8 @@ class SlackRun:
         self.plan.sort(key=by_start)
 
     def _extend(self, gang: RunningJob, now: int) -> bool:
-        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7).
-
-        The extension is priced like an arriving job, so its SP is 1/2.  The SP of the job itself may be 0, and no price is
-        divided by 0.
-        """
+        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7)."""
+        # The extension is priced like an arriving job, with SP 1/2: that of the job may be 0, and no price is divided by 0.
         job = gang.job
         length = max(1, round(EXTENSION * job.estimate))
         arriving = self._arriving(job, length, self._user_priority(job), self._political_priority(job))
@@ -251,3 +238,76 @@ class SlackRun:
 
 def _in_queue_order(batch: Batch) -> list[QueuedJob]:
     return sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
+
+
+class OverQuota:
+    """What users and groups have been charged in one run, and the waiting jobs of those over quota.
+
+    These are planned behind all other jobs, in order of arrival, so that they delay no job.
+    """
+
+    def __init__(self, quotas: Quotas | None) -> None:
+        self._quotas = quotas
+        self._used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> node-ticks
+        self._waiting: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job and its planned start, in order of arrival
+        self.running: set[int] = set()
+        """Ids of the running jobs over quota."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def admit(self, job: QueuedJob, now: int) -> bool:
+        """Charge nodes x estimate for a submitted job; return whether its user or group is now over quota, so it waits here."""
+        self._charge(job, job.estimate)
+        over = self.over(job)
+        if over:
+            self._waiting[job.id] = (job, now)
+        return over
+
+    def ended(self, job: QueuedJob, ran: int) -> None:
+        """Charge what a job that has ended really used, ``ran`` ticks on each node, in place of its estimate."""
+        self._charge(job, ran - job.estimate)
+        self.running.discard(job.id)
+
+    def over(self, job: QueuedJob) -> bool:
+        """Return whether more than the quota of the job's user, or of its group, has been charged."""
+        return any(self._used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
+
+    def used(self, kind: str, number: int) -> int:
+        """Return what has been charged to the ``"user"`` or ``"group"`` of this number, node-ticks."""
+        return self._used[kind, number]
+
+    def _charge(self, job: QueuedJob, ticks: int) -> None:
+        for key in _keys(job):
+            self._used[key] += job.nodes * ticks
+
+    def _limit(self, kind: str, number: int) -> int | None:
+        limits: Limits = getattr(self._quotas, kind)
+        if isinstance(limits, Mapping):
+            limits = limits.get(number)
+        elif number == _UNKNOWN:
+            return None
+        if limits is None or limits * TICKS_PER_SECOND == inf:  # more than any job uses
+            return None
+        return to_ticks(limits)
+
+    def plan(self, profile: Profile, now: int) -> list[QueuedJob]:
+        """Plan the waiting jobs into the profile of running jobs and reservations within quota; return those that start now."""
+        starting = []
+        for job, _ in list(self._waiting.values()):
+            start = profile.book(job.nodes, job.estimate)
+            if start == now:
+                del self._waiting[job.id]
+                self.running.add(job.id)
+                starting.append(job)
+            else:
+                self._waiting[job.id] = (job, start)
+        return starting
+
+    def starts(self) -> list[int]:
+        """Return the planned starts of the waiting jobs, ticks."""
+        return [start for _, start in self._waiting.values()]
+
+
+def _keys(job: QueuedJob) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("user", job.user), ("group", job.group)

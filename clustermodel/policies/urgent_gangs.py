@@ -8,9 +8,11 @@ all gangs are equal (Zhang et al. 2003, section 4).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
-from clustermodel.policies.preemption import Mode, require_store
+from clustermodel.policies.interface import Decision, Kill, Setup
+from clustermodel.policies.preemption import preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.gangs_to_preempt import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
@@ -20,12 +22,11 @@ from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 class UrgentJobs:
     """Which jobs are urgent, the columns set aside for them, and the gangs that have been preempted for them.
 
-    A job is urgent if a job of lower priority has been submitted in the run.
-
-    A gang that does not fit into memory beside the urgent job and other suspended ones is killed, whatever the mode.
+    A job is urgent if a job of lower priority has been submitted in the run.  A gang that does not fit into
+    memory beside the urgent job and other suspended ones is killed, whatever the mode.
     """
 
-    def __init__(self, name: str, mode: Mode, setup: Setup, matrix: OusterhoutMatrix) -> None:
+    def __init__(self, name: str, mode: str, setup: Setup, matrix: OusterhoutMatrix) -> None:
         require_store(name, mode, setup.machine, parameter="urgent")
         self._mode = mode
         costs = setup.machine.checkpointing
@@ -100,34 +101,27 @@ class UrgentJobs:
                 del self.claims[other.id]
                 matrix.give_up(other.id)
         columns = self._all & ~matrix.set_aside
+        claimed = reduce(or_, (claim for _, claim in self.claims.values()), 0)
         lower: list[Occupant] = []
         for gang in matrix.occupants.values():
             if gang.job.priority >= job.priority:
                 columns &= ~gang.columns
                 continue
             if gang.job.id in matrix.undivided:
-                columns |= gang.columns & ~self._claimed()
+                columns |= gang.columns & ~claimed
             if gang.job.id not in self._stopping:
                 lower.append(gang)
         columns &= self._with_memory(job)
-        gangs = [InTheWay(gang.columns, self._loss(view.running[gang.job.id], view)) for gang in lower]
-        found = clear(job.nodes, columns, gangs)
-        if found is None:
+        running = view.running  # a gang's loss: what is discarded, node-ticks, or how many tasks have to be saved
+        gangs = [
+            InTheWay(gang.columns, gang.nodes * (view.progress(running[gang.job.id]) if self._mode == "kill" else 1))
+            for gang in lower
+        ]
+        if (clearing := clear(job.nodes, columns, gangs)) is None:
             return False
-        self.claims[job.id] = (job, found.columns)
-        matrix.keep_free(found.columns, job.id)
+        self.claims[job.id] = (job, clearing.columns)
+        matrix.keep_free(clearing.columns, job.id)
         return True
-
-    def _claimed(self) -> int:
-        """Return the columns that wait for urgent jobs, a bitmask."""
-        claimed = 0
-        for _, columns in self.claims.values():
-            claimed |= columns
-        return claimed
-
-    def _loss(self, gang: RunningJob, view: View) -> int:
-        """Return what preempting a gang discards, node-ticks; how many tasks have to be saved, where nothing is discarded."""
-        return gang.nodes * (view.progress(gang) if self._mode == "kill" else 1)
 
     def _preempt(self, gang: RunningJob, occupant: Occupant, view: View, *, keeps_memory: bool) -> Iterator[Decision]:
         job = gang.job
@@ -140,17 +134,15 @@ class UrgentJobs:
             self._suspended_now |= occupant.columns
         self._stopping.add(job.id)
         self._matrix.note_migrating(occupant, migrates=True, in_rounds=True)
-        if self._mode == "kill" or (self._mode == "suspend" and not (keeps_memory and view.can_suspend(gang))):
+        suspends = keeps_memory and view.can_suspend(gang)
+        mode = "kill" if self._mode == "suspend" and not suspends else self._mode
+        if mode == "kill":
             self._in_memory.pop(job.id, None)
-            yield Kill(job=job, requeue=True)
-            return
-        self._saved.add(job.id)
-        if self._mode == "checkpoint":
-            yield Checkpoint(job=job)
         else:
-            if not gang.fetching:
-                self._in_memory[job.id] = occupant.columns
-            yield Suspend(job=job)
+            self._saved.add(job.id)
+        if mode == "suspend" and not gang.fetching:
+            self._in_memory[job.id] = occupant.columns
+        yield preempt(job, mode)
 
     # Memory, where it is limited.
 
@@ -185,14 +177,11 @@ class UrgentJobs:
         """Discard what is suspended of jobs of lower priority on nodes on which an urgent job lacks memory."""
         for other, nodes in self._suspended() if short else ():
             if other.priority < job.priority and as_mask(nodes) & short:
-                yield self._discard(other, nodes)
-
-    def _discard(self, job: QueuedJob, nodes: NodeSet) -> Decision:
-        self._in_memory.pop(job.id, None)
-        self._discarded.append(job)
-        if self._matrix.memory is not None:
-            self._matrix.memory.give_back(nodes, job.memory)
-        return Kill(job=job, requeue=True)
+                self._in_memory.pop(other.id, None)
+                self._discarded.append(other)
+                if self._matrix.memory is not None:
+                    self._matrix.memory.give_back(nodes, other.memory)
+                yield Kill(job=other, requeue=True)
 
     def _settle_discarded(self) -> None:
         """Forget jobs of which nothing is saved any more."""
@@ -216,9 +205,7 @@ class UrgentJobs:
         return max(job.estimate - view.saved(job), 1) + restore
 
     def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
-        """Return the row and columns in which a saved job can go on, of ``rows`` with enough free columns and memory: where it
-        is in memory if it can be, else in the first.
-        """
+        """Return the row and columns in which a saved job can go on, of fit ``rows``: where it is in memory if it can."""
         if (own := self._in_memory.get(job.id)) is not None:
             for row in rows:
                 if self._matrix.is_free(own, row):

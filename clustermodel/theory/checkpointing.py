@@ -9,7 +9,9 @@ downtime (Daly 2006, the complete cost function, with D = 0; Bougeret et al. 201
 *Many jobs, one store.*  A store that serves one checkpoint at a time limits how often jobs can write.
 :func:`shared_store_bound` is the smallest waste of the platform under that limit, to first order in 1/M (Herault et al. 2018).
 
-All times are in seconds.
+All times are in seconds: ``interval_s`` is the work between two checkpoints (tau), ``checkpoint_s`` the time to write one (C,
+Daly's delta), ``restart_s`` to read one (R), ``downtime_s`` the time from a failure until the restart (D), and ``mtbf_s``
+the mean time between failures of the job's nodes together (M).  A SpecificationError refuses times that are out of range.
 """
 
 from __future__ import annotations
@@ -40,22 +42,9 @@ def expected_completion_s(
     interval that divides the work the result is Daly's: M e^(R/M) (e^((tau + delta)/M) - 1) T_s / tau (Daly 2006, the
     complete cost function).
 
-    Args:
-        work_s: run time of the job without failures and checkpoints (T_s).
-        interval_s: work between two checkpoints (tau).
-        checkpoint_s: time to write a checkpoint (C, Daly's delta).
-        mtbf_s: mean time between failures of the job's nodes together (M).
-        restart_s: time to read a checkpoint (R).
-        downtime_s: time from a failure until the restart begins (D).
-        first_restart_s: restart in the first segment, where there is no checkpoint to read yet; by default ``restart_s``, as in
-            Daly 2006.
-        last_checkpoint: whether the job writes a checkpoint at its end.
-
-    Returns:
-        The mean; infinity where it exceeds the largest float.
-
-    Raises:
-        SpecificationError: a time is out of range.
+    ``work_s`` is the run time of the job without failures and checkpoints (T_s).  ``first_restart_s`` is the restart in the
+    first segment, where there is no checkpoint to read yet; by default ``restart_s``, as in Daly 2006.  The mean is infinite
+    where it exceeds the largest float.
     """
     require_seconds("work_s", work_s, positive=True)
     require_seconds("interval_s", interval_s, positive=True)
@@ -85,16 +74,6 @@ def checkpoint_waste(
     1 - tau / ((M + D) e^(R/M) (e^((tau + C)/M) - 1)): checkpoints, discarded work, downtimes and restarts (Daly 2006, the
     complete cost function).  A job of T_s seconds of work whose every segment ends with a checkpoint takes T_s / (1 - waste)
     on average.
-
-    Args:
-        interval_s: work between two checkpoints (tau).
-        checkpoint_s: time to write a checkpoint (C).
-        mtbf_s: mean time between failures of the job's nodes together (M).
-        restart_s: time to read a checkpoint (R).
-        downtime_s: time from a failure until the restart begins (D).
-
-    Raises:
-        SpecificationError: a time is out of range.
     """
     segment_s = expected_completion_s(
         interval_s, interval_s, checkpoint_s=checkpoint_s, mtbf_s=mtbf_s, restart_s=restart_s, downtime_s=downtime_s,
@@ -104,15 +83,7 @@ def checkpoint_waste(
 
 
 def young_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
-    """Return the first-order optimal work between two checkpoints, seconds: sqrt(2 C M) (Young 1974).
-
-    Args:
-        checkpoint_s: time to write a checkpoint (C).
-        mtbf_s: mean time between failures of the job's nodes together (M).
-
-    Raises:
-        SpecificationError: a time is not above zero, or out of range.
-    """
+    """Return the first-order optimal work between two checkpoints, seconds: sqrt(2 C M) (Young 1974)."""
     _require_costs(checkpoint_s, mtbf_s)
     return math.sqrt(2 * checkpoint_s * mtbf_s)
 
@@ -122,13 +93,6 @@ def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
     perturbation solution).
 
     sqrt(2 C M) (1 + sqrt(x) / 3 + x / 9) - C with x = C / (2 M), and M for C >= 2 M.
-
-    Args:
-        checkpoint_s: time to write a checkpoint (C).
-        mtbf_s: mean time between failures of the job's nodes together (M).
-
-    Raises:
-        SpecificationError: a time is not above zero, or out of range.
     """
     young = young_interval_s(checkpoint_s, mtbf_s)
     x = checkpoint_s / (2 * mtbf_s)
@@ -141,13 +105,6 @@ def optimal_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
     A zero of the derivative has e^((tau + C)/M) (1 - tau/M) = 1, so tau = M (1 + W(-e^(-1 - C/M))) with the principal branch
     of Lambert's W (Daly 2006; Bougeret et al. 2011, who show that equal intervals are optimal).  It depends neither on the
     restart nor on the downtime.
-
-    Args:
-        checkpoint_s: time to write a checkpoint (C).
-        mtbf_s: mean time between failures of the job's nodes together (M).
-
-    Raises:
-        SpecificationError: a time is not above zero, or out of range.
     """
     from scipy.special import lambertw
 

@@ -21,6 +21,7 @@ from math import gcd, isfinite
 from typing import NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.theory.arguments import job_sizes, means_by_size
 from clustermodel.theory.matrix_geometric import Chain, UnstableError, chain_of, solve
 from clustermodel.validation import require_number, require_whole
 
@@ -125,15 +126,7 @@ def gang_saturation(
 ) -> Saturation:
     """Return throughput and utilization of gang scheduling in at most ``mpl`` rows when jobs always wait.
 
-    Args:
-        nodes: c, the columns of the matrix.
-        mpl: multiprogramming level, the most rows.
-        sizes: nodes that a job takes -> probability.
-        mean_run_s: mean run time, seconds, or size -> mean run time.
-        migration: with free migration (`mgs`) instead of without (`gs`); only for jobs of one node and of all nodes.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed, or the chain is too large.
+    Arguments are those of :func:`gang_rows`.
     """
     chain = _RowsChain(nodes, mpl, sizes, 1.0, mean_run_s, migration)
     throughput = 0.0
@@ -180,27 +173,12 @@ class _RowsChain:
         self.arrival_rate = require_number(
             "arrival_rate", arrival_rate, "a number > 0", lambda rate: rate > 0 and isfinite(rate)
         )
-        drawn = {}
-        for size, probability in sizes.items():
-            if require_whole("sizes", size, at_least=1) > nodes:
-                raise SpecificationError(f"sizes: {size} is not allowed; it must be <= {nodes} nodes")
-            field = f"sizes: probability of {size}"
-            share = require_number(field, probability, "a number >= 0 and <= 1", lambda p: 0 <= p <= 1)
-            if share:
-                drawn[size] = share
-        if abs(sum(drawn.values()) - 1) > 1e-9:
-            raise SpecificationError(
-                f"sizes: probabilities that sum to {sum(drawn.values()):g} are not allowed; their sum must be 1"
-            )
+        drawn = job_sizes(sizes, nodes)
         self.unit = gcd(*drawn)
         self.columns = nodes // self.unit
         self.sizes = {size // self.unit: probability for size, probability in drawn.items()}
-        means = mean_run_s if isinstance(mean_run_s, Mapping) else dict.fromkeys(drawn, mean_run_s)
-        if missing := drawn.keys() - means.keys():
-            raise SpecificationError(f"mean_run_s: no mean for size {min(missing)} is not allowed; each size must have one")
-        for size in drawn:
-            require_number("mean_run_s", means[size], "a finite number > 0", lambda mean: mean > 0 and isfinite(mean))
-        self.mean_run_s = {size // self.unit: float(means[size]) for size in drawn}
+        means = means_by_size("mean_run_s", drawn, mean_run_s)
+        self.mean_run_s = {size // self.unit: mean for size, mean in means.items()}
         self._counts_say_all = self.sizes.keys() <= {1, self.columns}
         self._migration = migration
         if migration and not self._counts_say_all:
@@ -266,11 +244,7 @@ class _RowsChain:
 
 
 def compact(gangs: tuple[Gang, ...]) -> tuple[Gang, ...]:
-    """CompactMatrix: move gangs, on their columns, from the least to the most populated rows.
-
-    Args:
-        gangs: in starting order.
-    """
+    """CompactMatrix: move gangs, on their columns, from the least to the most populated rows."""
     moved = list(gangs)
     taken = _taken(gangs)
     order = sorted(sorted(taken), key=lambda row: taken[row].bit_count())
@@ -287,14 +261,7 @@ def compact(gangs: tuple[Gang, ...]) -> tuple[Gang, ...]:
 def start(gangs: tuple[Gang, ...], size: int, columns: int, mpl: int) -> tuple[Gang, ...] | None:
     """Schedule: give a job the lowest free columns of the fullest row that has enough, the lowest of equals.
 
-    Args:
-        gangs: in starting order.
-        size: of the job.
-        columns: of the matrix.
-        mpl: most rows.
-
-    Returns:
-        The gangs with the new one; ``None`` if no row has enough free columns.
+    Returns the gangs with the new one; ``None`` if no row has enough free columns.
     """
     taken = _taken(gangs)
     used = {row: taken.get(row, 0) for row in range(mpl)}
@@ -309,11 +276,7 @@ def start(gangs: tuple[Gang, ...], size: int, columns: int, mpl: int) -> tuple[G
 def fill(gangs: tuple[Gang, ...]) -> list[int]:
     """FillMatrix: replicate gangs, in starting order, one row at a time each, into free cells of rows in use.
 
-    Args:
-        gangs: in starting order.
-
-    Returns:
-        Number of rows that each gang stands in.
+    Returns the number of rows that each gang stands in.
     """
     taken = _taken(gangs)
     rows = sorted(taken)

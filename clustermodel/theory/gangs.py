@@ -8,6 +8,9 @@ two jobs: M/M/c.
 
 The order of service does not change the number of jobs, as run times are exponential: the mean response is exact although the
 jobs of a column do not have equal shares in the simulator (the oldest job gets the first replica).
+
+The functions take the number of ``nodes`` (c, the columns of the matrix), the ``arrival_rate`` (jobs per second) and
+``mean_run_s`` (seconds); they refuse a queue that is not stable by a SpecificationError.
 """
 
 from __future__ import annotations
@@ -58,16 +61,7 @@ class WorthOfMigration(NamedTuple):
 
 
 def mgs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> float:
-    """Return the mean response of one-node gangs with free migration, seconds: that of M/M/c.
-
-    Args:
-        nodes: c, the columns of the matrix.
-        arrival_rate: jobs per second.
-        mean_run_s: mean run time, seconds.
-
-    Raises:
-        SpecificationError: the queue is not stable.
-    """
+    """Return the mean response of one-node gangs with free migration, seconds: that of M/M/c."""
     return mmc_mean_wait(nodes, arrival_rate, mean_run_s) + mean_run_s
 
 
@@ -77,14 +71,7 @@ def gs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> floa
     The chain is truncated at a difference between queues, which grows until the bounds of :func:`shortest_queue_bounds` agree
     to 2e-7 of the mean; the result is their mean, so its relative error is at most 1e-7.
 
-    Args:
-        nodes: c, the columns of the matrix.
-        arrival_rate: jobs per second.
-        mean_run_s: mean run time, seconds.
-
-    Raises:
-        SpecificationError: the queue is not stable, or the truncated chain needs more than a thousand phases, as it does from
-            5 nodes on at high load.
+    The truncated chain needs more than a thousand phases, and is refused, from 5 nodes on at high load.
     """
     nodes = require_whole("nodes", nodes, at_least=1)
     if nodes == 1:
@@ -98,16 +85,7 @@ def gs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> floa
 
 
 def worth_of_migration(nodes: int, arrival_rate: float, mean_run_s: float) -> WorthOfMigration:
-    """Return the mean response of one-node gangs without and with free migration.
-
-    Args:
-        nodes: c, the columns of the matrix.
-        arrival_rate: jobs per second.
-        mean_run_s: mean run time, seconds.
-
-    Raises:
-        SpecificationError: as :func:`gs_mean_response`.
-    """
+    """Return the mean response of one-node gangs without and with free migration."""
     return WorthOfMigration(
         gs_mean_response(nodes, arrival_rate, mean_run_s), mgs_mean_response(nodes, arrival_rate, mean_run_s)
     )
@@ -120,15 +98,6 @@ def shortest_queue_bounds(nodes: int, arrival_rate: float, mean_run_s: float, th
     it, a job of the longest queue takes its place at once (threshold jockeying: lower bound) or the job does not leave
     (threshold blocking: upper bound) (Adan, van Houtum & van der Wal 1994).  The length of the shortest queue, which is the
     level of the chain, is not truncated.
-
-    Args:
-        nodes: c, at least 2.
-        arrival_rate: jobs per second.
-        mean_run_s: mean run time, seconds.
-        threshold: largest difference, at least 1.
-
-    Raises:
-        SpecificationError: the queue is not stable, or the truncated chain has more than a thousand phases at a level.
     """
     nodes, threshold = require_whole("nodes", nodes, at_least=2), require_whole("threshold", threshold, at_least=1)
     mean_run_s = require_number("mean_run_s", mean_run_s, "a number > 0", lambda mean: 0 < mean < float("inf"))

@@ -35,6 +35,7 @@ MOST_PHASES: Final = 1_000
 """Most phases at level 1 and above, after lumping, for which R is computed: its matrices are dense."""
 
 _MOST_ITERATIONS: Final = 100_000
+_DOUBLINGS: Final = 60  # of the levels that a path may reach; far fewer are enough at any load that rounding errors allow
 _RELATIVE_RATE: Final = 12  # decimals of a rate, relative to the largest, that must agree where states are lumped
 
 
@@ -94,23 +95,16 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def stationary(generator: Floats) -> Floats:
-    """Return the stationary distribution of a finite Markov chain with one closed class.
-
-    Args:
-        generator: rates between states, shape (states, states); each row sums to zero.
-    """
+    """Return the stationary distribution of a chain with one closed class; the rows of its rates add up to zero."""
     equations = generator.T.copy()
     equations[-1] = 1.0
     return _solve(equations, np.eye(len(equations))[-1])
 
 
 def chain_of(transitions: Transitions[Phase], start: Phase, value: Callable[[Phase], Hashable] | None = None) -> Chain[Phase]:
-    """Find the states of a chain breadth first, and lump them.
+    """Find the states of a chain breadth first, from a phase at level 0, and lump them.
 
-    Args:
-        transitions: of a level and a phase.
-        start: a phase at level 0.
-        value: what lumped states must have in common: all that a mean will be taken of.  By default states are not lumped.
+    States are lumped that have the same ``value``, all that a mean will be taken of; by default none are.
 
     Raises:
         SpecificationError: the chain has more states than :data:`MOST_STATES`.
@@ -236,13 +230,24 @@ def _ratio_by_iteration(up: Floats, others: list[Floats]) -> Floats:
 
 
 def _ratio_by_reduction(up: Floats, same: Floats, down: Floats) -> Floats:
-    """Return R of a quasi-birth-death process by logarithmic reduction (Latouche & Ramaswami 1993), fast at any load."""
+    """Return R of a quasi-birth-death process."""
+    return _solve(-(same + up @ first_passage(up, same, down)).T, up.T).T
+
+
+def first_passage(up: Floats, same: Floats, down: Floats) -> Floats:
+    """Return G of a quasi-birth-death process: the phase at the first visit to the level below, by the phase before.
+
+    It is found by logarithmic reduction (Latouche & Ramaswami 1993), fast at any load.  The arguments are rates up by one
+    level, to the same level and down by one, shape (phases, phases); the rows of their sum add up to zero.
+    """
     identity = np.eye(len(same))
     low, high = _solve(-same, down), _solve(-same, up)
-    first_passage, reach = low, high  # the phase at the first visit to the level below: G
-    while float(reach.max()) > 1e-15:
+    passage, reach = low, high
+    for _ in range(_DOUBLINGS):
         inverse = np.linalg.inv(identity - high @ low - low @ high)
         low, high = inverse @ low @ low, inverse @ high @ high
-        first_passage = first_passage + reach @ low
+        passage = passage + reach @ low
         reach = reach @ high
-    return _solve(-(same + up @ first_passage).T, up.T).T
+        if float(reach.max()) <= 1e-15:
+            break
+    return passage

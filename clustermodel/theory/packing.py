@@ -22,6 +22,9 @@ own columns are free.  In simulations that changes nothing if sizes divide one a
 Other run times.  With exponential run times nodes become free one gang at a time, and rows are never filled anew;
 ``rigid_jobs.multiserver_job_utilization`` is exact for ``fcfs`` and ``gs:mpl=1``.  The upper bound holds
 for any run times that do not depend on the sizes.
+
+``nodes`` is N, and ``sizes`` are nodes of a job -> probability; a SpecificationError refuses sizes that are not whole numbers
+from 1 to N, and probabilities that do not add up to one.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.validation import require_number, require_whole
+from clustermodel.theory.arguments import job_size, job_sizes
+from clustermodel.theory.matrix_geometric import stationary
+from clustermodel.validation import require_whole
 
 _MOST_STATES: Final = 100_000
 """Most states of the Markov chain of best fit."""
@@ -47,13 +52,6 @@ def next_fit_fill(nodes: int, sizes: Mapping[int, float]) -> float:
     the probability that sums of fresh sizes visit x (a renewal sequence).  A row that begins with size a passes fill x with
     probability u(x - a), and is closed there by a job of size b > N - x: from a to b with probability
     p(b) sum_{x > N - b} u(x - a).
-
-    Args:
-        nodes: N.
-        sizes: nodes of a job -> probability.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to N, or the probabilities do not add up to one.
     """
     p = _probabilities(nodes, sizes)
     visits = np.zeros(nodes + 1)
@@ -68,9 +66,7 @@ def next_fit_fill(nodes: int, sizes: Mapping[int, float]) -> float:
         passed = np.append(np.zeros(first), visits[: nodes + 1 - first])  # by fill
         chain[row] = [p[b] * passed[nodes - b + 1 :].sum() for b in support]
         fills[row] = float(np.dot(passed * too_large, np.arange(nodes + 1)))
-    balance = np.vstack([(chain - np.eye(len(support))).T, np.ones(len(support))])
-    stationary = np.linalg.lstsq(balance, np.append(np.zeros(len(support)), 1.0), rcond=None)[0]
-    return float(stationary @ fills) / nodes
+    return float(stationary(chain - np.eye(len(support))) @ fills) / nodes
 
 
 def best_fit_fill(nodes: int, sizes: Mapping[int, float], rows: int) -> float:
@@ -81,14 +77,7 @@ def best_fit_fill(nodes: int, sizes: Mapping[int, float], rows: int) -> float:
     new row in its place.  It is the bounded-space best fit of Csirik & Johnson 2001, but for the rule which row to close.  The
     fills of the rows and the turn are a Markov chain, one step for each job.
 
-    Args:
-        nodes: N.
-        sizes: nodes of a job -> probability.
-        rows: number of rows, the multiprogramming level; with one it is next fit.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to N, the probabilities do not add up to one, or the chain has
-            more than a hundred thousand states.
+    There may be at most a hundred thousand states.  With one row it is next fit.
     """
     from scipy.sparse import csr_array, eye_array
     from scipy.sparse.linalg import spsolve
@@ -147,19 +136,12 @@ def first_fit_rows(nodes: int, sizes: Iterable[int]) -> list[int]:
     conservative backfilling each job in turn gets the earliest slot, and under EASY each row takes, in order, every waiting
     job that still fits.  The makespan is the number of rows times the run time.  The mean fill depends on how
     many jobs there are; no closed form is known for it.
-
-    Args:
-        nodes: N.
-        sizes: nodes of each job, in order of the queue.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to N.
     """
     nodes = require_whole("nodes", nodes, at_least=1)
     fills: list[int] = []
     with_free: list[list[int]] = [[] for _ in range(nodes + 1)]  # rows by number of free nodes, as heaps
     for given in sizes:
-        size = _size(nodes, given)
+        size = job_size(given, nodes)
         row, free = min(
             ((heap[0], free) for free, heap in enumerate(with_free) if free >= size and heap), default=(len(fills), nodes)
         )
@@ -181,13 +163,6 @@ def largest_fill(nodes: int, sizes: Mapping[int, float]) -> float:
     that N x (number of sizes) variables stand for all patterns.  The bound is reached in the limit of many jobs, all known.
 
     It holds for preemptive schedulers too, and for all run times that do not depend on the size.
-
-    Args:
-        nodes: N.
-        sizes: nodes of a job -> probability.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to N, or the probabilities do not add up to one.
     """
     from scipy.optimize import LinearConstraint, milp
     from scipy.sparse import csr_array
@@ -211,19 +186,7 @@ def largest_fill(nodes: int, sizes: Mapping[int, float]) -> float:
 
 def _probabilities(nodes: int, sizes: Mapping[int, float]) -> FloatArray:
     """Return the probabilities of sizes, shape ``(N + 1,)``."""
-    nodes = require_whole("nodes", nodes, at_least=1)
-    probabilities = np.zeros(nodes + 1)
-    for size, probability in sizes.items():
-        require_number("sizes", probability, "a probability >= 0 and <= 1", lambda share: 0 <= share <= 1)
-        probabilities[_size(nodes, size)] += probability
-    if abs(probabilities.sum() - 1) > 1e-9:
-        raise SpecificationError(
-            f"sizes: probabilities that sum to {probabilities.sum():g} are not allowed; their sum must be 1"
-        )
+    probabilities = np.zeros(require_whole("nodes", nodes, at_least=1) + 1)
+    for size, probability in job_sizes(sizes, nodes).items():
+        probabilities[size] = probability
     return probabilities
-
-
-def _size(nodes: int, size: int) -> int:
-    if size != int(size) or not 1 <= size <= nodes:
-        raise SpecificationError(f"sizes: {size} is not allowed; it must be a whole number >= 1 and <= {nodes} nodes")
-    return int(size)

@@ -1,8 +1,7 @@
 """Processor sharing: the limit of short time slices, also where context switches take a share of each slice.
 
 In processor sharing n jobs run at the same time, each at an n-th of the node's speed.  Here the total speed phi(n) may depend
-on
-n: Cohen's generalized processor sharing.  With Poisson arrivals (rate lambda) of jobs with independent run times S of any
+on n: Cohen's generalized processor sharing.  With Poisson arrivals (rate lambda) of jobs with independent run times S of any
 distribution, the number of jobs has the product form (Cohen 1979; Kelly 1979, section 3.3, symmetric queues)
 
     P(n) proportional to prod_{k=1..n} rho / phi(k),    rho = lambda E[S],
@@ -17,6 +16,9 @@ Context switches.  A switch takes the share CS of a slice, so a node whose slice
   r = rho / (1 - CS) the mean slowdown is 1 / ((1 - r) (1 - r + rho)).
 
 :mod:`clustermodel.theory.round_robin` has slices of finite length.
+
+``switch`` is CS, in [0, 1); ``load`` is the arrival rate x the mean run time.  A SpecificationError refuses other values, and a
+queue that is not stable, whose load is not below the total speed of many jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.errors import SpecificationError
-from clustermodel.validation import choice, require_number, require_whole
+from clustermodel.validation import choice, require, require_number, require_whole
 
 CHARGES = ("on-change", "every-slice")
 """When a context switch is charged, the names of :class:`~clustermodel.machine.ContextSwitch`."""
@@ -46,8 +48,8 @@ def generalized_ps_mean_slowdown(load: float, rates: npt.ArrayLike) -> float:
         SpecificationError: a rate is not positive, or the queue is not stable: the load is not below the last rate.
     """
     speeds = np.asarray(rates, dtype=float)
-    if speeds.ndim != 1 or not len(speeds) or not (np.isfinite(speeds) & (speeds > 0)).all():
-        raise SpecificationError(f"rates: {speeds.tolist()} is not allowed; it must be a sequence of finite numbers > 0")
+    fit = speeds.ndim == 1 and len(speeds) and (np.isfinite(speeds) & (speeds > 0)).all()
+    require(fit, "rates", speeds.tolist(), "it must be a sequence of finite numbers > 0")
     load = require_number("load", load, f"> 0 and < {speeds[-1]:g}", lambda rho: 0 < rho < speeds[-1])
     logs = np.concatenate([[0.0], np.cumsum(np.log(load / speeds))])  # of P(n) / P(0), n = 0 ... m
     weights = np.exp(logs - logs.max())
@@ -63,14 +65,6 @@ def mg1_ps_mean_slowdown(load: float, *, switch: float = 0.0, charge: str = "on-
 
     It is 1 / (1 - rho) if context switches take no time (Kleinrock 1976, section 4.4), and the same for every run time and
     every distribution of run times in all cases; the module has the formulas with switches.
-
-    Args:
-        load: rho, arrival rate x mean run time.
-        switch: CS, the share of a slice that a context switch takes, in [0, 1).
-        charge: ``"on-change"`` or ``"every-slice"``.
-
-    Raises:
-        SpecificationError: the switch or the charge is not allowed, or the queue is not stable: the load is not below 1 - CS.
     """
     return mgc_ps_mean_slowdown(1, load, switch=switch, charge=charge)
 
@@ -84,15 +78,6 @@ def mgc_ps_mean_slowdown(servers: int, load: float, *, switch: float = 0.0, char
 
     Gang scheduling is this queue for one node only.  On several nodes its rows are filled with replicas, in starting order, so
     gangs have unequal shares, and one that runs on its columns in every row does not switch.
-
-    Args:
-        servers: c.
-        load: arrival rate x mean run time, below c (1 - CS).
-        switch: CS, the share of a slice that a context switch takes, in [0, 1).
-        charge: ``"on-change"`` or ``"every-slice"``.
-
-    Raises:
-        SpecificationError: an argument is not allowed, or the queue is not stable.
     """
     servers = require_whole("servers", servers, at_least=1)
     switch = require_number("switch", switch, "a number >= 0 and < 1, a share of the time slice", lambda share: 0 <= share < 1)
@@ -108,15 +93,6 @@ def mg1_ps_mean_response(
     """Return the mean response time on one node that its jobs share in short slices, seconds.
 
     Only the mean of the run times counts, as in :func:`mg1_ps_mean_slowdown`.
-
-    Args:
-        arrival_rate: jobs per second.
-        mean_service_s: mean run time, seconds.
-        switch: CS, the share of a slice that a context switch takes, in [0, 1).
-        charge: ``"on-change"`` or ``"every-slice"``.
-
-    Raises:
-        SpecificationError: the switch or the charge is not allowed, or the queue is not stable.
     """
     return mean_service_s * mg1_ps_mean_slowdown(arrival_rate * mean_service_s, switch=switch, charge=charge)
 

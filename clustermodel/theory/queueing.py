@@ -3,6 +3,8 @@
 One-node jobs: Erlang's delay formula for M/M/c, the Pollaczek-Khinchine formula for M/G/1 (both e.g. Kleinrock 1975, sections
 3.5 and 5.6), and M/M/1 with a fixed number of users.  Jobs of several nodes are in :mod:`clustermodel.theory.rigid_jobs`, nodes
 that are shared in time in :mod:`clustermodel.theory.processor_sharing` and :mod:`clustermodel.theory.round_robin`.
+
+Times are in seconds, rates per second; ``servers`` is c.  A queue that is not stable is refused by a SpecificationError.
 """
 
 from __future__ import annotations
@@ -10,22 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from clustermodel.errors import SpecificationError
+from clustermodel.validation import require
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """Return the probability that an M/M/c customer waits.
-
-    Args:
-        servers: c.
-        offered: arrival rate x mean service time, below c.
-
-    Raises:
-        SpecificationError: the queue is not stable.
-    """
+    """Return the probability that an M/M/c customer waits; ``offered`` is arrival rate x mean service time, below c."""
     from scipy.special import gammaln, logsumexp
 
-    if not 0 < offered < servers:
-        raise SpecificationError(f"offered: {offered} is not allowed; it must be > 0 and < {servers} servers")
+    require(0 < offered < servers, "offered", float(offered), f"it must be > 0 and < {servers} servers")
     counts = np.arange(servers)
     log_terms = counts * np.log(offered) - gammaln(counts + 1)
     log_wait = servers * np.log(offered) - gammaln(servers + 1) + np.log(servers / (servers - offered))
@@ -33,34 +27,15 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mmc_mean_wait(servers: int, arrival_rate: float, mean_service_s: float) -> float:
-    """Return the mean wait in an M/M/c queue, seconds.
-
-    Args:
-        servers: c.
-        arrival_rate: customers per second.
-        mean_service_s: mean service time, seconds.
-
-    Raises:
-        SpecificationError: the queue is not stable.
-    """
+    """Return the mean wait in an M/M/c queue, seconds."""
     offered = arrival_rate * mean_service_s
     return erlang_c(servers, offered) * mean_service_s / (servers - offered)
 
 
 def mg1_mean_wait(arrival_rate: float, mean_service_s: float, service_variance_s2: float) -> float:
-    """Return the mean wait in an M/G/1 queue, seconds: lambda E[S^2] / (2 (1 - rho)).
-
-    Args:
-        arrival_rate: customers per second.
-        mean_service_s: mean service time, seconds.
-        service_variance_s2: its variance, seconds squared.
-
-    Raises:
-        SpecificationError: the queue is not stable.
-    """
+    """Return the mean wait in an M/G/1 queue, seconds: lambda E[S^2] / (2 (1 - rho))."""
     load = arrival_rate * mean_service_s
-    if not 0 < load < 1:
-        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 1")
+    require(0 < load < 1, "load", float(load), "it must be > 0 and < 1")
     return arrival_rate * (service_variance_s2 + mean_service_s**2) / (2 * (1 - load))
 
 
@@ -70,14 +45,6 @@ def closed_mm1_throughput(users: int, mean_think_s: float, mean_service_s: float
     Each user thinks for an exponential time, submits a job, and waits for its completion: the machine-repair model M/M/1//N.
     With z the mean think time and s the mean service time, the server is idle with probability
     1 / sum over k = 0 ... N of N! / (N - k)! (s / z)^k.  The mean response time is N / throughput - z.
-
-    Args:
-        users: N.
-        mean_think_s: z, seconds.
-        mean_service_s: s, seconds.
-
-    Raises:
-        SpecificationError: there is no user, or a time is not above zero.
     """
     if users < 1 or not mean_think_s > 0 or not mean_service_s > 0:
         raise SpecificationError(

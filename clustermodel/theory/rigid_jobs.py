@@ -11,6 +11,12 @@ completions of this Markov chain is the saturation throughput lambda*, and the q
 *Mean response time.*  The number of jobs behind the first waiting one is the level of a quasi-birth-death process whose
 phases are the states of the saturated system, so its stationary distribution is matrix-geometric (Latouche & Ramaswami 1999):
 :func:`fcfs_mean_response` is exact.  :func:`reset_marc_mean_response` is the asymptotic formula of Grosof et al. 2023.
+
+The functions take the number ``servers`` (c), the ``arrival_rate`` (lambda, jobs per second), ``sizes`` (servers that a job
+takes -> probability), and ``mean_service_s`` (seconds, of all sizes or by size).  They refuse by a SpecificationError a size
+that is not a whole number from 1 to c, probabilities that do not add up to one, a mean that is missing or not positive, a queue
+that is not stable, and a chain of more than 50,000 states (:func:`fcfs_mean_response`: 1,500), which equal means do not need
+for the throughput.
 """
 
 from __future__ import annotations
@@ -22,6 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.errors import SpecificationError
+from clustermodel.theory.arguments import job_sizes, means_by_size
+from clustermodel.theory.matrix_geometric import first_passage, stationary
+from clustermodel.validation import require
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,8 +41,6 @@ _MOST_STATES: Final = 50_000
 """Largest number of states of a sparse system of equations here."""
 _MOST_PHASES: Final = 1_500
 """Largest number of phases, for which dense matrices are multiplied."""
-_DOUBLINGS: Final = 60
-"""Of the levels that a path to the level below may reach; far fewer are enough at any load that rounding errors allow."""
 
 
 class _Classes(NamedTuple):
@@ -86,15 +93,6 @@ def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_se
 
     With means that differ by size, it is the rate of completions of the saturated system's Markov chain, whose balance
     equations are solved.
-
-    Args:
-        servers: c.
-        sizes: servers that a job takes -> probability.
-        mean_service_s: mean service time, seconds, of all sizes or by size.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to c, the probabilities do not add up to one, a mean is missing
-            or not positive, or (means that differ) the chain has more than 50,000 states.
     """
     classes = _classes(servers, sizes, mean_service_s)
     if len(set(classes.rates)) == 1:
@@ -111,14 +109,6 @@ def multiserver_job_utilization(
     It is lambda* E[s S] / c, the throughput of :func:`multiserver_job_throughput`, with its assumptions, times the mean work of
     a job per server.  No higher load can be carried: it is rho_max of Zhang et al. 2003.  With one mean service time for all
     sizes it does not depend on that mean.
-
-    Args:
-        servers: c.
-        sizes: servers that a job takes -> probability.
-        mean_service_s: mean service time, seconds, of all sizes or by size.
-
-    Raises:
-        SpecificationError: as :func:`multiserver_job_throughput`.
     """
     throughput = multiserver_job_throughput(servers, sizes, mean_service_s)
     classes = _classes(servers, sizes, mean_service_s)
@@ -137,15 +127,6 @@ def fcfs_mean_response(
     Ramaswami 1999, chapter 6); R comes from logarithmic reduction (chapter 8), and x_0 from the balance equations of level 0
     and of the states in which no job waits.  The mean number of jobs gives the mean response time by Little's law.  Rounding
     errors grow like 1 / (1 - lambda / lambda*)^2.
-
-    Args:
-        servers: c.
-        arrival_rate: lambda, jobs per second.
-        sizes: servers that a job takes -> probability.
-        mean_service_s: mean service time, seconds, of all sizes or by size.
-
-    Raises:
-        SpecificationError: as :func:`multiserver_job_throughput`; the queue is not stable; there are more than 1,500 phases.
     """
     classes = _classes(servers, sizes, mean_service_s)
     chain = _chain(classes, _MOST_PHASES)
@@ -158,7 +139,7 @@ def fcfs_mean_response(
     up = np.diag(arrival_rate * time)
     local = time[:, None] * chain.completions.toarray()
     down = chain.starts.toarray()
-    rate_matrix = up @ np.linalg.inv(np.eye(phases) - local - up @ _first_passage(up, local, down))
+    rate_matrix = up @ np.linalg.inv(np.eye(phases) - local - up @ first_passage(up, local - np.eye(phases), down))
     # States in which no job waits, and level 0.  An arrival that fits passes through a phase in which it starts.
     sets = len(chain.in_service)
     embedded = np.zeros((sets + phases, sets + phases))
@@ -169,7 +150,7 @@ def fcfs_mean_response(
     fits = np.flatnonzero(~blocked)
     embedded[sets + fits, chain.after_start[fits]] = 1.0
     embedded[sets:, sets:] = local + rate_matrix @ down
-    visits = _stationary(embedded)
+    visits = stationary(embedded - np.eye(len(embedded)))
     levels = np.linalg.inv(np.eye(phases) - rate_matrix)
     in_queue = visits[sets:] @ levels  # visits summed over all levels
     behind = in_queue @ rate_matrix @ levels  # the same, each visit times the level
@@ -191,15 +172,6 @@ def reset_marc_mean_response(
     Delta(y) = (1 - lambda* / r(y)) + sum_y' P(y, y') Delta(y') with a mean of zero over Y, r(y) being the rate of
     completions.  Y_d is the state just after a completion.  lambda* (1 + 2 Delta(Y_d, Y)) is the variance of the number of
     completions per second, in the long run: with one server it is lambda*, and the formula is that of M/M/1.
-
-    Args:
-        servers: c.
-        arrival_rate: lambda, jobs per second.
-        sizes: servers that a job takes -> probability.
-        mean_service_s: mean service time, seconds, of all sizes or by size.
-
-    Raises:
-        SpecificationError: as :func:`multiserver_job_throughput`; the queue is not stable; there are more than 50,000 states.
     """
     saturated = _Saturated(_chain(_classes(servers, sizes, mean_service_s), _MOST_STATES))
     _require_stable(arrival_rate, saturated.throughput)
@@ -290,31 +262,6 @@ def _completions_without_queue(classes: _Classes, chain: _Chain) -> Floats:
     return rates
 
 
-def _first_passage(up: Floats, local: Floats, down: Floats) -> Floats:
-    """Return G, the first phase one level below, by logarithmic reduction (Latouche & Ramaswami 1999, chapter 8)."""
-    identity = np.eye(len(local))
-    inverse = np.linalg.inv(identity - local)
-    rise, fall = inverse @ up, inverse @ down
-    passage, risen = fall.copy(), rise
-    for _ in range(_DOUBLINGS):
-        inverse = np.linalg.inv(identity - rise @ fall - fall @ rise)
-        rise, fall = inverse @ rise @ rise, inverse @ fall @ fall
-        more = risen @ fall
-        passage += more
-        if more.max() < 1e-15:
-            break
-        risen = risen @ rise
-    return passage
-
-
-def _stationary(embedded: Floats) -> Floats:
-    """Return the stationary distribution of a chain with one recurrent class."""
-    states = len(embedded)
-    balance = np.eye(states) - embedded.T
-    balance[-1] = 1.0
-    return np.linalg.solve(balance, np.eye(states)[-1])
-
-
 def _with(jobs: tuple[int, ...], kind: int, more: int) -> tuple[int, ...]:
     return (*jobs[:kind], jobs[kind] + more, *jobs[kind + 1 :])
 
@@ -348,27 +295,11 @@ def _mean_inverse_in_service(classes: _Classes) -> float:
 
 
 def _classes(servers: int, sizes: Mapping[int, float], mean_service_s: float | Mapping[int, float]) -> _Classes:
-    for size, probability in sizes.items():
-        if size != int(size) or not 1 <= size <= servers:
-            raise SpecificationError(f"sizes: {size} is not allowed; it must be a whole number >= 1 and <= {servers} servers")
-        if not 0 <= probability <= 1:
-            raise SpecificationError(f"sizes: probability {probability} of {size} is not allowed; it must be >= 0 and <= 1")
-    if abs((total := sum(sizes.values())) - 1) > 1e-9:
-        raise SpecificationError(f"sizes: probabilities that sum to {total:g} are not allowed; their sum must be 1")
-    occurring = sorted(int(size) for size, probability in sizes.items() if probability)
-    means = []
-    for size in occurring:
-        mean = mean_service_s.get(size) if isinstance(mean_service_s, Mapping) else mean_service_s
-        if mean is None:
-            raise SpecificationError(f"mean_service_s: a mapping without size {size} is not allowed; it must have all sizes")
-        if not 0 < mean < np.inf:
-            raise SpecificationError(f"mean_service_s: {mean} is not allowed; it must be a finite number > 0")
-        means.append(mean)
-    return _Classes(servers, tuple(occurring), tuple(sizes[size] for size in occurring), tuple(1 / mean for mean in means))
+    occurring = dict(sorted(job_sizes(sizes, servers, "servers").items()))
+    means = means_by_size("mean_service_s", occurring, mean_service_s)
+    return _Classes(servers, tuple(occurring), tuple(occurring.values()), tuple(1 / mean for mean in means.values()))
 
 
 def _require_stable(arrival_rate: float, throughput: float) -> None:
-    if not 0 < arrival_rate < throughput:
-        raise SpecificationError(
-            f"arrival_rate: {arrival_rate} is not allowed; it must be > 0 and < {throughput:g}, the saturation throughput"
-        )
+    must = f"it must be > 0 and < {throughput:g}, the saturation throughput"
+    require(0 < arrival_rate < throughput, "arrival_rate", float(arrival_rate), must)

@@ -23,6 +23,12 @@ hyperexponential  ``"cut"``, both charges, an MPL  :func:`~clustermodel.theory.s
 
 With exponential run times no slice length helps: what a slice interrupts is as good as new, so longer slices only
 save switches.  With a larger variance short jobs profit from slices, and there is an optimal length.
+
+The functions take the ``arrival_rate`` (lambda, jobs per second), the ``mean_service_s`` (1 / mu, seconds), or ``means_s`` (the
+mean of an exponential branch of the run times, seconds -> its probability), ``slice_s`` (T, seconds; ``inf`` is allowed),
+``switch_s`` (s, seconds, below T), the ``charge`` (``"on-change"`` or ``"every-slice"``), and ``arrivals``.  They refuse wrong
+arguments by a SpecificationError, jobs that may need thousands of slices (use processor sharing), and a queue that is not
+stable.
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError
+from clustermodel.theory.arguments import probabilities
 from clustermodel.theory.processor_sharing import CHARGES, generalized_ps_mean_slowdown
 from clustermodel.validation import choice, require_number, require_seconds
 
@@ -65,17 +72,6 @@ def mm1_round_robin_mean_response(
     ``"queue"``, every slice: which job has the next slice does not matter for the number of jobs, so this is the number in
     M/G/1 with service X + s ceil(X / (T - s)), by the Pollaczek-Khinchine formula.  On change: a Markov chain at the beginnings
     of slices, with generating functions.
-
-    Args:
-        arrival_rate: lambda, jobs per second.
-        mean_service_s: 1 / mu, mean run time, seconds.
-        slice_s: T, seconds; ``inf`` is allowed.
-        switch_s: s, seconds, below T.
-        charge: ``"on-change"`` or ``"every-slice"``.
-        arrivals: ``"cut"`` or ``"queue"``.
-
-    Raises:
-        SpecificationError: an argument is not allowed, or the queue is not stable.
     """
     require_slices(arrival_rate, slice_s, switch_s, charge)
     require_seconds("mean_service_s", mean_service_s, positive=True)
@@ -185,16 +181,6 @@ def mg1_round_robin_mean_response(
         W_k = sum_{j<k} g_j (W_{k-1-j} + T) + sum_m g_{m+k} (W_m + T)    for k >= 1.
 
     The mean response time is sum_k S_k (W_k + E[D_k]).  Jobs that need more than k slices are left out where S_k < 1e-12.
-
-    Args:
-        arrival_rate: lambda, jobs per second.
-        means_s: mean of an exponential branch of the run times, seconds -> its probability.
-        slice_s: T, seconds; ``inf`` is allowed.
-        switch_s: s, seconds, below T.
-
-    Raises:
-        SpecificationError: an argument is not allowed, a job may need thousands of slices (use processor sharing), or the queue
-            is not stable.
     """
     from scipy.linalg import hankel, solve, toeplitz
 
@@ -277,26 +263,14 @@ def optimal_slice(
 
 
 def branches(means_s: Mapping[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Return means, seconds, and probabilities of the branches of a hyperexponential distribution, shapes ``(branches,)``.
-
-    Raises:
-        SpecificationError: a mean is not positive, or the probabilities do not add up to one.
-    """
-    means = [require_seconds("means_s", mean, positive=True) for mean in means_s]
-    shares = [
-        require_number("means_s", share, "a probability > 0 and <= 1", lambda p: 0 < p <= 1) for share in means_s.values()
-    ]
-    if abs(sum(shares) - 1) > 1e-9:
-        raise SpecificationError(f"means_s: probabilities that sum to {sum(shares):g} are not allowed; their sum must be 1")
-    return np.array(means), np.array(shares)
+    """Return means, seconds, and probabilities of the branches of a hyperexponential distribution, shapes ``(branches,)``."""
+    shares = probabilities("means_s", means_s)
+    means = [require_seconds("means_s", mean, positive=True) for mean in shares]
+    return np.array(means), np.array(list(shares.values()))
 
 
 def require_slices(arrival_rate: float, slice_s: float, switch_s: float, charge: str) -> None:
-    """Check what the functions of round robin have in common.
-
-    Raises:
-        SpecificationError: an argument is not allowed.
-    """
+    """Refuse wrong arguments that the functions of round robin have in common."""
     require_number("arrival_rate", arrival_rate, "a finite number > 0", lambda rate: 0 < rate < float("inf"))
     require_number("slice_s", slice_s, "a number of seconds > 0", lambda length: length > 0)
     require_number("switch_s", switch_s, f"a number of seconds >= 0 and < {slice_s:g}, the slice", lambda s: 0 <= s < slice_s)

@@ -24,6 +24,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
+from clustermodel.theory.matrix_geometric import first_passage, stationary
 from clustermodel.theory.round_robin import branches, require_slices
 from clustermodel.validation import require_whole
 
@@ -68,14 +69,8 @@ def sliced_node_mean_response(
 ) -> float:
     """Return the mean response time on one node with time slices, seconds: exactly the simulator's ``gs`` on one node.
 
-    Args:
-        arrival_rate: lambda, jobs per second.
-        means_s: mean of an exponential branch of the run times, seconds -> its probability.
-        slice_s: T, seconds; ``inf`` is allowed.
-        switch_s: s, seconds, below T.
-        mpl: multiprogramming level, the largest number of jobs that share the node.  The number of states grows with
-            (branches + 1)^MPL: with two branches the largest MPL is 7.
-        charge: ``"on-change"`` or ``"every-slice"``.
+    Arguments are those of :mod:`clustermodel.theory.round_robin`, and the multiprogramming level ``mpl``: the largest number of
+    jobs that share the node.  The number of states grows with (branches + 1)^MPL: with two branches the largest MPL is 7.
 
     Raises:
         SpecificationError: an argument is not allowed, there are too many states, or the queue is not stable.
@@ -251,28 +246,12 @@ class _Chain:
 
 
 def _growth(up: FloatArray, same: FloatArray, down: FloatArray) -> FloatArray:
-    """Return R of a quasi-birth-and-death process: slices with one more waiting job for each slice.
-
-    Raises:
-        SpecificationError: the process is not positive recurrent.
-    """
-    from scipy.linalg import solve
-
-    size = len(up)
-    unit = np.eye(size)
-    balance = np.vstack([(up + same + down - unit).T, np.ones(size)])
-    phases = np.linalg.lstsq(balance, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    """Return R of a quasi-birth-and-death process: slices with one more waiting job for each slice; refuse an unstable one."""
+    local = same - np.eye(len(up))
+    phases = stationary(up + local + down)
     rises, falls = float(phases @ up.sum(axis=1)), float(phases @ down.sum(axis=1))
     if rises >= falls:
         raise SpecificationError(
             f"arrival_rate: a load with {rises / falls:.3g} arrivals for each completion is not allowed; it must be < 1"
         )
-    high, low = solve(unit - same, up), solve(unit - same, down)
-    first_passage, product = low.copy(), high.copy()
-    while np.abs(1 - first_passage.sum(axis=1)).max() > 1e-13 and product.max() > 1e-300:
-        halved = solve(unit - high @ low - low @ high, np.hstack([high @ high, low @ low]))
-        high, low = halved[:, :size], halved[:, size:]
-        first_passage += product @ low
-        product = product @ high
-    result: FloatArray = solve((unit - same - up @ first_passage).T, up.T).T
-    return result
+    return up @ np.linalg.inv(-local - up @ first_passage(up, local, down))

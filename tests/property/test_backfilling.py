@@ -98,14 +98,11 @@ def _queue_order(job: Any) -> object:
 def alternatives(width: str, most: int) -> Any:
     """Return Perkovic & Keleher 2000, section 7.1, in the twin's words."""
 
-    def greedy(nodes: int) -> list[int]:
-        return list(dict.fromkeys([nodes, ceil(nodes / 2), min(2 * nodes, most)]))
-
     return {
         "asked": None,
         "half": lambda nodes: [ceil(nodes / 2)],
         "quarter": lambda nodes: [ceil(nodes / 4) if nodes > 4 else ceil(nodes / 2)],
-        "greedy": greedy,
+        "greedy": lambda nodes: list(dict.fromkeys([nodes, ceil(nodes / 2), min(2 * nodes, most)])),
     }[width]
 
 
@@ -290,31 +287,18 @@ def test_with_linear_speedup_widths_change_the_useful_work_by_roundings_alone(ca
     assert int(np.dot(outcome.records.column("nodes"), Jobs.of(outcome.records).dedicated)) == work
 
 
-@settings(max_examples=cases(400))
-@given(case=machines_and_rows(underestimates=True), policy=combinations(guarantees=["all", "selective"]), speedup=speedups)
-def test_no_job_starts_after_its_first_promise_in_any_order_with_speculation_and_widths(
+@settings(max_examples=cases(800))
+@given(
+    case=machines_and_rows(underestimates=True),
+    policy=combinations(guarantees=["all", "selective", "relaxed"]),
+    speedup=speedups,
+)
+def test_no_job_starts_after_its_first_promise_or_bound_in_any_order_with_speculation_and_widths(
     case: Case, policy: Backfilling, speedup: Speedup
 ) -> None:
     records = run(case, policy, speedup=speedup).records
     begun = starts(records)
     assert all(begun[job] <= promised for job, promised in promises(records).items())
-
-
-@settings(max_examples=cases(400))
-@given(case=machines_and_rows(underestimates=True), policy=combinations(guarantees=["relaxed"]), speedup=speedups)
-def test_the_bound_of_the_first_blocked_job_is_kept_in_any_order_with_speculation_and_widths(
-    case: Case, policy: Backfilling, speedup: Speedup
-) -> None:
-    records = run(case, policy, speedup=speedup).records
-    begun = starts(records)
-    assert all(begun[job] <= promised for job, promised in promises(records).items())
-
-
-@settings(max_examples=cases(100))
-@given(case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(), seed=st.integers(0, 5))
-def test_the_same_seed_gives_the_same_records_and_an_object_can_run_again(case: Case, policy: Backfilling, seed: int) -> None:
-    first, second = (run(case, policy, seed=seed).records for _ in range(2))
-    assert all_runs(first) == all_runs(second)
 
 
 @settings(max_examples=cases(100))

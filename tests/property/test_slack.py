@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Reserve, Start
-from clustermodel.policies.quotas import OverQuota, Quotas
-from clustermodel.policies.slack import Slack
-from clustermodel.policies.slack_run import COMPRESSIONS
+from clustermodel.policies.slack import Quotas, Slack
+from clustermodel.policies.slack_run import COMPRESSIONS, OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -151,10 +150,8 @@ def test_a_job_over_quota_delays_nobody(heuristic: str, case: Case, user: int) -
 
     with mock.patch.object(OverQuota, "plan", watched):
         records = run(nodes, rows, policy)
-    found, promised = (
-        starts(records),
-        dict(zip(records.column("id").tolist(), records.column("reserved").tolist(), strict=True)),
-    )
+    found = starts(records)
+    promised = dict(zip(records.column("id").tolist(), records.column("reserved").tolist(), strict=True))
     for row in rows:
         if row.user == user:
             assert promised[row.id] == UNKNOWN
@@ -316,17 +313,13 @@ def profile_of(nodes: int, running: list[tuple[int, int]], plan: list[SlackReser
 def search_of(
     nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob | None, weights: Weights
 ) -> tuple[Search, list[int]]:
-    profile = profile_of(nodes, running, plan)
-    slots = {0, *(end for end, _ in running)}
-    slots |= {one.start for one in plan} | {one.start + one.length for one in plan}
-    return Search(profile, plan, weights, 0, arriving), sorted(slots)
+    search = Search(profile_of(nodes, running, plan), plan, weights, 0, arriving)
+    return search, [slot * S for slot in slots_of(running, plan)]
 
 
 @settings(max_examples=cases(150))
 @given(case=plans())
-def test_the_optimum_is_that_of_a_brute_force(
-    case: Insertion,
-) -> None:
+def test_the_optimum_is_that_of_a_brute_force(case: Insertion) -> None:
     search, slots = search_of(*case)
     found = search.optimal(slots)
     assert found is not None
@@ -367,9 +360,7 @@ def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool)
 
 
 @given(case=plans(largest=7))
-def test_the_chosen_schedule_can_be_carried_out(
-    case: Insertion,
-) -> None:
+def test_the_chosen_schedule_can_be_carried_out(case: Insertion) -> None:
     nodes, running, plan, arriving, weights = case
     for new in (arriving, None):
         before = profile_of(nodes, running, plan)
@@ -429,9 +420,7 @@ def test_booking_is_reserving_at_the_earliest_time_unless_that_is_too_late(
     case: Insertion, size: int, length: int, latest: int
 ) -> None:
     nodes, running, plan, _, _ = case
-    profile = Profile.of_running(nodes, 0, running)
-    for one in plan:
-        profile.reserve(one.start, one.start + one.length, one.nodes)
+    profile = profile_of(nodes, running, plan)
     size, twin = min(size, nodes), profile.copy()
     start = profile.earliest(size, length * S)
     booked = twin.book(size, length * S, latest * S)

@@ -6,30 +6,17 @@ from itertools import pairwise
 
 import pytest
 
-from clustermodel import (
-    Batch,
-    ContextSwitch,
-    Machine,
-    QueuedJob,
-    Scenario,
-    Setup,
-    SpecificationError,
-    View,
-    Workload,
-    check_policy,
-    load_model,
-    make_policy,
-)
+import clustermodel as cm
 from clustermodel.policies.conservative import BF
 from clustermodel.policies.gang import BGS, GS, Adaptive, AdaptiveRows
 from clustermodel.policies.interface import Decision
 
-MACHINE = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.05))
+MACHINE = cm.Machine(nodes=320, context_switch=cm.ContextSwitch(fraction=0.05))
 
 
 @pytest.fixture(scope="module")
-def busy() -> Workload:
-    return load_model("blue-pacific").generate(jobs=800, run_time_factor=1.8)
+def busy() -> cm.Workload:
+    return cm.load_model("blue-pacific").generate(jobs=800, run_time_factor=1.8)
 
 
 class Noted:
@@ -41,11 +28,11 @@ class Noted:
         self._policy = Adaptive(**parameters)  # type: ignore[arg-type]
         self.notes: list[tuple[float, bool, int]] = []
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self._run = self._policy.start(setup)
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
         decisions = self._run.decide(batch, view)
         rows = self._run.open_rows
         assert isinstance(rows, AdaptiveRows)
@@ -53,17 +40,17 @@ class Noted:
         return decisions
 
 
-def ends(policy: object, workload: Workload, machine: Machine = MACHINE) -> list[int]:
-    result = Scenario(machine=machine, workload=workload, policy=policy).run()  # type: ignore[arg-type]
+def ends(policy: object, workload: cm.Workload, machine: cm.Machine = MACHINE) -> list[int]:
+    result = cm.Scenario(machine=machine, workload=workload, policy=policy).run()  # type: ignore[arg-type]
     column: list[int] = result.records.column("end").tolist()
     return column
 
 
-def test_a_threshold_that_is_never_passed_leaves_bgs(busy: Workload) -> None:
+def test_a_threshold_that_is_never_passed_leaves_bgs(busy: cm.Workload) -> None:
     assert ends(Adaptive(threshold=1.0, hysteresis=0.0), busy) == ends(BGS(), busy)
 
 
-def test_the_mode_changes_only_beyond_the_thresholds(busy: Workload) -> None:
+def test_the_mode_changes_only_beyond_the_thresholds(busy: cm.Workload) -> None:
     policy = Noted(threshold=0.6, hysteresis=0.1, window_s=20_000.0)
     ends(policy, busy)
     modes = [mode for _, mode, _ in policy.notes]
@@ -79,7 +66,7 @@ def test_the_mode_changes_only_beyond_the_thresholds(busy: Workload) -> None:
         mode = chosen
 
 
-def test_the_other_rows_drain_in_bf_mode_and_the_last_job_needs_no_switches(busy: Workload) -> None:
+def test_the_other_rows_drain_in_bf_mode_and_the_last_job_needs_no_switches(busy: cm.Workload) -> None:
     policy = Noted(threshold=0.0, hysteresis=0.0)
     ends(policy, busy)
     rows = [rows for _, mode, rows in policy.notes if mode]
@@ -89,11 +76,11 @@ def test_the_other_rows_drain_in_bf_mode_and_the_last_job_needs_no_switches(busy
     assert max(rows) <= 5
 
 
-def test_bf_mode_all_the_time_is_worth_what_bf_is_without_switching_costs(busy: Workload) -> None:
+def test_bf_mode_all_the_time_is_worth_what_bf_is_without_switching_costs(busy: cm.Workload) -> None:
     # From the second event on there is one row to start jobs in; the first jobs alone may have been placed as BGS does.
-    free = Machine(nodes=320)
+    free = cm.Machine(nodes=320)
     adaptive, bf = (
-        Scenario(machine=free, workload=busy, policy=policy).run() for policy in ("adaptive:threshold=0,hysteresis=0", "bf")
+        cm.Scenario(machine=free, workload=busy, policy=policy).run() for policy in ("adaptive:threshold=0,hysteresis=0", "bf")
     )
     assert adaptive.jobs["start_s"].to_list() == bf.jobs["start_s"].to_list()
 
@@ -113,18 +100,18 @@ def test_bf_mode_all_the_time_is_worth_what_bf_is_without_switching_costs(busy: 
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_named(policy: str, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        make_policy(policy)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.make_policy(policy)
     assert str(refused.value) == message
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["bf", "adaptive", "adaptive:threshold=0.4,window_s=30", "bf:queue_order=widest"])
 def test_the_checker_finds_nothing(policy: str) -> None:
-    assert check_policy(policy, failures=True) == []
+    assert cm.check_policy(policy, failures=True) == []
 
 
-def test_bf_is_conservative_backfilling(busy: Workload) -> None:
+def test_bf_is_conservative_backfilling(busy: cm.Workload) -> None:
     assert ends("bf", busy) == ends("conservative", busy)
 
 
@@ -134,16 +121,16 @@ def test_the_queue_is_gone_through_in_any_order(kind: type[BF] | type[GS] | type
     rows = [
         row._replace(id=number, submit=submit, nodes=1, run=run, estimate=run)
         for row, (number, submit, run) in zip(
-            load_model("blue-pacific").generate(jobs=5).rows(),
+            cm.load_model("blue-pacific").generate(jobs=5).rows(),
             [(0, 0, 100), (1, 1, 50), (2, 2, 10), (3, 3, 30), (4, 4, 20)],
             strict=True,
         )
     ]
-    machine = Machine(nodes=1, time_slicing=MACHINE.time_slicing)
+    machine = cm.Machine(nodes=1, time_slicing=MACHINE.time_slicing)
 
     def started(order: object) -> list[int]:
         policy = kind(queue_order=order) if kind is BF else kind(queue_order=order, mpl=1)  # type: ignore[arg-type, call-arg]
-        jobs = Scenario(machine=machine, workload=Workload(rows), policy=policy).run().jobs
+        jobs = cm.Scenario(machine=machine, workload=cm.Workload(rows), policy=policy).run().jobs
         ids: list[int] = jobs.sort_values("start_s")["job"].to_list()
         return ids
 
@@ -151,7 +138,7 @@ def test_the_queue_is_gone_through_in_any_order(kind: type[BF] | type[GS] | type
     if kind is GS:  # reservations, once made, are kept
         assert started("shortest") == [0, 2, 4, 3, 1]
 
-        def latest_first(job: QueuedJob, now: int) -> int:
+        def latest_first(job: cm.QueuedJob, now: int) -> int:
             return -job.submit
 
         assert started(latest_first) == [0, 4, 3, 2, 1]

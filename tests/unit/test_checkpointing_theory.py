@@ -190,14 +190,12 @@ def test_where_the_store_is_too_slow_its_limit_binds_and_no_other_periods_do_bet
         (lambda: CheckpointingJobs(nodes=0, jobs=1, checkpoint_s=1), "CheckpointingJobs.nodes: 0 is not allowed"),
         (lambda: CheckpointingJobs(nodes=1, jobs=math.inf, checkpoint_s=1), "CheckpointingJobs.jobs: inf is not allowed"),
         (lambda: shared_store_bound(4, 10, []), "classes: none is given"),
-        (
-            lambda: shared_store_bound(4, 10, [CheckpointingJobs(nodes=2, jobs=3, checkpoint_s=1)]),
-            "classes: jobs on 6 nodes are not allowed; the machine has 4 nodes",
-        ),
+        (lambda: shared_store_bound(4, 10, [CheckpointingJobs(nodes=2, jobs=3, checkpoint_s=1)]),
+         "classes: jobs on 6 nodes are not allowed; the machine has 4 nodes"),
         (lambda: jobs_at_once(4, (1, 2), (1,)), "node_shares: 1 shares of 2 classes are not allowed"),
         (lambda: jobs_at_once(4, (1,), (0,)), "node_shares: 0 is not allowed"),
     ],
-)
+)  # fmt: skip
 def test_bad_values_are_refused_in_one_line(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(SpecificationError) as refused:
         wrong()

@@ -190,11 +190,11 @@ def test_lumping_does_not_change_the_means() -> None:
     [
         ({"nodes": 0}, "nodes: 0 is not allowed"),
         ({"mpl": 0}, "mpl: 0 is not allowed"),
-        ({"sizes": {5: 1.0}}, "sizes: 5 is not allowed; it must be <= 4 nodes"),
+        ({"sizes": {5: 1.0}}, "sizes: 5 is not allowed; it must be a whole number >= 1 and <= 4 nodes"),
         ({"sizes": {1: 0.5}}, "probabilities that sum to 0.5"),
         ({"sizes": {1: 1.5}}, "probability of 1: 1.5 is not allowed"),
         ({"arrival_rate": 0}, "arrival_rate: 0 is not allowed"),
-        ({"mean_run_s": {1: 1.0}}, "no mean for size 2"),
+        ({"mean_run_s": {1: 1.0}}, "a mapping without size 2 is not allowed"),
         ({"mean_run_s": 0.0}, "mean_run_s: 0.0 is not allowed"),
         ({"migration": True, "sizes": {1: 0.5, 2: 0.5}}, "migration: sizes other than"),
         ({"mpl": 8, "nodes": 4, "sizes": {1: 0.5, 3: 0.5}}, "more than 200 states"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.policies.backfilling.moldable import SIZES, Fraction, Greedy, QuarterSize, sizes_of
+from clustermodel.policies.backfilling.moldable import SIZES, Greedy, QuarterSize, sizes_of
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.timeline.timeline import play
 
@@ -51,8 +51,7 @@ def test_any_share_is_rounded_up_and_fits_the_machine() -> None:
 def test_a_share_written_in_decimals_means_them(nodes: int, hundredths: int) -> None:
     # 100 x 0.07 is 7.000000000000001 in floats; seven nodes are meant
     exact = (Decimal(nodes) * hundredths / 100).to_integral_value(ROUND_CEILING)
-    assert Fraction(hundredths / 100).sizes(nodes, 10**9) == (int(exact),)
-    assert list(Greedy((hundredths / 100,)).sizes(nodes, 10**9)) == [int(exact)]
+    assert sizes_of(hundredths / 100).sizes(nodes, 10**9) == (int(exact),)
 
 
 NO_SIZES = [0, -1, 0.0, float("nan"), float("inf"), True]
@@ -60,7 +59,7 @@ NO_SIZES = [0, -1, 0.0, float("nan"), float("inf"), True]
 
 @pytest.mark.parametrize("width", NO_SIZES)
 def test_a_width_alternative_of_zero_or_less_or_no_number_is_refused(width: Any) -> None:
-    for use in (Fraction, lambda factor: Greedy((1.0, factor)), lambda factor: Backfilling(width=factor)):
+    for use in (sizes_of, lambda factor: Greedy((1.0, factor)), lambda factor: Backfilling(width=factor)):
         with pytest.raises(SpecificationError) as refused:
             use(width)
         assert str(refused.value) == f"backfilling: width: {width} is not allowed; it must be a finite number > 0"

@@ -11,22 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import (
-    Batch,
-    Decision,
-    Interval,
-    Machine,
-    Place,
-    Result,
-    Rows,
-    Scenario,
-    Setup,
-    SpecificationError,
-    TimeSlicing,
-    View,
-    Workload,
-    interval,
-)
+import clustermodel as cm
 from clustermodel.job import JobRow
 from clustermodel.theory.packing import best_fit_fill, first_fit_rows, largest_fill, next_fit_fill
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
@@ -117,23 +102,23 @@ class BestFitRows:
 
     name = "best-fit-rows"
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self.nodes = setup.nodes
         self.fills = [0] * setup.machine.time_slicing.mpl
         self.row_of: dict[int, int] = {}
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[cm.Decision]:
         for gang in batch.ended:
             self.fills[self.row_of.pop(gang.job.id)] = 0
-        decisions: list[Decision] = []
+        decisions: list[cm.Decision] = []
         for job in view.waiting.values():
             fitting = [row for row, fill in enumerate(self.fills) if fill + job.nodes <= self.nodes]
             if not fitting:
                 break
             row = max(fitting, key=lambda row: (self.fills[row], -row))
             first = self.fills[row]
-            decisions.append(Rows(places=(Place(job, (first, first + job.nodes), (row,)),)))
+            decisions.append(cm.Rows(places=(cm.Place(job, (first, first + job.nodes), (row,)),)))
             self.fills[row] += job.nodes
             self.row_of[job.id] = row
         return decisions
@@ -145,12 +130,12 @@ def drawn(sizes: dict[int, float], count: int, seed: int) -> list[int]:
     return found
 
 
-def at_once(policy: Any, nodes: int, widths: list[int], mpl: int) -> Result:
+def at_once(policy: Any, nodes: int, widths: list[int], mpl: int) -> cm.Result:
     """Simulate jobs with equal run times that are all submitted at once; a slice is as long as a run time."""
     run = round(RUN_S * 1e6)
-    jobs = Workload([JobRow(0, number, width, run, run, -1, -1, 0, -1) for number, width in enumerate(widths)])
-    machine = Machine(nodes=nodes, time_slicing=TimeSlicing(quantum_s=RUN_S, mpl=mpl))
-    return Scenario(machine=machine, workload=jobs, policy=policy).run()
+    jobs = cm.Workload([JobRow(0, number, width, run, run, -1, -1, 0, -1) for number, width in enumerate(widths)])
+    machine = cm.Machine(nodes=nodes, time_slicing=cm.TimeSlicing(quantum_s=RUN_S, mpl=mpl))
+    return cm.Scenario(machine=machine, workload=jobs, policy=policy).run()
 
 
 def next_fit_rows(nodes: int, widths: list[int]) -> list[int]:
@@ -182,7 +167,7 @@ def test_one_row_with_equal_run_times_is_bin_packing(
 WARM_UP, ROWS = 10, 100
 
 
-def mean_fill(policy: Any, sizes: dict[int, float], mpl: int, *, runs: int = 20) -> Interval:
+def mean_fill(policy: Any, sizes: dict[int, float], mpl: int, *, runs: int = 20) -> cm.Interval:
     """Return the mean fill of a hundred rows on 8 nodes, after a warm-up and while jobs wait, over independent runs."""
     fills = []
     for seed in range(runs):
@@ -192,7 +177,7 @@ def mean_fill(policy: Any, sizes: dict[int, float], mpl: int, *, runs: int = 20)
         assert jobs["start_s"].max() > end
         counted = (begin < jobs["end_s"]) & (jobs["end_s"] <= end)  # each of them ran in one of these rows
         fills.append(int(jobs["nodes"][counted].sum()) / (8 * ROWS))
-    return interval(fills, level=0.99)
+    return cm.interval(fills, level=0.99)
 
 
 @pytest.mark.parametrize(
@@ -225,20 +210,20 @@ def test_replicas_fill_rows_besides() -> None:
         ({9: 1.0}, "sizes: 9 is not allowed; it must be a whole number >= 1 and <= 8 nodes"),
         ({1.5: 1.0}, "sizes: 1.5 is not allowed; it must be a whole number >= 1 and <= 8 nodes"),
         ({1: 0.5}, "sizes: probabilities that sum to 0.5 are not allowed; their sum must be 1"),
-        ({1: 1.5, 2: -0.5}, "sizes: 1.5 is not allowed; it must be a probability >= 0 and <= 1"),
+        ({1: 1.5, 2: -0.5}, "sizes: probability of 1: 1.5 is not allowed; it must be a number >= 0 and <= 1"),
     ],
 )
 def test_sizes_that_are_no_distribution_are_refused(sizes: dict[int, float], message: str) -> None:
     for formula in (next_fit_fill, largest_fill, lambda *given: best_fit_fill(*given, 2)):
-        with pytest.raises(SpecificationError) as refused:
+        with pytest.raises(cm.SpecificationError) as refused:
             formula(8, sizes)
         assert str(refused.value) == message
 
 
 def test_a_job_larger_than_the_machine_and_too_many_rows_are_refused() -> None:
-    with pytest.raises(SpecificationError, match="sizes: 9 is not allowed"):
+    with pytest.raises(cm.SpecificationError, match="sizes: 9 is not allowed"):
         first_fit_rows(8, [1, 9])
     with pytest.raises(
-        SpecificationError, match="rows: 6 is not allowed with these sizes; the chain has more than 100,000 states"
+        cm.SpecificationError, match="rows: 6 is not allowed with these sizes; the chain has more than 100,000 states"
     ):
         best_fit_fill(16, dict.fromkeys(range(1, 17), 1 / 16), 6)

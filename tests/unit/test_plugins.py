@@ -10,19 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import (
-    Machine,
-    Scenario,
-    SpecificationError,
-    Study,
-    TraceError,
-    make_policy,
-    policy_names,
-    read_trace,
-    register_policy,
-    sweep,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.policies.registry import policy_parameters
 from tests.conftest import Finished
@@ -95,16 +83,16 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def scenario(policy: str) -> Scenario:
-    return Scenario(machine=Machine(nodes=16), workload=synthetic_workload(jobs=60, nodes=16, load=0.9), policy=policy)
+def scenario(policy: str) -> cm.Scenario:
+    return cm.Scenario(machine=cm.Machine(nodes=16), workload=cm.synthetic_workload(jobs=60, nodes=16, load=0.9), policy=policy)
 
 
 def test_a_policy_of_another_package_works_by_name(install: Install, command_line: Callable[..., Finished]) -> None:
     install("narrowest_a", NARROWEST, policies="narrowest = narrowest_a:Narrowest")
-    assert policy_names()[-1] == "narrowest"
+    assert cm.policy_names()[-1] == "narrowest"
     assert "narrowest_a" not in sys.modules  # imported when it is used
     assert list(policy_parameters("narrowest")) == ["most"]
-    assert make_policy("narrowest:most=3").most == 3
+    assert cm.make_policy("narrowest:most=3").most == 3
     assert len(scenario("narrowest").run().records) == 60
     listed = command_line("policies")
     assert listed.code == 0
@@ -116,8 +104,8 @@ def test_a_policy_of_another_package_works_by_name(install: Install, command_lin
 
 def test_a_sweep_with_workers_runs_it(install: Install, tmp_path: Path) -> None:
     install("narrowest_b", NARROWEST, policies="narrowest = narrowest_b:Narrowest")
-    study = Study.of_scenarios("two", [scenario("narrowest"), scenario("fcfs")])
-    table = sweep(study, tmp_path / "results", workers=2)
+    study = cm.Study.of_scenarios("two", [scenario("narrowest"), scenario("fcfs")])
+    table = cm.sweep(study, tmp_path / "results", workers=2)
     assert sorted(table.frame["policy"]) == ["fcfs", "narrowest"]
 
 
@@ -155,7 +143,7 @@ def test_a_taken_name_of_a_predictor_is_a_line(install: Install, command_line: C
 
 def test_a_taken_name_is_a_line_and_ours_is_used(install: Install, command_line: Callable[..., Finished]) -> None:
     install("narrowest_d", NARROWEST, policies="easy = narrowest_d:Narrowest\nbad,name = narrowest_d:Narrowest")
-    assert type(make_policy("easy")).__name__ == "Easy"
+    assert type(cm.make_policy("easy")).__name__ == "Easy"
     listed = command_line("policies")
     assert listed.code == 0
     assert listed.err.splitlines() == [
@@ -190,47 +178,47 @@ def test_a_plug_in_that_cannot_be_imported_is_a_line(install: Install, command_l
 
 def test_what_cannot_be_called_is_refused(install: Install) -> None:
     install("narrowest_h", "Narrowest = 3", policies="narrow = narrowest_h:Narrowest")
-    with pytest.raises(SpecificationError, match=r"narrowest_h:Narrowest is not allowed; it must be a class or a function"):
-        make_policy("narrow")
+    with pytest.raises(cm.SpecificationError, match=r"narrowest_h:Narrowest is not allowed; it must be a class or a function"):
+        cm.make_policy("narrow")
 
 
 def test_a_script_cannot_register_the_name_of_a_plug_in(install: Install) -> None:
     install("narrowest_i", NARROWEST, policies="narrowest = narrowest_i:Narrowest")
-    with pytest.raises(SpecificationError, match=r"'narrowest' is already that of package narrowest_i 1\.0"):
-        register_policy("narrowest", lambda: make_policy("fcfs"))
+    with pytest.raises(cm.SpecificationError, match=r"'narrowest' is already that of package narrowest_i 1\.0"):
+        cm.register_policy("narrowest", lambda: cm.make_policy("fcfs"))
 
 
 def test_a_predictor_of_another_package(install: Install) -> None:
     install("half_a", HALF, predictors="half = half_a:Half\nbroken = half_a:missing\nnone = builtins:list")
     assert len(scenario("easy:predictor=half").run().records) == 60
     with pytest.raises(
-        SpecificationError, match=r"predictor 'broken' of package half_a 1\.0 cannot be imported: AttributeError"
+        cm.SpecificationError, match=r"predictor 'broken' of package half_a 1\.0 cannot be imported: AttributeError"
     ):
-        make_policy("easy:predictor=broken")
-    with pytest.raises(SpecificationError, match=r"easy: predictor 'none': \[\] is not allowed; it must have start"):
-        make_policy("easy:predictor=none")
-    with pytest.raises(SpecificationError, match=r"'hlaf' is not allowed \(did you mean 'half'\?\)"):
-        make_policy("easy:predictor=hlaf")
+        cm.make_policy("easy:predictor=broken")
+    with pytest.raises(cm.SpecificationError, match=r"easy: predictor 'none': \[\] is not allowed; it must have start"):
+        cm.make_policy("easy:predictor=none")
+    with pytest.raises(cm.SpecificationError, match=r"'hlaf' is not allowed \(did you mean 'half'\?\)"):
+        cm.make_policy("easy:predictor=hlaf")
 
 
 def test_a_reader_of_another_package(install: Install, command_line: Callable[..., Finished], tmp_path: Path) -> None:
     install("lines_a", LINES, readers="lines = lines_a:Lines")
     trace = tmp_path / "small.txt"
     trace.write_text("#lines\n0 2 10\n1 2 20.5\n5 1 3\n")
-    workload = read_trace(trace)
+    workload = cm.read_trace(trace)
     assert [job.run_s for job in workload.jobs()] == [10, 20.5, 3]
     ran = command_line("run", "--trace", trace, "--nodes", 2, "--size", "2:2", "--policy", "fcfs", "--json")
     assert [row["jobs"] for row in json.loads(ran.out)] == [2]
     assert command_line("run", "--trace", trace, "--nodes", 2, "--lenient").err == (
         f"clustermodel: error: --lenient: {trace} is read as lines, which has no such option\n"
     )
-    given = Scenario(machine=Machine(nodes=2), workload=workload)
-    again = Scenario.from_toml(given.to_toml())
+    given = cm.Scenario(machine=cm.Machine(nodes=2), workload=workload)
+    again = cm.Scenario.from_toml(given.to_toml())
     assert again == given
     assert key_of_scenario(again) == key_of_scenario(given)
     trace.write_text("#lines\n0 two 10\n")
-    with pytest.raises(TraceError, match=r"small\.txt: cannot be read as lines: ValueError: invalid literal"):
-        read_trace(trace)
+    with pytest.raises(cm.TraceError, match=r"small\.txt: cannot be read as lines: ValueError: invalid literal"):
+        cm.read_trace(trace)
 
 
 def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
@@ -252,15 +240,15 @@ def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypat
     (tmp_path / "beside_me.py").write_text(NARROWEST)
     monkeypatch.chdir(tmp_path)
     before = list(sys.path)
-    assert make_policy("beside_me:Narrowest:most=2").most == 2
+    assert cm.make_policy("beside_me:Narrowest:most=2").most == 2
     assert sys.path == before
     assert len(scenario("beside_me:Narrowest").run().records) == 60
     with pytest.raises(
-        SpecificationError, match=r"module beside_me has no policy Narrow, a class with start or a function of setup$"
+        cm.SpecificationError, match=r"module beside_me has no policy Narrow, a class with start or a function of setup$"
     ):
-        make_policy("beside_me:Narrow")
-    with pytest.raises(SpecificationError, match=r"there is no module bgss \(did you mean 'bgs'\?\)"):
-        make_policy("bgss:mpl")
+        cm.make_policy("beside_me:Narrow")
+    with pytest.raises(cm.SpecificationError, match=r"there is no module bgss \(did you mean 'bgs'\?\)"):
+        cm.make_policy("bgss:mpl")
 
 
 def test_the_example_package_is_installed_by_pip_and_found(tmp_path: Path) -> None:

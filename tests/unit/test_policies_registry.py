@@ -9,27 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from clustermodel import (
-    Batch,
-    BrokenRule,
-    Job,
-    Kill,
-    Machine,
-    Reserve,
-    Scenario,
-    Setup,
-    SpecificationError,
-    Start,
-    StrandedJobsError,
-    View,
-    WakeAt,
-    Workload,
-    check_policy,
-    make_policy,
-    policy_names,
-    register_policy,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
@@ -37,7 +17,7 @@ from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.registry import policy_label, policy_parameters, policy_settings, policy_summary, unregister_policy
 from tests.tiers import some
 
-Decide = Callable[[Batch, View], Iterable[Any]]
+Decide = Callable[[cm.Batch, cm.View], Iterable[Any]]
 
 
 class Mine:
@@ -48,12 +28,12 @@ class Mine:
     def __init__(self, decide: Decide) -> None:
         self.decide = decide
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         """Nothing to remember."""
         return self
 
 
-def fcfs(batch: Batch, view: View) -> list[Decision]:
+def fcfs(batch: cm.Batch, view: cm.View) -> list[Decision]:
     """Start jobs in queue order while they fit."""
     starts: list[Decision] = []
     idle = view.idle
@@ -61,7 +41,7 @@ def fcfs(batch: Batch, view: View) -> list[Decision]:
         if job.nodes > idle:
             break
         idle -= job.nodes
-        starts.append(Start(job=job))
+        starts.append(cm.Start(job=job))
     return starts
 
 
@@ -69,9 +49,9 @@ def fcfs(batch: Batch, view: View) -> list[Decision]:
 
 
 def test_the_shipped_policies_have_names() -> None:
-    assert policy_names()[:3] == ["fcfs", "easy", "conservative"]
-    assert [type(make_policy(name)) for name in ("fcfs", "easy", "conservative")] == [Fcfs, Easy, Conservative]
-    assert make_policy("easy") is not make_policy("easy")
+    assert cm.policy_names()[:3] == ["fcfs", "easy", "conservative"]
+    assert [type(cm.make_policy(name)) for name in ("fcfs", "easy", "conservative")] == [Fcfs, Easy, Conservative]
+    assert cm.make_policy("easy") is not cm.make_policy("easy")
 
 
 def test_names_have_summaries_parameters_and_labels() -> None:
@@ -87,7 +67,7 @@ def test_names_have_summaries_parameters_and_labels() -> None:
     assert policy_label("easy:reserve_depth=2") == "easy:reserve_depth=2"
     assert policy_label(Mine(fcfs)) == "mine"
     for function in (policy_summary, policy_parameters):
-        with pytest.raises(SpecificationError, match="policy: 'eazy' is unknown"):
+        with pytest.raises(cm.SpecificationError, match="policy: 'eazy' is unknown"):
             function("eazy")
 
 
@@ -111,8 +91,8 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
         received.append({key: value for key, value in (("a", a), ("b", b)) if value is not None})
         return Fcfs()
 
-    register_policy("any", factory)
-    make_policy(text)
+    cm.register_policy("any", factory)
+    cm.make_policy(text)
     assert received == [parameters]
     assert [type(value) for value in received[0].values()] == [type(value) for value in parameters.values()]
 
@@ -140,8 +120,8 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
     ],
 )  # fmt: skip
 def test_a_description_that_means_nothing_is_refused(forgetful_registry: None, policy: str, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        make_policy(policy)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.make_policy(policy)
     # tests that register policies, and do not forget them, may have made the list of known ones longer
     assert str(refused.value).startswith(message)
 
@@ -149,15 +129,19 @@ def test_a_description_that_means_nothing_is_refused(forgetful_registry: None, p
 @pytest.mark.parametrize("order", [3, None, 1.5, ["arrival"]])
 def test_a_backfill_order_is_a_name_or_a_callable(order: object) -> None:
     with pytest.raises(
-        SpecificationError, match=r"easy: backfill_order: .* is not allowed; it must be one of arrival, shortest"
+        cm.SpecificationError, match=r"easy: backfill_order: .* is not allowed; it must be one of arrival, shortest"
     ):
         Easy(backfill_order=order)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("nonsense", [Fcfs, 3, None, object(), ["easy"]])
 def test_what_is_neither_a_name_nor_a_policy_is_refused(nonsense: Any) -> None:
-    for use in (make_policy, lambda policy: Scenario(workload=synthetic_workload(jobs=2), policy=policy), check_policy):
-        with pytest.raises(SpecificationError) as refused:
+    for use in (
+        cm.make_policy,
+        lambda policy: cm.Scenario(workload=cm.synthetic_workload(jobs=2), policy=policy),
+        cm.check_policy,
+    ):
+        with pytest.raises(cm.SpecificationError) as refused:
             use(nonsense)
         allowed = "it must be a name, an object with name and start, or a function of setup"
         assert str(refused.value) == f"policy: {nonsense!r} is not allowed; {allowed}"
@@ -173,15 +157,15 @@ def test_a_registered_policy_is_made_with_its_parameters(forgetful_registry: Non
         def __init__(self, *, share: float, spare: int = 0) -> None:
             self.name = f"{share} of it, {spare} spare"
 
-    register_policy("part", Part)
-    assert policy_names()[-1] == "part"
+    cm.register_policy("part", Part)
+    assert cm.policy_names()[-1] == "part"
     assert policy_summary("part") == "FCFS on a part of the machine."
-    assert make_policy("part:share=0.5,spare=2").name == "0.5 of it, 2 spare"
-    with pytest.raises(SpecificationError) as refused:
-        make_policy("part:spare=2")
+    assert cm.make_policy("part:share=0.5,spare=2").name == "0.5 of it, 2 spare"
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.make_policy("part:spare=2")
     assert str(refused.value) == "policy part: parameter 'share' is missing; write part:share=value"
-    with pytest.raises(SpecificationError, match=r"policy: 'prt' is unknown \(did you mean 'part'\?\)"):
-        make_policy("prt")
+    with pytest.raises(cm.SpecificationError, match=r"policy: 'prt' is unknown \(did you mean 'part'\?\)"):
+        cm.make_policy("prt")
 
 
 @pytest.mark.parametrize(
@@ -202,17 +186,17 @@ def test_a_registered_policy_is_made_with_its_parameters(forgetful_registry: Non
 def test_parameters_of_a_users_policy_are_of_the_declared_types(
     forgetful_registry: None, parameters: str, message: str
 ) -> None:
-    register_policy("typed", Typed)
-    with pytest.raises(SpecificationError) as refused:
-        make_policy(f"typed:{parameters}")
+    cm.register_policy("typed", Typed)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.make_policy(f"typed:{parameters}")
     assert str(refused.value) == message
-    with pytest.raises(SpecificationError):
-        Scenario(workload=Workload([]), machine=Machine(nodes=1), policy=f"typed:{parameters}")
+    with pytest.raises(cm.SpecificationError):
+        cm.Scenario(workload=cm.Workload([]), machine=cm.Machine(nodes=1), policy=f"typed:{parameters}")
 
 
 def test_text_is_text_where_it_is_declared(forgetful_registry: None) -> None:
-    register_policy("typed", Typed)
-    made = make_policy("typed:word=007,side=left,share=2,limit=4,strict=true,anything=1")
+    cm.register_policy("typed", Typed)
+    made = cm.make_policy("typed:word=007,side=left,share=2,limit=4,strict=true,anything=1")
     assert isinstance(made, Typed)
     assert made.given == {"word": "007", "side": "left", "share": 2, "limit": 4, "strict": True, "anything": 1}
     assert policy_settings("typed:word=1.50") == {"word": "1.50"}
@@ -222,10 +206,10 @@ def test_a_type_that_is_imported_for_types_only_hides_no_other(forgetful_registr
     def factory(*, levels: int | None = 3, other: Missing | None = None) -> Policy:  # type: ignore[name-defined]  # noqa: F821
         return Mine(fcfs)
 
-    register_policy("hiding", factory)
-    make_policy("hiding:levels=4,other=abc")
-    with pytest.raises(SpecificationError, match=r"^policy hiding: levels: 'abc' is not allowed; it must be an integer$"):
-        make_policy("hiding:levels=abc")
+    cm.register_policy("hiding", factory)
+    cm.make_policy("hiding:levels=4,other=abc")
+    with pytest.raises(cm.SpecificationError, match=r"^policy hiding: levels: 'abc' is not allowed; it must be an integer$"):
+        cm.make_policy("hiding:levels=abc")
 
 
 class Typed(Mine):
@@ -263,8 +247,8 @@ class Typed(Mine):
     ],
 )
 def test_a_name_that_is_taken_or_could_not_be_written_is_refused(forgetful_registry: None, name: str, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        register_policy(name, Fcfs)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.register_policy(name, Fcfs)
     assert str(refused.value) == message
 
 
@@ -272,75 +256,77 @@ def test_a_name_that_is_taken_or_could_not_be_written_is_refused(forgetful_regis
 
 
 def test_an_object_of_ones_own_runs_in_a_scenario_under_its_own_name() -> None:
-    workload = synthetic_workload(jobs=200, nodes=16, load=0.9)
-    mine, ours = (Scenario(workload=workload, policy=policy).run() for policy in (Mine(fcfs), "fcfs"))
+    workload = cm.synthetic_workload(jobs=200, nodes=16, load=0.9)
+    mine, ours = (cm.Scenario(workload=workload, policy=policy).run() for policy in (Mine(fcfs), "fcfs"))
     assert mine.jobs.equals(ours.jobs)
     assert mine.summary().policy == "mine"
-    assert Scenario(workload=workload, policy=Mine(fcfs), name="better").run().summary().policy == "better"
+    assert cm.Scenario(workload=workload, policy=Mine(fcfs), name="better").run().summary().policy == "better"
 
 
 def test_one_object_can_run_several_scenarios_in_turn() -> None:
     policy = Conservative()
-    workloads = [synthetic_workload(jobs=100, nodes=nodes, load=0.9, seed=nodes) for nodes in (8, 16, 8)]
-    runs = [Scenario(workload=workload, policy=policy).run() for workload in workloads]
+    workloads = [cm.synthetic_workload(jobs=100, nodes=nodes, load=0.9, seed=nodes) for nodes in (8, 16, 8)]
+    runs = [cm.Scenario(workload=workload, policy=policy).run() for workload in workloads]
     assert runs[0].jobs.equals(runs[2].jobs)
 
 
 def test_decisions_may_be_a_generator() -> None:
-    def one_by_one(batch: Batch, view: View) -> Iterable[Decision]:
+    def one_by_one(batch: cm.Batch, view: cm.View) -> Iterable[Decision]:
         yield from fcfs(batch, view)
 
-    assert check_policy(Mine(one_by_one)) == []
+    assert cm.check_policy(Mine(one_by_one)) == []
 
 
 def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream() -> None:
     setups: list[tuple[Any, ...]] = []
 
     class Drawing(Mine):
-        def start(self, setup: Setup) -> object:
+        def start(self, setup: cm.Setup) -> object:
             setups.append((setup.nodes, setup.kill_at_estimate, setup.explain, setup.rng.random()))
             return self
 
-    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    workload = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)])
     for seed in (5, 5, 6):
-        Scenario(machine=Machine(nodes=7, kill_at_estimate=False), workload=workload, policy=Drawing(fcfs), seed=seed).run()
+        cm.Scenario(
+            machine=cm.Machine(nodes=7, kill_at_estimate=False), workload=workload, policy=Drawing(fcfs), seed=seed
+        ).run()
     assert setups[0][:3] == (7, False, False)
     assert setups[0] == setups[1] != setups[2]
 
 
-def widest(setup: Setup, *, most: int = 99) -> Decide:
+def widest(setup: cm.Setup, *, most: int = 99) -> Decide:
     """Start the widest job that fits, of at most so many nodes."""
 
-    def decide(batch: Batch, view: View) -> list[Decision]:
+    def decide(batch: cm.Batch, view: cm.View) -> list[Decision]:
         fitting = [job for job in view.waiting.values() if job.nodes <= min(view.idle, most)]
-        return [Start(job=max(fitting, key=lambda job: job.nodes))] if fitting else []
+        return [cm.Start(job=max(fitting, key=lambda job: job.nodes))] if fitting else []
 
     return decide
 
 
 def test_a_function_of_the_setup_is_a_policy_by_itself_or_by_a_name_with_parameters() -> None:
-    workload = Workload.from_jobs([Job(id=n, nodes=n, submit_s=n, run_s=1) for n in (1, 2)])
-    assert make_policy(widest).name == "widest"
-    assert make_policy(widest) == make_policy(widest)
-    register_policy("by-width", widest)
+    workload = cm.Workload.from_jobs([cm.Job(id=n, nodes=n, submit_s=n, run_s=1) for n in (1, 2)])
+    assert cm.make_policy(widest).name == "widest"
+    assert cm.make_policy(widest) == cm.make_policy(widest)
+    cm.register_policy("by-width", widest)
     try:
         assert list(policy_parameters("by-width")) == ["most"]
         assert policy_summary("by-width").startswith("Start the widest job")
         for policy in (widest, "by-width", "by-width:most=2"):
-            assert Scenario(machine=Machine(nodes=2), workload=workload, policy=policy).run().summary().jobs == 2
-        with pytest.raises(StrandedJobsError, match="policy by-width:most=1: 1 job left waiting"):
-            Scenario(machine=Machine(nodes=2), workload=workload, policy="by-width:most=1").run()
-        with pytest.raises(SpecificationError, match="policy by-width: most: 'many' is not allowed; it must be an integer"):
-            make_policy("by-width:most=many")
+            assert cm.Scenario(machine=cm.Machine(nodes=2), workload=workload, policy=policy).run().summary().jobs == 2
+        with pytest.raises(cm.StrandedJobsError, match="policy by-width:most=1: 1 job left waiting"):
+            cm.Scenario(machine=cm.Machine(nodes=2), workload=workload, policy="by-width:most=1").run()
+        with pytest.raises(cm.SpecificationError, match="policy by-width: most: 'many' is not allowed; it must be an integer"):
+            cm.make_policy("by-width:most=many")
     finally:
         unregister_policy("by-width")
 
 
-@pytest.mark.parametrize("name", policy_names())
+@pytest.mark.parametrize("name", cm.policy_names())
 def test_shipped_policies_are_specifications(name: str) -> None:
-    policy = make_policy(name)
-    assert policy == make_policy(name) == pickle.loads(pickle.dumps(policy))
-    assert hash(policy) == hash(make_policy(name))
+    policy = cm.make_policy(name)
+    assert policy == cm.make_policy(name) == pickle.loads(pickle.dumps(policy))
+    assert hash(policy) == hash(cm.make_policy(name))
     with pytest.raises(FrozenInstanceError):
         policy.anything = 1  # type: ignore[attr-defined]
 
@@ -352,150 +338,105 @@ def test_shipped_policies_are_specifications(name: str) -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        "fcfs",
-        "easy",
-        "conservative",
-        pytest.param("easy:backfill_order=shortest", marks=pytest.mark.long),
-        pytest.param("easy:reserve_depth=2", marks=pytest.mark.long),
-        pytest.param("easy:reserve_depth=1000", marks=pytest.mark.long),
-        "easy:backfill_order=shortest,reserve_depth=3",
-        pytest.param("easy:predictor=last", marks=pytest.mark.long),
-        pytest.param("easy:predictor=last-two,reserve_depth=3", marks=pytest.mark.long),
-        pytest.param("easy:predictor=virtual:0.5,backfill_order=shortest", marks=pytest.mark.long),
-        "conservative:predictor=last",
-        pytest.param("conservative:predictor=perfect", marks=pytest.mark.long),
+        "fcfs", "easy", "conservative", "easy:backfill_order=shortest", "easy:reserve_depth=2", "easy:reserve_depth=1000",
+        "easy:backfill_order=shortest,reserve_depth=3", "easy:predictor=last", "easy:predictor=last-two,reserve_depth=3",
+        "easy:predictor=virtual:0.5,backfill_order=shortest", "conservative:predictor=last", "conservative:predictor=perfect",
         "backfilling:predictor=last,guarantees=none,order=R/L,speculation=0.3,width=greedy,widening=2",
-        "pv-easy",
-        pytest.param("pv-easy:predictor=estimate", marks=pytest.mark.long),
-        pytest.param("pv-easy:predictor=perfect", marks=pytest.mark.long),
-        pytest.param("pv-easy:predictor=virtual:0.4", marks=pytest.mark.long),
-        pytest.param("pv-easy:vb=false", marks=pytest.mark.long),
-        pytest.param("pv-easy:slp=false", marks=pytest.mark.long),
-        pytest.param("pv-easy:slp=false,vb=false", marks=pytest.mark.long),
-        "pv-easy:mode=checkpoint",
-        pytest.param("pv-easy:mode=suspend", marks=pytest.mark.long),
-        pytest.param("pv-easy:mode=checkpoint,vb=false,predictor=estimate", marks=pytest.mark.long),
-        "ss",
-        pytest.param("ss:mode=checkpoint,sf=1.5", marks=pytest.mark.long),
-        "ss:mode=kill",
-        "server-filling",
+        "pv-easy", "pv-easy:predictor=estimate", "pv-easy:predictor=perfect", "pv-easy:predictor=virtual:0.4",
+        "pv-easy:vb=false", "pv-easy:slp=false", "pv-easy:slp=false,vb=false", "pv-easy:mode=checkpoint",
+        "pv-easy:mode=suspend", "pv-easy:mode=checkpoint,vb=false,predictor=estimate",
+        "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),
     ],
-)
+)  # fmt: skip
 @pytest.mark.long
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
-    assert check_policy(policy, seed=seed, failures=True) == []
+    assert cm.check_policy(policy, seed=seed, failures=True) == []
 
 
 @pytest.mark.long
 def test_so_do_objects_of_them_and_an_order_of_ones_own() -> None:
     for policy in (Conservative(), Easy(backfill_order=lambda job, now: (-job.nodes, now - job.submit, job.id))):
-        assert check_policy(policy, failures=True) == []
+        assert cm.check_policy(policy, failures=True) == []
 
 
 IMPOSSIBLE = "never asks for the impossible, leaves no job behind"
 SECOND = 1_000_000
 
 
-def does_nothing(batch: Batch, view: View) -> list[Decision]:
+def starts_and(more: Callable[[cm.Batch, cm.View], list[Any]]) -> Decide:
+    """Decide as FCFS, and then more."""
+    return lambda batch, view: [*fcfs(batch, view), *more(batch, view)]
+
+
+def does_nothing(batch: cm.Batch, view: cm.View) -> list[Decision]:
     return []
 
 
-def answers_in_words(batch: Batch, view: View) -> list[str]:
-    return ["start"]
-
-
-def answers_with_jobs(batch: Batch, view: View) -> list[Any]:
-    return list(view.waiting.values())
-
-
-def starts_too_wide(batch: Batch, view: View) -> list[Start]:
-    return [Start(job=job) for job in view.waiting.values()]
-
-
-def starts_twice(batch: Batch, view: View) -> list[Decision]:
-    return fcfs(batch, view) * 2
-
-
-def starts_what_has_ended(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), *(Start(job=gang.job) for gang in batch.ended)]
-
-
-def starts_a_part(batch: Batch, view: View) -> list[Decision]:
-    return [Start(job=job, columns=(0, 1)) for job in view.waiting.values()][:1]
-
-
-def kills_the_dead(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), *(Kill(job=gang.job) for gang in batch.ended)]
-
-
-def kills_the_waiting(batch: Batch, view: View) -> list[Decision]:
-    return [Kill(job=job) for job in view.waiting.values()]
-
-
-def kills_twice(batch: Batch, view: View) -> list[Decision]:
-    return fcfs(batch, view) + [Kill(job=gang.job) for gang in view.running.values()] * 2
-
-
-def promises_the_running(batch: Batch, view: View) -> list[Decision]:
-    return fcfs(batch, view) + [Reserve(job=gang.job, start=view.now) for gang in view.running.values()]
-
-
-def sets_the_alarm_to_now(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), WakeAt(time=view.now)]
-
-
-def sets_the_alarm_to_the_past(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), WakeAt(time=view.now - SECOND)]
-
-
-def sets_alarms_for_ever(batch: Batch, view: View) -> list[Decision]:
-    return [WakeAt(time=view.now + 1)]
-
-
-def breaks_its_promise(batch: Batch, view: View) -> list[Decision]:
+def breaks_its_promise(batch: cm.Batch, view: cm.View) -> list[Decision]:
     starts = fcfs(batch, view)
-    started = {start.job for start in starts if isinstance(start, Start)}
-    return starts + [Reserve(job=job, start=view.now) for job in view.waiting.values() if job not in started]
+    started = {start.job for start in starts if isinstance(start, cm.Start)}
+    return starts + [cm.Reserve(job=job, start=view.now) for job in view.waiting.values() if job not in started]
 
 
-def raises(batch: Batch, view: View) -> list[Decision]:
+def raises(batch: cm.Batch, view: cm.View) -> list[Decision]:
     raise RuntimeError("out of ideas")
 
 
-def returns_nothing(batch: Batch, view: View) -> None:
-    """Forgets its return statement."""
+BROKEN: dict[str, tuple[Decide, str, str]] = {
+    "does nothing": (does_nothing, IMPOSSIBLE, "left waiting for ever on an idle machine"),
+    "starts too wide": (
+        lambda _, view: [cm.Start(job=job) for job in view.waiting.values()], IMPOSSIBLE, "cannot start: it needs",
+    ),
+    "starts twice": (lambda *now: fcfs(*now) * 2, IMPOSSIBLE, "cannot start: it is running already"),
+    "starts what has ended": (
+        starts_and(lambda batch, _: [cm.Start(job=gang.job) for gang in batch.ended]),
+        IMPOSSIBLE, "cannot start: it is not in the queue",
+    ),
+    "starts a part": (
+        lambda _, view: [cm.Start(job=job, columns=(0, 1)) for job in view.waiting.values()][:1],
+        IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs",
+    ),
+    "kills the dead": (
+        starts_and(lambda batch, _: [cm.Kill(job=gang.job) for gang in batch.ended]),
+        IMPOSSIBLE, "cannot be killed: it is not running",
+    ),
+    "kills the waiting": (
+        lambda _, view: [cm.Kill(job=job) for job in view.waiting.values()], IMPOSSIBLE, "cannot be killed: it is not running",
+    ),
+    "kills twice": (
+        starts_and(lambda _, view: [cm.Kill(job=gang.job) for gang in view.running.values()] * 2),
+        IMPOSSIBLE, "cannot be killed: it has been stopped at this time already",
+    ),
+    "promises the running": (
+        starts_and(lambda _, view: [cm.Reserve(job=gang.job, start=view.now) for gang in view.running.values()]),
+        IMPOSSIBLE, "cannot hold a reservation: it does not wait",
+    ),
+    "alarm now": (starts_and(lambda _, view: [cm.WakeAt(time=view.now)]), IMPOSSIBLE, "the alarm clock cannot be set"),
+    "alarm in the past": (
+        starts_and(lambda _, view: [cm.WakeAt(time=view.now - SECOND)]), IMPOSSIBLE, "the alarm clock cannot be set",
+    ),
+    "answers in words": (
+        lambda *_: ["start"],
+        IMPOSSIBLE, "'start' is not a decision; it must be one of Start, Kill, Checkpoint, Suspend, Reserve, WakeAt",
+    ),
+    "answers with jobs": (lambda _, view: list(view.waiting.values()), IMPOSSIBLE, "is not a decision"),
+    "alarms for ever": (
+        lambda _, view: [cm.WakeAt(time=view.now + 1)],
+        "comes to an end", "called more than 200 times per job without an end in sight",
+    ),
+    "breaks its promise": (breaks_its_promise, "keeps guaranteed starts", "started after its first guaranteed start"),
+    "raises": (raises, "raises nothing", "RuntimeError: out of ideas"),
+    "returns nothing": (
+        lambda *_: None, "raises nothing", "TypeError: 'NoneType' object is not iterable",  # type: ignore[dict-item, return-value]
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("decide", "rule", "detail"),
-    [
-        (does_nothing, IMPOSSIBLE, "left waiting for ever on an idle machine"),
-        (starts_too_wide, IMPOSSIBLE, "cannot start: it needs"),
-        (starts_twice, IMPOSSIBLE, "cannot start: it is running already"),
-        (starts_what_has_ended, IMPOSSIBLE, "cannot start: it is not in the queue"),
-        (starts_a_part, IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs"),
-        (kills_the_dead, IMPOSSIBLE, "cannot be killed: it is not running"),
-        (kills_the_waiting, IMPOSSIBLE, "cannot be killed: it is not running"),
-        (kills_twice, IMPOSSIBLE, "cannot be killed: it has been stopped at this time already"),
-        (promises_the_running, IMPOSSIBLE, "cannot hold a reservation: it does not wait"),
-        (sets_the_alarm_to_now, IMPOSSIBLE, "the alarm clock cannot be set"),
-        (sets_the_alarm_to_the_past, IMPOSSIBLE, "the alarm clock cannot be set"),
-        (
-            answers_in_words,
-            IMPOSSIBLE,
-            "'start' is not a decision; it must be one of Start, Kill, Checkpoint, Suspend, Reserve, WakeAt",
-        ),
-        (answers_with_jobs, IMPOSSIBLE, "is not a decision"),
-        (sets_alarms_for_ever, "comes to an end", "called more than 200 times per job without an end in sight"),
-        (breaks_its_promise, "keeps guaranteed starts", "started after its first guaranteed start"),
-        (raises, "raises nothing", "RuntimeError: out of ideas"),
-        (returns_nothing, "raises nothing", "TypeError: 'NoneType' object is not iterable"),
-    ],
-)
+@pytest.mark.parametrize(("decide", "rule", "detail"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_policy_is_told_which_rule_it_breaks(decide: Decide, rule: str, detail: str) -> None:
-    found = check_policy(Mine(decide))
+    found = cm.check_policy(Mine(decide))
     assert any(detail in one.detail for one in found if one.rule == rule)
     assert {one.rule for one in found} == {rule}
 
@@ -508,11 +449,11 @@ class Counting(Fcfs):
     def __init__(self, *, failures: bool) -> None:
         self._failures = failures
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self._idle = self._nodes = setup.nodes
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
         self._idle += sum(gang.nodes for gang in batch.ended)
         if self._failures:
             self._idle += len(batch.repaired) - len(batch.failed)
@@ -523,35 +464,35 @@ class Counting(Fcfs):
             if job.nodes > self._idle:
                 break
             self._idle -= job.nodes
-            starts.append(Start(job=job))
+            starts.append(cm.Start(job=job))
         return starts
 
 
 def test_a_policy_that_does_not_follow_failures_is_found() -> None:
-    assert check_policy(Counting(failures=True), failures=True) == []
-    found = check_policy(Counting(failures=False), failures=True)
+    assert cm.check_policy(Counting(failures=True), failures=True) == []
+    found = cm.check_policy(Counting(failures=False), failures=True)
     assert {one.rule for one in found} == {IMPOSSIBLE}
     assert {one.case for one in found} >= {"a node fails under a job", "all nodes are down when jobs arrive"}
     assert "cannot start: it needs 4 nodes and 3 are idle" in str(found)
 
 
 def test_a_policy_that_starts_a_job_on_a_node_that_is_down_is_found() -> None:
-    def on_the_first_nodes(batch: Batch, view: View) -> list[Decision]:
+    def on_the_first_nodes(batch: cm.Batch, view: cm.View) -> list[Decision]:
         if view.running or not view.waiting:
             return []
         job = next(iter(view.waiting.values()))
-        return [Start(job=job, columns=(0, job.nodes))] if job.nodes <= view.up else []
+        return [cm.Start(job=job, columns=(0, job.nodes))] if job.nodes <= view.up else []
 
-    found = check_policy(Mine(on_the_first_nodes), failures=True)
+    found = cm.check_policy(Mine(on_the_first_nodes), failures=True)
     assert {one.rule for one in found} == {IMPOSSIBLE}
     assert all("fail" in one.case or "down" in one.case for one in found)
     assert "not all of them are idle" in str(found)
 
 
 def test_jobs_left_behind_are_noticed_even_if_the_last_thing_that_happens_is_a_rejection() -> None:
-    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=1), Job(id=2, nodes=9, submit_s=5, run_s=1)]
-    scenario = Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy=Mine(does_nothing))
-    with pytest.raises(StrandedJobsError, match="policy mine: 1 job left waiting for ever on an idle machine"):
+    jobs = [cm.Job(id=1, nodes=1, submit_s=0, run_s=1), cm.Job(id=2, nodes=9, submit_s=5, run_s=1)]
+    scenario = cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload.from_jobs(jobs), policy=Mine(does_nothing))
+    with pytest.raises(cm.StrandedJobsError, match="policy mine: 1 job left waiting for ever on an idle machine"):
         scenario.run()
 
 
@@ -559,35 +500,35 @@ def test_a_policy_that_cannot_even_start_is_a_finding() -> None:
     class Unready(Fcfs):
         name = "unready"
 
-        def start(self, setup: Setup) -> object:
+        def start(self, setup: cm.Setup) -> object:
             raise KeyError("no such setting")
 
-    (first, *_) = found = check_policy(Unready())
+    (first, *_) = found = cm.check_policy(Unready())
     assert {one.rule for one in found} == {"raises nothing"}
     assert first.detail == "KeyError: 'no such setting'"
 
 
 def test_a_gang_of_another_size_than_it_asked_for_is_found() -> None:
-    def shrinks(batch: Batch, view: View) -> list[Decision]:
+    def shrinks(batch: cm.Batch, view: cm.View) -> list[Decision]:
         starts = fcfs(batch, view)
         for start in starts:
             start.job.nodes = 1  # type: ignore[union-attr]
         return starts
 
-    found = check_policy(Mine(shrinks))
+    found = cm.check_policy(Mine(shrinks))
     assert any(one.rule == "starts gangs whole" and "held another number of nodes" in one.detail for one in found)
 
 
 def test_a_finding_reads_as_a_line_with_the_case_that_shows_it() -> None:
-    found = check_policy(Mine(does_nothing))
+    found = cm.check_policy(Mine(does_nothing))
     assert found[0].case == "one job on one node"
     assert str(found[0]) == (
         "never asks for the impossible, leaves no job behind [one job on one node]: policy mine: 1 job left waiting for ever "
         "on an idle machine (job 1): the policy must start them or return WakeAt(...)"
     )
-    assert all(isinstance(one, BrokenRule) for one in found)
+    assert all(isinstance(one, cm.BrokenRule) for one in found)
 
 
 def test_the_same_seed_finds_the_same() -> None:
-    found = [check_policy(Mine(breaks_its_promise), seed=seed) for seed in (1, 1, 2)]
+    found = [cm.check_policy(Mine(breaks_its_promise), seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1] != found[2]

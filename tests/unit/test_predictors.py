@@ -177,14 +177,12 @@ def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:
         ("easy:predictor=lsat", "easy: predictor: 'lsat' is not allowed"),
         ("conservative:predictor=no", "conservative: predictor: 'no' is not allowed"),
         ("pv-easy:predictor=no", "pv-easy: predictor: 'no' is not allowed"),
-        (
-            "pv-easy:mode=chekpoint",
-            r"pv-easy: mode: 'chekpoint' is not allowed \(did you mean 'checkpoint'\?\); it must be one of",
-        ),
+        ("pv-easy:mode=chekpoint",
+         r"pv-easy: mode: 'chekpoint' is not allowed \(did you mean 'checkpoint'\?\); it must be one of"),
         ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be True or False"),
         ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be True or False"),
     ],
-)
+)  # fmt: skip
 def test_policies_refuse_by_name(policy: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         make_policy(policy)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clustermodel import SpecificationError, check_policy
 from clustermodel.policies.backfilling.scheduler import PRIORITY_LEVELS, Backfilling
-from clustermodel.policies.queue_order import CRITERIA, QUEUE_ORDERS, QueueSorter, make_sorter
+from clustermodel.policies.queue_order import CRITERIA, QUEUE_ORDERS, QueueSorter
 from clustermodel.policies.view import QueuedJob
 
 SECOND = 1_000_000
@@ -23,7 +23,7 @@ def job(number: int, *, estimate: float = 10, submit: float = 0, nodes: int = 1,
 
 
 def sorter(order: str, jobs: list[QueuedJob], *, seed: int = 1, levels: int = 3, weight: float = 0.0) -> QueueSorter:
-    made = make_sorter(order, levels, weight, np.random.default_rng(seed))
+    made = QueueSorter(order, levels, weight, np.random.default_rng(seed))
     made.submitted(jobs)
     return made
 
@@ -125,7 +125,7 @@ def test_named_orders_and_keys_of_ones_own() -> None:
     jobs = [job(1, estimate=5, nodes=3), job(2, estimate=9, nodes=1), job(3, estimate=7, nodes=2)]
     found = {order: ids(sorter(order, jobs).sort(jobs, 0)) for order in QUEUE_ORDERS}
     assert found == {"arrival": [1, 2, 3], "shortest": [1, 3, 2], "narrowest": [2, 3, 1], "widest": [1, 3, 2]}
-    longest_first = make_sorter(lambda job, _: -job.estimate, 3, 0.0, np.random.default_rng(1))
+    longest_first = QueueSorter(lambda job, _: -job.estimate, 3, 0.0, np.random.default_rng(1))
     assert ids(longest_first.sort(jobs, 0)) == [2, 3, 1]
     assert check_policy(Backfilling(order=lambda job, now: (job.user, now - job.submit, job.id))) == []
 

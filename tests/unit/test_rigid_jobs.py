@@ -114,7 +114,7 @@ def test_a_large_machine_has_a_saturation_utilization_too() -> None:
         ({9: 1.0}, "sizes: 9 is not allowed; it must be a whole number >= 1 and <= 8 servers"),
         ({0: 1.0}, "sizes: 0 is not allowed; it must be a whole number >= 1 and <= 8 servers"),
         ({1: 0.5}, "sizes: probabilities that sum to 0.5 are not allowed; their sum must be 1"),
-        ({1: 1.5, 2: -0.5}, "sizes: probability 1.5 of 1 is not allowed; it must be >= 0 and <= 1"),
+        ({1: 1.5, 2: -0.5}, "sizes: probability of 1: 1.5 is not allowed; it must be a number >= 0 and <= 1"),
     ],
 )
 def test_sizes_that_are_no_distribution_are_refused(sizes: dict[int, float], message: str) -> None:
@@ -245,18 +245,14 @@ HALVES = {1: 0.5, 2: 0.5}
     [
         (lambda: fcfs_mean_response(2, 0.0, {1: 1.0}, 1.0), f"arrival_rate: 0.0 {NOT_STABLE}"),
         (lambda: reset_marc_mean_response(2, 2.5, {1: 1.0}, 1.0), f"arrival_rate: 2.5 {NOT_STABLE}"),
-        (
-            lambda: fcfs_mean_response(2, 0.1, HALVES, {1: 1.0}),
-            "mean_service_s: a mapping without size 2 is not allowed; it must have all sizes",
-        ),
+        (lambda: fcfs_mean_response(2, 0.1, HALVES, {1: 1.0}),
+         "mean_service_s: a mapping without size 2 is not allowed; it must have all sizes"),
         (lambda: multiserver_job_throughput(2, {1: 1.0}, 0.0), f"mean_service_s: 0.0 {NO_MEAN}"),
         (lambda: multiserver_job_throughput(2, {1: 1.0}, inf), f"mean_service_s: inf {NO_MEAN}"),
-        (
-            lambda: fcfs_mean_response(256, 0.1, HALVES, 1.0),
-            "sizes: 2 sizes with more than 1,500 states on 256 servers are not allowed; there must be fewer sizes or servers",
-        ),
+        (lambda: fcfs_mean_response(256, 0.1, HALVES, 1.0),
+         "sizes: 2 sizes with more than 1,500 states on 256 servers are not allowed; there must be fewer sizes or servers"),
     ],
-)
+)  # fmt: skip
 def test_what_the_formulas_refuse(call: Callable[[], float], message: str) -> None:
     with pytest.raises(SpecificationError) as refused:
         call()

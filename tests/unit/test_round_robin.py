@@ -196,41 +196,25 @@ def test_hyperexponential_run_times_against_a_simulation() -> None:
     ("call", "message"),
     [
         (lambda: mg1_ps_mean_slowdown(0.96, switch=0.05), "load: 0.96 is not allowed; it must be > 0 and < 0.95"),
-        (
-            lambda: mg1_ps_mean_slowdown(0.5, switch=1.0),
-            "switch: 1.0 is not allowed; it must be a number >= 0 and < 1, a share of the time slice",
-        ),
-        (
-            lambda: mg1_ps_mean_slowdown(0.5, charge="never"),
-            "charge: 'never' is not allowed; it must be one of on-change, every-slice",
-        ),
-        (
-            lambda: generalized_ps_mean_slowdown(0.5, []),
-            "rates: [] is not allowed; it must be a sequence of finite numbers > 0",
-        ),
-        (
-            lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 10.0),
-            "switch_s: 10.0 is not allowed; it must be a number of seconds >= 0 and < 10, the slice",
-        ),
-        (
-            lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 1.0, arrivals="wait"),
-            "arrivals: 'wait' is not allowed; it must be one of cut, queue",
-        ),
-        (
-            lambda: mg1_round_robin_mean_response(0.005, HYPER, 1.0, 0.1),
-            "slice_s: 1 is not allowed; it must be longer, for jobs may need 10,439 slices: use processor sharing",
-        ),
-        (
-            lambda: mg1_round_robin_mean_response(0.005, {100.0: 0.5}, 10.0, 0.1),
-            "means_s: probabilities that sum to 0.5 are not allowed; their sum must be 1",
-        ),
-        (
-            lambda: sliced_node_mean_response(0.005, HYPER, 10.0, 0.1, mpl=8),
-            "mpl: 8 is not allowed; mpl x 3^mpl, the number of states, must be <= 20,000",
-        ),
+        (lambda: mg1_ps_mean_slowdown(0.5, switch=1.0),
+         "switch: 1.0 is not allowed; it must be a number >= 0 and < 1, a share of the time slice"),
+        (lambda: mg1_ps_mean_slowdown(0.5, charge="never"),
+         "charge: 'never' is not allowed; it must be one of on-change, every-slice"),
+        (lambda: generalized_ps_mean_slowdown(0.5, []),
+         "rates: [] is not allowed; it must be a sequence of finite numbers > 0"),
+        (lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 10.0),
+         "switch_s: 10.0 is not allowed; it must be a number of seconds >= 0 and < 10, the slice"),
+        (lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 1.0, arrivals="wait"),
+         "arrivals: 'wait' is not allowed; it must be one of cut, queue"),
+        (lambda: mg1_round_robin_mean_response(0.005, HYPER, 1.0, 0.1),
+         "slice_s: 1 is not allowed; it must be longer, for jobs may need 10,439 slices: use processor sharing"),
+        (lambda: mg1_round_robin_mean_response(0.005, {100.0: 0.5}, 10.0, 0.1),
+         "means_s: probabilities that sum to 0.5 are not allowed; their sum must be 1"),
+        (lambda: sliced_node_mean_response(0.005, HYPER, 10.0, 0.1, mpl=8),
+         "mpl: 8 is not allowed; mpl x 3^mpl, the number of states, must be <= 20,000"),
         (lambda: optimal_slice(lambda t: t, 5.0, 5.0), "longest_s: 5 is not allowed; it must be > 5, the shortest"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_allowed(call: Callable[[], object], message: str) -> None:
     with pytest.raises(SpecificationError) as refused:
         call()

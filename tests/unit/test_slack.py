@@ -8,100 +8,72 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Job,
-    Machine,
-    Result,
-    Scenario,
-    Setup,
-    SpecificationError,
-    Workload,
-    check_policy,
-    make_policy,
-    read_swf,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Calibrated, Kill, Policy, Reserve, Start, Waits, WakeAt
-from clustermodel.policies.quotas import Accounts, Quotas
-from clustermodel.policies.slack import Slack
+from clustermodel.policies.slack import Quotas, Slack
+from clustermodel.policies.slack_run import OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
+from clustermodel.schedule import slack_prices as prices
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_prices import (
-    HEURISTICS,
-    ArrivingJob,
-    Schedule,
-    Search,
-    SlackReservation,
-    Weights,
-    cost,
-    favour,
-    initial_slack,
-    move,
-    price_of_start,
-    priority,
-    scheduler_priority,
-    total,
-    weight,
-)
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 from tests.tiers import some
 
 S = TICKS_PER_SECOND
-ONE = Weights()
-FAST_HEURISTICS = [name for name in HEURISTICS if name != "optimal"]
+ONE = prices.Weights()
+FAST_HEURISTICS = [name for name in prices.HEURISTICS if name != "optimal"]
 
 
-def run(policy: str | Slack, *jobs: tuple[float, ...], nodes: int = 4, explain: bool = False, **machine: bool) -> Result:
+def run(policy: str | Slack, *jobs: tuple[float, ...], nodes: int = 4, explain: bool = False, **machine: bool) -> cm.Result:
     """Jobs are (id, submit_s, nodes, run_s, estimate_s[, user])."""
     names = ("id", "submit_s", "nodes", "run_s", "estimate_s", "user")
-    workload = Workload.from_jobs(Job(**dict(zip(names, job, strict=False))) for job in jobs)
-    return Scenario(machine=Machine(nodes=nodes, **machine), workload=workload, policy=policy, explain=explain).run()
+    workload = cm.Workload.from_jobs(cm.Job(**dict(zip(names, job, strict=False))) for job in jobs)
+    return cm.Scenario(machine=cm.Machine(nodes=nodes, **machine), workload=workload, policy=policy, explain=explain).run()
 
 
-def starts(result: Result) -> dict[int, float]:
+def starts(result: cm.Result) -> dict[int, float]:
     return dict(zip(result.jobs["job"].tolist(), result.jobs["start_s"].tolist(), strict=True))
 
 
-def setup(nodes: int = 4, *, kill: bool = True) -> Setup:
-    return Setup(nodes, kill, np.random.default_rng(1), False, Machine(nodes=nodes, kill_at_estimate=kill))
+def setup(nodes: int = 4, *, kill: bool = True) -> cm.Setup:
+    return cm.Setup(nodes, kill, np.random.default_rng(1), False, cm.Machine(nodes=nodes, kill_at_estimate=kill))
 
 
 # Formulas.
 
 
 def test_priority_is_the_mean_of_three_and_minus_infinity_over_quota() -> None:
-    assert priority(1, 1, 0.5) == pytest.approx(2.5 / 3)
-    assert priority(0, -inf, 1) == -inf
+    assert prices.priority(1, 1, 0.5) == pytest.approx(2.5 / 3)
+    assert prices.priority(0, -inf, 1) == -inf
 
 
 def test_scheduler_priority_is_half_at_the_average_wait_and_one_from_twice_of_it_on() -> None:
-    assert [scheduler_priority(wait, 100) for wait in (0, 50, 100, 200, 900)] == [0, 0.25, 0.5, 1, 1]
-    assert [scheduler_priority(wait, 0) for wait in (0, 1e-6, 5)] == [0, 1, 1]
+    assert [prices.scheduler_priority(wait, 100) for wait in (0, 50, 100, 200, 900)] == [0, 0.25, 0.5, 1, 1]
+    assert [prices.scheduler_priority(wait, 0) for wait in (0, 1e-6, 5)] == [0, 1, 1]
 
 
 def test_initial_slack() -> None:
-    assert initial_slack(0.25, 3, 2401) == pytest.approx(0.75 * 3 * 2401)
-    assert initial_slack(1, 3, 2401) == initial_slack(0.2, 0, 2401) == initial_slack(0.2, 3, 0) == 0
-    assert initial_slack(-inf, 3, 2401) == inf
+    assert prices.initial_slack(0.25, 3, 2401) == pytest.approx(0.75 * 3 * 2401)
+    assert prices.initial_slack(1, 3, 2401) == prices.initial_slack(0.2, 0, 2401) == prices.initial_slack(0.2, 3, 0) == 0
+    assert prices.initial_slack(-inf, 3, 2401) == inf
 
 
 def test_a_move_up_gains_what_the_same_delay_costs() -> None:
-    assert [move(seconds, 0.5) for seconds in (9, 0, -9)] == [3, 0, -3]
-    assert [move(seconds, 1.0) for seconds in (9.0, -9.0)] == [9, -9]
-    assert move(0, 0.0) == 0
-    for weights in (ONE, Weights(t=0.5), Weights(t=0)):
-        there = cost(weight(3, 0.4, 10, 8, weights), 5, favour(0.2, weights), weights.t)
-        assert cost(weight(3, 0.4, 10, 8, weights), -5, favour(0.2, weights), weights.t) == -there
+    assert [prices.move(seconds, 0.5) for seconds in (9, 0, -9)] == [3, 0, -3]
+    assert [prices.move(seconds, 1.0) for seconds in (9.0, -9.0)] == [9, -9]
+    assert prices.move(0, 0.0) == 0
+    for weights in (ONE, prices.Weights(t=0.5), prices.Weights(t=0)):
+        there = prices.cost(prices.weight(3, 0.4, 10, 8, weights), 5, prices.favour(0.2, weights), weights.t)
+        assert prices.cost(prices.weight(3, 0.4, 10, 8, weights), -5, prices.favour(0.2, weights), weights.t) == -there
 
 
 def test_each_weight_governs_its_own_factor() -> None:
     def of(move_s: float = 9, s0: float = 10, s: float = 10, **given: float) -> float:
-        weights = Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **given})
-        return cost(weight(16, 0.4, s0, s, weights), move_s, favour(0.1, weights), weights.t)
+        weights = prices.Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **given})
+        return prices.cost(prices.weight(16, 0.4, s0, s, weights), move_s, prices.favour(0.1, weights), weights.t)
 
     assert (of(), of(u=0.5), of(t=0.5), of(p=0.5)) == pytest.approx((1, 4, 3, 2))
     assert of(1, 16, 4, f=0.5) == pytest.approx(2)
@@ -109,44 +81,44 @@ def test_each_weight_governs_its_own_factor() -> None:
 
 def test_a_delay_beyond_the_slack_is_excluded_and_by_the_whole_of_it_is_not() -> None:
     for spare, allowed in ((4 * S - 1, False), (4 * S, True)):
-        held = SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
-        arriving = ArrivingJob(1, 4 * S, favour(0.5, ONE))
+        held = prices.SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
+        arriving = prices.ArrivingJob(1, 4 * S, prices.favour(0.5, ONE))
         profile = Profile(1)
         profile.reserve(0, 2 * S, 1)
-        assert (Search(profile, [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
+        assert (prices.Search(profile, [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
 
 
 def test_of_schedules_whose_prices_differ_by_rounding_only_that_which_moves_fewer_jobs_goes_before() -> None:
-    held = SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, 0, ONE)
-    one_move = Schedule(0, 0.0, [(held, 1)], [0.1 + 0.2], Profile(1))
-    two_moves = Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.15], Profile(1))
-    cheaper = Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.149], Profile(1))
+    held = prices.SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, 0, ONE)
+    one_move = prices.Schedule(0, 0.0, [(held, 1)], [0.1 + 0.2], Profile(1))
+    two_moves = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.15], Profile(1))
+    cheaper = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.149], Profile(1))
     assert 0.1 + 0.2 > 0.15 + 0.15
     assert one_move.price == two_moves.price == 0.3
     assert [one_move.goes_before(two_moves), two_moves.goes_before(one_move)] == [True, False]
     assert [one_move.goes_before(cheaper), cheaper.goes_before(one_move)] == [False, True]
-    earlier, later = (Schedule(slot, 0.3, [], [], Profile(1)) for slot in (1, 2))
+    earlier, later = (prices.Schedule(slot, 0.3, [], [], Profile(1)) for slot in (1, 2))
     assert [earlier.goes_before(later), later.goes_before(earlier), later.goes_before(later)] == [True, False, False]
 
 
 def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_any_it_is_one() -> None:
-    assert weight(1, 1, 100, 0, ONE) == weight(1, 1, 100, 0.5, ONE) == weight(1, 1, 100, 1, ONE) == 100
-    assert weight(1, 1, 0, 0, ONE) == 1
-    assert weight(1, 1, 0.25, 0, ONE) == 1
-    assert weight(2, 1, 100, 400, ONE) == 0.5  # moved up, it has more slack than it began with
+    assert prices.weight(1, 1, 100, 0, ONE) == prices.weight(1, 1, 100, 0.5, ONE) == prices.weight(1, 1, 100, 1, ONE) == 100
+    assert prices.weight(1, 1, 0, 0, ONE) == 1
+    assert prices.weight(1, 1, 0.25, 0, ONE) == 1
+    assert prices.weight(2, 1, 100, 400, ONE) == 0.5  # moved up, it has more slack than it began with
 
 
 def test_what_is_lost_when_a_job_is_killed_is_priced_like_a_wait_of_its_estimate() -> None:
-    assert price_of_start(64, 86_400, ONE) == 64 * 86_400
-    assert price_of_start(64, 81, Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
+    assert prices.price_of_start(64, 86_400, ONE) == 64 * 86_400
+    assert prices.price_of_start(64, 81, prices.Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
 
 
 def test_rounding_decides_no_tie() -> None:
     assert 0.1 + 0.2 != 0.3
-    assert total(0.0, [0.1, 0.2, -0.3]) == 0
-    assert total(0.3, []) == total(0.0, [0.1, 0.2]) == total(0.2, [0.1])
-    assert total(3e9, [1e-2]) > total(3e9, [])
-    assert total(0.0, [-1e-9, 1.0, -1.0]) == -1e-9
+    assert prices.total(0.0, [0.1, 0.2, -0.3]) == 0
+    assert prices.total(0.3, []) == prices.total(0.0, [0.1, 0.2]) == prices.total(0.2, [0.1])
+    assert prices.total(3e9, [1e-2]) > prices.total(3e9, [])
+    assert prices.total(0.0, [-1e-9, 1.0, -1.0]) == -1e-9
 
 
 # Arguments.
@@ -166,45 +138,45 @@ def test_rounding_decides_no_tie() -> None:
         ({"alpha_p": nan}, "slack: alpha_p: nan is not allowed"),
         ({"alpha_f": "1"}, "slack: alpha_f: '1' is not allowed"),
         ({"user_priority": 2}, "slack: user_priority: 2 is not allowed; it must be a number >= 0 and <= 1"),
-        (
-            {"political_priority": "high"},
-            "slack: political_priority: 'high' is not allowed; it must be a number >= 0 and <= 1, or a callable",
-        ),
+        ({"political_priority": "high"},
+         "slack: political_priority: 'high' is not allowed; it must be a number >= 0 and <= 1, or a callable"),
         ({"awt": -1}, "slack: awt: -1 is not allowed"),
         ({"awt": "conservativ"}, r"slack: awt: 'conservativ' is not allowed \(did you mean 'conservative'\?\)"),
-        ({"awt": {}}, "slack: awt: an empty mapping is not allowed"),
+        ({"awt": {}}, "slack: awt: {} is not allowed; it must have one class of sizes at least"),
         ({"awt": {0: 5.0}}, "slack: awt: largest size: 0 is not allowed"),
         ({"awt": {4: -5.0}}, r"slack: awt\[4\]: -5.0 is not allowed"),
         ({"awt": None}, "slack: awt: None is not a number"),
         ({"quotas": 5}, r"slack: quotas: 5 is not allowed; it must be a Quotas\(...\) or None"),
         ({"extend_unfinished": 1}, "slack: extend_unfinished: 1 is not allowed; it must be True or False"),
     ],
-)
+)  # fmt: skip
 def test_an_argument_that_is_not_allowed_is_refused_by_name(arguments: dict[str, object], problem: str) -> None:
-    with pytest.raises(SpecificationError, match=problem):
+    with pytest.raises(cm.SpecificationError, match=problem):
         Slack(**arguments)  # type: ignore[arg-type]
 
 
 def test_a_priority_that_a_callable_gives_is_checked_too() -> None:
-    with pytest.raises(SpecificationError, match=r"slack: user_priority of job 7: 1\.2 is not allowed"):
+    with pytest.raises(cm.SpecificationError, match=r"slack: user_priority of job 7: 1\.2 is not allowed"):
         run(Slack(awt=1.0, user_priority=lambda _: 1.2), (7, 0, 1, 5, 5))
 
 
 def test_a_run_key_depends_on_a_priority_for_all_jobs() -> None:
-    workload = synthetic_workload(jobs=5, nodes=4)
+    workload = cm.synthetic_workload(jobs=5, nodes=4)
     policies = [Slack(), Slack(user_priority=1.0), Slack(user_priority=0.5), Slack(political_priority=0.5)]
-    runs = [Scenario(machine=Machine(nodes=4), workload=workload, policy=policy) for policy in policies]
+    runs = [cm.Scenario(machine=cm.Machine(nodes=4), workload=workload, policy=policy) for policy in policies]
     assert len(set(map(key_of_scenario, runs))) == 4
 
 
 def test_what_start_refuses() -> None:
     with pytest.raises(
-        SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
+        cm.SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
     ):
         Slack().start(setup())
-    with pytest.raises(SpecificationError, match=r"slack: awt: 3 as the largest size is not allowed; it must be >= 4"):
+    with pytest.raises(cm.SpecificationError, match=r"slack: awt: 3 as the largest size is not allowed; it must be >= 4"):
         Slack(awt={1: 5.0, 3: 9.0}).start(setup())
-    with pytest.raises(SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"):
+    with pytest.raises(
+        cm.SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"
+    ):
         Slack(awt=1.0, extend_unfinished=True).start(setup())
 
 
@@ -219,7 +191,7 @@ def test_what_start_refuses() -> None:
     ],
 )
 def test_a_quota_that_is_not_allowed_is_refused_by_name(limits: dict[str, object], problem: str) -> None:
-    with pytest.raises(SpecificationError, match=problem):
+    with pytest.raises(cm.SpecificationError, match=problem):
         Quotas(**limits)  # type: ignore[arg-type]
 
 
@@ -231,8 +203,8 @@ def test_quotas_and_average_waits_by_size_can_be_hashed() -> None:
 
 
 def test_it_is_a_policy_by_name_with_parameters() -> None:
-    assert isinstance(make_policy("slack:heuristic=dc,slack_factor=0.5,awt=100,alpha_u=0"), Slack)
-    assert isinstance(make_policy("slack"), Calibrated)
+    assert isinstance(cm.make_policy("slack:heuristic=dc,slack_factor=0.5,awt=100,alpha_u=0"), Slack)
+    assert isinstance(cm.make_policy("slack"), Calibrated)
 
 
 # The rules of a policy.
@@ -245,7 +217,7 @@ def test_it_is_a_policy_by_name_with_parameters() -> None:
     some(["", ",slack_factor=0", ",awt=30,slack_factor=9", ",compression=shift", ",compression=in-place,awt=30"], one_in=3),
 )
 def test_check_policy_finds_nothing(heuristic: str, more: str) -> None:
-    assert check_policy(f"slack:heuristic={heuristic}{more}", failures=not more) == []
+    assert cm.check_policy(f"slack:heuristic={heuristic}{more}", failures=not more) == []
 
 
 @pytest.mark.long
@@ -263,22 +235,22 @@ def test_check_policy_finds_nothing(heuristic: str, more: str) -> None:
     ids=["by size", "mapping", "no wait", "time does not count", "priority 1", "quota", "all over quota"],
 )
 def test_check_policy_finds_nothing_with_other_arguments(policy: Slack) -> None:
-    assert [str(one) for one in check_policy(policy)] == []
+    assert [str(one) for one in cm.check_policy(policy)] == []
 
 
 # Average wait time.
 
 
 def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same_jobs() -> None:
-    workload = synthetic_workload(jobs=2_000, nodes=32, load=0.8)
-    machine = Machine(nodes=32)
-    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run()
+    workload = cm.synthetic_workload(jobs=2_000, nodes=32, load=0.8)
+    machine = cm.Machine(nodes=32)
+    conservative = cm.Scenario(machine=machine, workload=workload, policy="conservative").run()
     policy = Slack()
-    measured = Scenario(machine=machine, workload=workload, policy=policy).run()
+    measured = cm.Scenario(machine=machine, workload=workload, policy=policy).run()
     mean_s = conservative.summary().mean_wait_s
-    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=mean_s)).run()
+    given = cm.Scenario(machine=machine, workload=workload, policy=Slack(awt=mean_s)).run()
     assert starts(given) == starts(measured)
-    again = Scenario(machine=machine, workload=workload, policy=policy).run()
+    again = cm.Scenario(machine=machine, workload=workload, policy=policy).run()
     assert starts(again) == starts(measured)
 
 
@@ -288,16 +260,16 @@ def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(m
     def counting(policy: str | Policy) -> Policy:
         if policy == "conservative":  # all others are the policies of the runs themselves
             measured.append(policy)
-        return make_policy(policy)
+        return cm.make_policy(policy)
 
     monkeypatch.setattr("clustermodel.experiment.scenario.make_policy", counting)
-    jobs = synthetic_workload(jobs=300, nodes=16, load=0.9)
-    first = Scenario(machine=Machine(nodes=16), workload=jobs, policy="slack", seed=1)
+    jobs = cm.synthetic_workload(jobs=300, nodes=16, load=0.9)
+    first = cm.Scenario(machine=cm.Machine(nodes=16), workload=jobs, policy="slack", seed=1)
     found = [starts(one.run()) for one in (first, replace(first, policy="slack:slack_factor=1"), first)]
     assert measured == ["conservative"]
     assert found[0] == found[2] != found[1]
-    fewer = synthetic_workload(jobs=200, nodes=16, load=0.9)
-    for other in (replace(first, seed=2), replace(first, machine=Machine(nodes=32)), replace(first, workload=fewer)):
+    fewer = cm.synthetic_workload(jobs=200, nodes=16, load=0.9)
+    for other in (replace(first, seed=2), replace(first, machine=cm.Machine(nodes=32)), replace(first, workload=fewer)):
         other.run()
     assert len(measured) == 4
     assert starts(first.run()) == found[0]
@@ -311,7 +283,7 @@ def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(m
         ({"policy": "conservative", "explain": True}, 0),
         ({"policy": "conservative:queue_order=shortest"}, 1),
         ({"policy": "conservative", "seed": 2}, 1),
-        ({"policy": "conservative", "machine": Machine(nodes=32)}, 1),
+        ({"policy": "conservative", "machine": cm.Machine(nodes=32)}, 1),
         ({"policy": "easy"}, 1),
     ],
     ids=str,
@@ -319,8 +291,8 @@ def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(m
 def test_the_average_wait_is_that_of_a_run_under_conservative_backfilling_if_there_was_one(
     monkeypatch: pytest.MonkeyPatch, before: dict[str, object], times: int
 ) -> None:
-    jobs = synthetic_workload(jobs=300, nodes=16, load=0.9)
-    slack = Scenario(machine=Machine(nodes=16), workload=jobs, policy="slack", seed=1)
+    jobs = cm.synthetic_workload(jobs=300, nodes=16, load=0.9)
+    slack = cm.Scenario(machine=cm.Machine(nodes=16), workload=jobs, policy="slack", seed=1)
     expected = starts(slack.run())
     replace(slack, seed=3).run()  # what was measured last is kept
     replace(slack, **before).run()  # type: ignore[arg-type]
@@ -329,7 +301,7 @@ def test_the_average_wait_is_that_of_a_run_under_conservative_backfilling_if_the
     def counting(policy: str | Policy) -> Policy:
         if policy == "conservative":  # all others are the policies of the runs themselves
             measured.append(policy)
-        return make_policy(policy)
+        return cm.make_policy(policy)
 
     monkeypatch.setattr("clustermodel.experiment.scenario.make_policy", counting)
     assert starts(slack.run()) == expected
@@ -380,8 +352,8 @@ def test_what_explain_says() -> None:
 
 
 def test_the_orders_of_the_heuristics() -> None:
-    def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> SlackReservation:
-        return SlackReservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
+    def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> prices.SlackReservation:
+        return prices.SlackReservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
 
     jobs = [
         waiting(1, 2, 10, 90, 0.5),  # weight 1.0
@@ -390,7 +362,7 @@ def test_the_orders_of_the_heuristics() -> None:
         waiting(4, 1, 10, 10, 0.6),  # weight 0.6
         waiting(5, 1, 1, 20, 0.2, 0),  # a delay by a second costs infinity
     ]
-    orders = {name: [one.job.id for one in sorted(jobs, key=key)] for name, key in HEURISTICS.items() if key is not None}
+    orders = {name: [one.job.id for one in sorted(jobs, key=key)] for name, key in prices.HEURISTICS.items() if key is not None}
     assert orders == {
         "ast": [4, 5, 2, 3, 1],
         "aat": [1, 2, 3, 4, 5],
@@ -407,29 +379,28 @@ def queued(number: int, nodes: int, estimate: int, user: int = 1, group: int = -
     return QueuedJob(number, nodes, 0, estimate * S, user, group, 0)
 
 
-def test_accounts_charge_estimates_and_settle_what_was_used() -> None:
-    accounts = Accounts(Quotas(user={1: 100.0}))
+def test_estimates_are_charged_until_it_is_known_what_was_used() -> None:
+    accounts = OverQuota(Quotas(user={1: 100.0}))
     first, second = queued(1, 5, 20), queued(2, 1, 1)
-    assert not accounts.charge(first)
+    assert not accounts.admit(first, 0)
     assert accounts.used("user", 1) == 100 * S
-    assert accounts.charge(second)
-    accounts.settle(first, 3 * S)
+    assert accounts.admit(second, 0)
+    accounts.ended(first, 3 * S)
     assert accounts.used("user", 1) == 16 * S
     assert not accounts.over(second)
 
 
 def test_who_is_not_listed_or_not_known_has_no_quota() -> None:
-    assert not Accounts(Quotas(user={1: 0.0})).charge(queued(1, 1, 1, user=2))
-    assert not Accounts(Quotas(user=0.0)).charge(queued(1, 1, 1, user=-1))
-    assert Accounts(Quotas(user={-1: 0.0})).charge(queued(1, 1, 1, user=-1))
-    assert Accounts(Quotas(user=0.0)).charge(queued(1, 1, 1, user=2))
+    assert not OverQuota(Quotas(user={1: 0.0})).admit(queued(1, 1, 1, user=2), 0)
+    assert not OverQuota(Quotas(user=0.0)).admit(queued(1, 1, 1, user=-1), 0)
+    assert OverQuota(Quotas(user={-1: 0.0})).admit(queued(1, 1, 1, user=-1), 0)
+    assert OverQuota(Quotas(user=0.0)).admit(queued(1, 1, 1, user=2), 0)
 
 
 def test_a_quota_of_the_group_counts_as_well() -> None:
-    accounts = Accounts(Quotas(user=50.0, group={4: 15.0}))
-    assert not accounts.charge(queued(1, 1, 10, user=1, group=4))
-    assert accounts.charge(queued(2, 1, 10, user=2, group=4))
-    assert not accounts.charge(queued(3, 1, 10, user=2, group=5))
+    accounts = OverQuota(Quotas(user=50.0, group={4: 15.0}))
+    admitted = [accounts.admit(queued(n, 1, 10, user, group), 0) for n, user, group in ((1, 1, 4), (2, 2, 4), (3, 2, 5))]
+    assert admitted == [False, True, False]
 
 
 def test_a_job_over_quota_runs_only_where_it_disturbs_nobody() -> None:
@@ -446,7 +417,7 @@ def test_a_job_over_quota_waits_for_as_long_as_times_go() -> None:
     # Job 1 holds the machine until 2^62 ticks and five more: half of what 64 bits hold.
     rows = [JobRow(0, 1, 4, 2**62 + 5, 2**62 + 5, -1, -1, 0, -1), JobRow(1, 2, 4, S, S, 7, -1, 0, -1)]
     policy = Slack(awt=1000.0, quotas=Quotas(user={7: 0.0}))
-    records = Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy=policy).run().records
+    records = cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload(rows), policy=policy).run().records
     assert records.column("start").tolist() == [0, 2**62 + 5]
 
 
@@ -528,10 +499,12 @@ def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> 
 @pytest.mark.long
 @pytest.mark.parametrize(("heuristic", "compression"), [("ast", "afresh"), ("aat", "in-place"), ("aat", "shift")])
 def test_kth_waits_less_than_under_conservative(heuristic: str, compression: str) -> None:
-    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
-    machine = Machine(nodes=128)
-    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
-    slack = Scenario(machine=machine, workload=workload, policy=f"slack:heuristic={heuristic},compression={compression}").run()
+    workload = cm.read_swf(trace_path("KTH-SP2-1996-2.2"))
+    machine = cm.Machine(nodes=128)
+    conservative = cm.Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
+    slack = cm.Scenario(
+        machine=machine, workload=workload, policy=f"slack:heuristic={heuristic},compression={compression}"
+    ).run()
     assert 0.10 < 1 - slack.summary().mean_wait_s / conservative < 0.20
     late = slack.jobs["start_s"] > slack.jobs["reserved_s"]
     assert not late.any()
@@ -539,9 +512,9 @@ def test_kth_waits_less_than_under_conservative(heuristic: str, compression: str
 
 @pytest.mark.long
 def test_kth_without_slack_waits_about_as_long_as_under_conservative() -> None:
-    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
-    machine = Machine(nodes=128)
-    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
-    slack = Scenario(machine=machine, workload=workload, policy="slack:slack_factor=0").run()
+    workload = cm.read_swf(trace_path("KTH-SP2-1996-2.2"))
+    machine = cm.Machine(nodes=128)
+    conservative = cm.Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
+    slack = cm.Scenario(machine=machine, workload=workload, policy="slack:slack_factor=0").run()
     assert slack.summary().mean_wait_s == pytest.approx(conservative, rel=0.15)
     assert not (slack.jobs["start_s"] > slack.jobs["reserved_s"]).any()

@@ -6,24 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import (
-    Batch,
-    Checkpointing,
-    CheckpointStore,
-    ContextSwitch,
-    Decision,
-    Machine,
-    Scenario,
-    Setup,
-    SpecificationError,
-    Start,
-    Study,
-    View,
-    check_policy,
-    make_policy,
-    policy_names,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.store import Store
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, dependencies_of
@@ -38,13 +21,13 @@ class Coin:
     name = "coin"
     depends_on = frozenset[str]()
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self._rng = setup.rng
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[cm.Decision]:
         fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
-        return [Start(job=fitting[0 if self._rng.random() < 0.5 else -1])] if fitting else []
+        return [cm.Start(job=fitting[0 if self._rng.random() < 0.5 else -1])] if fitting else []
 
 
 class Quantum(Coin):
@@ -53,18 +36,18 @@ class Quantum(Coin):
     name = "quantum"
     depends_on = frozenset({RANDOM_NUMBERS})
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self._sign = 1 if setup.machine.time_slicing.quantum_s < 1 else -1
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[cm.Decision]:
         fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
-        return [Start(job=min(fitting, key=lambda job: (self._sign * job.estimate, job.id)))] if fitting else []
+        return [cm.Start(job=min(fitting, key=lambda job: (self._sign * job.estimate, job.id)))] if fitting else []
 
 
-@pytest.mark.parametrize("policy", policy_names())
+@pytest.mark.parametrize("policy", cm.policy_names())
 def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
-    assert dependencies_of(make_policy(policy)) < EVERYTHING
+    assert dependencies_of(cm.make_policy(policy)) < EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -82,12 +65,12 @@ def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
     ],
 )
 def test_declarations_follow_from_parameters(policy: str, uses: set[str]) -> None:
-    assert dependencies_of(make_policy(policy)) == uses
+    assert dependencies_of(cm.make_policy(policy)) == uses
 
 
 @pytest.mark.parametrize(("policy", "part"), [(Coin(), RANDOM_NUMBERS), (Quantum(), "time_slicing")])
 def test_a_policy_that_uses_more_than_it_declares_breaks_a_rule(policy: Coin, part: str) -> None:
-    rules = {broken.rule: broken.detail for broken in check_policy(policy)}
+    rules = {broken.rule: broken.detail for broken in cm.check_policy(policy)}
     assert part in rules["depends only on what it declares"]
 
 
@@ -105,19 +88,19 @@ def test_a_subclass_and_parts_of_ones_own_use_everything_unless_they_say() -> No
 def test_an_unknown_part_is_one_line() -> None:
     policy = Coin()
     policy.depends_on = frozenset({"memory"})
-    with pytest.raises(SpecificationError, match=r"^policy Coin: depends_on 'memory' is not allowed; it must be among "):
+    with pytest.raises(cm.SpecificationError, match=r"^policy Coin: depends_on 'memory' is not allowed; it must be among "):
         dependencies_of(policy)
 
 
 def test_trials_that_cannot_differ_are_run_once() -> None:
-    study = Study(
+    study = cm.Study(
         name="shared",
         factors={"switch": [0.0, 0.1], "cost": [0.0, 50.0], "policy": ["easy", "bgs", "mbgs", "R"]},
-        scenario=lambda switch, cost, policy, seed: Scenario(
-            machine=Machine(
-                nodes=32, context_switch=ContextSwitch(fraction=switch), checkpointing=Checkpointing(checkpoint_s=cost)
+        scenario=lambda switch, cost, policy, seed: cm.Scenario(
+            machine=cm.Machine(
+                nodes=32, context_switch=cm.ContextSwitch(fraction=switch), checkpointing=cm.Checkpointing(checkpoint_s=cost)
             ),
-            workload=synthetic_workload(jobs=40, nodes=32, seed=1),
+            workload=cm.synthetic_workload(jobs=40, nodes=32, seed=1),
             policy=policy,
             seed=seed,
         ),
@@ -132,12 +115,12 @@ def test_trials_that_cannot_differ_are_run_once() -> None:
 
 
 def test_machines_of_other_memory_share_runs_of_policies_that_do_not_use_it_unless_a_job_is_refused() -> None:
-    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
-    study = Study(
+    jobs = cm.synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    study = cm.Study(
         name="memory",
         factors={"memory_gib": [1.0, 2.0, 4.0, None], "policy": ["easy", "bgs"]},
-        scenario=lambda memory_gib, policy, seed: Scenario(
-            machine=Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
+        scenario=lambda memory_gib, policy, seed: cm.Scenario(
+            machine=cm.Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
         ),
         replications=1,
     )
@@ -150,12 +133,12 @@ def test_machines_of_other_memory_share_runs_of_policies_that_do_not_use_it_unle
 def test_a_run_that_machines_of_other_memory_share_keeps_no_share_of_it(
     tmp_path: Path, memory_gib: tuple[float | None, ...]
 ) -> None:
-    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
-    study = Study(
+    jobs = cm.synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    study = cm.Study(
         name="memory",
         factors={"memory_gib": memory_gib, "policy": ["easy", "bgs"]},
-        scenario=lambda memory_gib, policy, seed: Scenario(
-            machine=Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
+        scenario=lambda memory_gib, policy, seed: cm.Scenario(
+            machine=cm.Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
         ),
     )
     frame = study.run(tmp_path, workers=1).frame
@@ -166,13 +149,13 @@ def test_a_run_that_machines_of_other_memory_share_keeps_no_share_of_it(
 
 
 def test_a_run_that_writes_no_checkpoints_keeps_no_share_of_the_store(tmp_path: Path) -> None:
-    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
-    store = CheckpointStore(bandwidth_gib_s=1)
-    study = Study(
+    jobs = cm.synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    store = cm.CheckpointStore(bandwidth_gib_s=1)
+    study = cm.Study(
         name="store",
         factors={"interval_s": [None, 600.0]},
-        scenario=lambda interval_s, seed: Scenario(
-            machine=Machine(nodes=32, checkpointing=Checkpointing(interval_s=interval_s, store=store)),
+        scenario=lambda interval_s, seed: cm.Scenario(
+            machine=cm.Machine(nodes=32, checkpointing=cm.Checkpointing(interval_s=interval_s, store=store)),
             workload=jobs,
             policy="easy",
             seed=seed,

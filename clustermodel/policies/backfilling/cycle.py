@@ -7,10 +7,9 @@ before it have left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from clustermodel.policies.backfilling.guarantees import FirstPhase
-from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, shapes_of
+from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of
 from clustermodel.policies.backfilling.speculation import Speculation
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
@@ -21,35 +20,45 @@ from clustermodel.schedule.reservations import Plan, Reservation, Shape, Shapes,
 
 
 class BackfillingRun:
-    """One run of a backfilling scheduler: its phases, and what the scheduling cycles share."""
+    """One run of a backfilling scheduler: its phases, and what they share from one scheduling cycle to the next."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        setup: Setup,
+        plan: Plan,
+        lengths: Lengths,
+        sorter: QueueSorter,
+        sizes: Sizes,
         guarantees: FirstPhase,
         speculation: Speculation | None,
         widening: StartTimeWidening | None,
-        sizes: Sizes,
-        setup: Setup,
     ) -> None:
-        self._scheduler = scheduler
-        self._plan = scheduler.plan
-        self._shapes = scheduler.shapes
-        self._sorter = scheduler.sorter
-        self._guarantees = guarantees
-        self._speculation = speculation
-        self._widening = widening
-        self._sizes = sizes
         self._setup = setup
+        self.explain = setup.explain
+        self.plan = plan
+        """Running jobs and reservations."""
+        self.lengths = lengths
+        """Expected run times on the nodes that jobs ask for."""
+        self.sorter = sorter
+        self.shapes: dict[int, Shapes] = {}
+        """Id of a job in the system -> the shapes it can have, the preferred one first."""
+        self._sizes = sizes
+        self.molds = sizes is not ASKED
+        """Whether jobs can have several shapes."""
+        self._guarantees = guarantees
+        self.speculation = speculation
+        """The phase that starts jobs which the first has left, if any."""
+        self.widening = widening
+        """The phase that gives more nodes to jobs that start, if any."""
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
-        plan, lengths, shapes = self._plan, self._scheduler.lengths, self._shapes
+        plan, lengths, shapes = self.plan, self.lengths, self.shapes
         if not lengths.are_estimates:
             lengths.observe(batch, view)
         nodes_freed = self._forget(batch, view)
         if batch.submitted:
-            self._sorter.submitted(batch.submitted)
+            self.sorter.submitted(batch.submitted)
         for job in batch.submitted:
             shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self._setup)
         for job in batch.requeued:
@@ -59,15 +68,15 @@ class BackfillingRun:
                 if (held := plan.reserved.get(job.id)) is not None and held.nodes != nodes:
                     plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
                     nodes_freed = True
-        current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
+        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
         late = plan.profile.overrunning(view.now, view.running)
         if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
-        if self._speculation is not None:
-            self._speculation.schedule(current)
-        if self._widening is not None and current.dispatched:
-            self._widening.schedule(current)
+        if self.speculation is not None:
+            self.speculation.schedule(current)
+        if self.widening is not None and current.dispatched:
+            self.widening.schedule(current)
         decisions = current.decisions()
         alarm = plan.new_alarm()
         if alarm is None and lengths.may_overrun:
@@ -79,16 +88,16 @@ class BackfillingRun:
 
     def _forget(self, batch: Batch, view: View) -> bool:
         """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
-        plan, shapes, waiting = self._plan, self._shapes, view.waiting
+        plan, shapes, waiting = self.plan, self.shapes, view.waiting
         nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             job = gang.job
             if job.id in waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
             del shapes[job.id]
-            self._sorter.left(job)
-            if self._speculation is not None:
-                self._speculation.left(job)
+            self.sorter.left(job)
+            if self.speculation is not None:
+                self.speculation.left(job)
                 if job.id in plan.reserved:  # it completed in a speculative run attempt and no longer needs its reservation
                     plan.drop(job)
                     nodes_freed = True
@@ -104,31 +113,10 @@ class BackfillingRun:
             plan.drop(current.view.running[job_id].job)
         for job in jobs:
             plan.drop(job)
-        plan.profile.extend(late, current.now, self._scheduler.lengths.delays(current.view.running))
+        plan.profile.extend(late, current.now, self.lengths.delays(current.view.running))
         for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
             plan.keep(job, current.earliest(job))
         current.nodes_freed = False
-
-
-class Scheduler(NamedTuple):
-    """What a backfilling scheduler keeps from one scheduling cycle to the next."""
-
-    plan: Plan
-    """Running jobs and reservations."""
-    lengths: Lengths
-    """Expected run times on the nodes that jobs ask for."""
-    shapes: dict[int, Shapes]
-    """Id of a job in the system -> the shapes it can have, the preferred one first."""
-    sorter: QueueSorter
-    """The queue's order."""
-    speculates: bool
-    """Whether a phase after the first starts jobs that the first has left."""
-    molds: bool
-    """Whether jobs can have several shapes."""
-    widens: bool
-    """Whether a later phase gives more nodes to jobs that start."""
-    explain: bool
-    """Whether to give reasons."""
 
 
 class Dispatch:
@@ -152,26 +140,21 @@ class Dispatch:
 class SchedulingCycle:
     """The state of one scheduling cycle; ``nodes_freed`` says whether a job ended before its expected end."""
 
-    __slots__ = (
-        "_announced", "_queue", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan", "profile",
-        "scheduler", "shapes", "view",
-    )  # fmt: skip
-
-    def __init__(self, scheduler: Scheduler, batch: Batch, view: View, *, nodes_freed: bool) -> None:
+    def __init__(self, run: BackfillingRun, batch: Batch, view: View, *, nodes_freed: bool) -> None:
+        self.run = run
         self.batch = batch
         self.view = view
         self.now = view.now
         self.nodes_freed = nodes_freed
-        self.plan = scheduler.plan
+        self.plan = run.plan
         """The reservations that outlast this cycle."""
-        self.profile: Profile = scheduler.plan.profile
+        self.profile: Profile = run.plan.profile
         """Free nodes as the phases see them: the plan's profile, or after :meth:`begin_trial` a copy."""
-        self.shapes = scheduler.shapes
+        self.shapes = run.shapes
         self.idle = view.idle
         """Nodes that are still idle."""
         self.dispatched: dict[int, Dispatch] = {}
         """Job id -> how it starts."""
-        self.scheduler = scheduler
         self._queue: Sequence[QueuedJob] | None = None
         self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
         self._announced: list[Decision] = []
@@ -180,7 +163,7 @@ class SchedulingCycle:
     def queue(self) -> Sequence[QueuedJob]:
         """All waiting jobs in the order of this cycle, the same for all phases."""
         if self._queue is None:
-            self._queue = self.scheduler.sorter.sort(self.view.waiting.values(), self.now)
+            self._queue = self.run.sorter.sort(self.view.waiting.values(), self.now)
         return self._queue
 
     @property
@@ -191,15 +174,15 @@ class SchedulingCycle:
         jobs = self.batch.submitted
         if requeued := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
             jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)
-        return self.scheduler.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
+        return self.run.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
         """Give a job a guaranteed start: when it will start at the latest."""
-        self._announced.append(Reserve(job=job, start=start, guaranteed=not self.scheduler.lengths.may_overrun))
+        self._announced.append(Reserve(job=job, start=start, guaranteed=not self.run.lengths.may_overrun))
 
     def length_of(self, job: QueuedJob) -> int:
         """Return how long a job is expected to run on the nodes it asked for, ticks."""
-        return self.scheduler.lengths.of(job)
+        return self.run.lengths.of(job)
 
     def earliest(self, job: QueuedJob) -> Reservation:
         """Return where a job would complete first, in any of its shapes."""
@@ -216,7 +199,7 @@ class SchedulingCycle:
         plan, shapes = self.plan, self.shapes
         if not (self.nodes_freed and plan.reserved):
             return
-        if self.scheduler.molds:
+        if self.run.molds:
             jobs = [job for job in self.queue if job.id in plan.reserved]
             if any(len(shapes[job.id]) > 1 for job in jobs):
                 plan.reshape(jobs, shapes)
@@ -276,7 +259,7 @@ class SchedulingCycle:
             if self.profile is not running:
                 running.reserve(now, end, nodes)
             running.note_start(job_id, nodes, end)
-            reason = self._reason(dispatch) if self.scheduler.explain else None
+            reason = self._reason(dispatch) if self.run.explain else None
             size = None if nodes == job.nodes else nodes
             decisions.append(Start(job=job, reason=reason, nodes=size, limit=dispatch.limit))
         return decisions

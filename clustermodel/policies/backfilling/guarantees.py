@@ -15,9 +15,9 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from clustermodel.policies.interface import NOTHING, Setup
+from clustermodel.policies.interface import NOTHING, Setup, Stateless
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Reservation, earliest_completion
 from clustermodel.validation import require_number
@@ -42,7 +42,7 @@ class Guarantees(Protocol):
 
 
 @dataclass(frozen=True)
-class EveryJob:
+class EveryJob(Stateless):
     """Every waiting job holds a reservation, and no job may be delayed.
 
     A submitted job is placed where it completes first; that start is guaranteed.  When a job completes before its estimate,
@@ -50,10 +50,6 @@ class EveryJob:
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Self:
-        """Return itself: the reservations are in the plan."""
-        return self
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
@@ -63,7 +59,7 @@ class EveryJob:
 
 
 @dataclass(frozen=True)
-class NoJob:
+class NoJob(Stateless):
     """No reservation outlasts a scheduling cycle; each one places all waiting jobs again (Perkovic & Keleher 2000, section 4).
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
@@ -71,21 +67,18 @@ class NoJob:
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
 
-    def start(self, setup: Setup) -> Self:
-        """Return itself: no reservation is kept."""
-        return self
-
     def schedule(self, current: SchedulingCycle) -> None:
         """Place the jobs in turn; those that can start now do."""
         current.begin_trial()
         profile, now, shapes, queue = current.profile, current.now, current.shapes, current.queue
+        run = current.run
         smallest = [min(nodes for nodes, _ in shapes[job.id]) for job in queue]
         last = len(queue)
-        for at, job in enumerate(queue):
+        for place, job in enumerate(queue):
             while last and smallest[last - 1] > current.idle:
                 last -= 1
-            can_start = last and (at < last or current.scheduler.speculates)
-            if not current.idle or not (can_start or (current.scheduler.widens and current.dispatched)):
+            can_start = last and (place < last or run.speculation is not None)
+            if not current.idle or not (can_start or (run.widening is not None and current.dispatched)):
                 break
             start, length, nodes, _ = current.earliest(job)
             if start == now:
@@ -95,16 +88,11 @@ class NoJob:
 
 
 @dataclass(frozen=True)
-class Selective:
+class Selective(Stateless):
     """A waiting job is given a reservation once its expected slowdown has passed a threshold; other jobs must not delay it.
 
-    The expected slowdown of a job is (wait + estimate) / estimate, as if it started now.
-
-    Args:
-        threshold: of the expected slowdown; with 1 every job that cannot start at once gets a reservation.
-
-    Raises:
-        SpecificationError: ``threshold`` is below 1.
+    The expected slowdown of a job is (wait + estimate) / estimate, as if it started now; with a threshold of 1 every job that
+    cannot start at once gets a reservation.
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
@@ -112,10 +100,6 @@ class Selective:
 
     def __post_init__(self) -> None:
         require_number("backfilling: threshold", self.threshold, "a number >= 1", lambda value: value >= 1)
-
-    def start(self, setup: Setup) -> Self:
-        """Return itself: the reservations are in the plan."""
-        return self
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
@@ -139,12 +123,6 @@ class Relaxed:
     If it could start at s among the running jobs, it must be able to start by s + ``relaxation`` x (s - submit).  The first
     such bound is guaranteed and never grows, not even when a job of higher priority arrives.  With a relaxation of 0 and equal
     priorities the schedule is that of EASY (:class:`~clustermodel.policies.easy.Easy`).
-
-    Args:
-        relaxation: the share.
-
-    Raises:
-        SpecificationError: ``relaxation`` is negative.
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING

@@ -17,7 +17,7 @@ from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
-from clustermodel.validation import choice, require_number, require_whole
+from clustermodel.validation import choice, require, require_number, require_whole
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
@@ -32,28 +32,6 @@ class Sizes(Protocol):
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the numbers of nodes that a job which asked for ``nodes`` can have on a machine of ``most``."""
-
-
-@dataclass(frozen=True)
-class Fraction:
-    """Every job gets a share of the nodes it asked for, rounded up.
-
-    Args:
-        fraction: the share, above 0; 1/2 is half-size, 2 is double-size.  No job gets more nodes than the machine has.
-
-    Raises:
-        SpecificationError: ``fraction`` is zero, negative or not finite.
-    """
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-    fraction: float
-
-    def __post_init__(self) -> None:
-        require_factor("backfilling: width", self.fraction)
-
-    def sizes(self, nodes: int, most: int) -> Sequence[int]:
-        """Return the one size."""
-        return (_share(nodes, self.fraction, most),)
 
 
 @dataclass(frozen=True)
@@ -72,61 +50,39 @@ class Greedy:
     """A job gets the size with the shortest response time each time it is placed (Perkovic & Keleher 2000, section 7.1).
 
     Args:
-        factors: the sizes as shares of the nodes asked for; of equally good ones the first is taken.
-
-    Raises:
-        SpecificationError: there is none, or one is zero, negative or not finite.
+        factors: the sizes as shares of the nodes asked for, rounded up, but at most the machine; of equally good ones the first
+            is taken.  A single one is the size of every job: 1/2 is half-size, 2 is double-size.
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
     factors: Sequence[float] = (1.0, 0.5, 2.0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.factors, tuple | list) or not self.factors:
-            raise SpecificationError(
-                f"backfilling: width: {self.factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
-            )
+        several = isinstance(self.factors, tuple | list) and self.factors
+        require(several, "backfilling: width", self.factors, "Greedy needs a sequence of alternatives, as (1, 0.5, 2)")
         factors = tuple(require_factor("backfilling: width", factor) for factor in self.factors)
         object.__setattr__(self, "factors", factors)
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
-        """Return the alternatives, each once."""
-        return tuple(dict.fromkeys(_share(nodes, factor, most) for factor in self.factors))
-
-
-def _share(nodes: int, factor: float, most: int) -> int:
-    """Return ``nodes`` x ``factor``, rounded up, as the decimals that ``factor`` is written with mean it: 0.07 of 100 is 7."""
-    return max(1, ceil(round(min(nodes * factor, most), _DECIMALS)))
+        """Return the alternatives, each once; 0.07 of 100 nodes is 7, as the decimals mean it."""
+        shares = (round(min(nodes * factor, most), _DECIMALS) for factor in self.factors)
+        return tuple(dict.fromkeys(max(1, ceil(share)) for share in shares))
 
 
 def require_factor(name: str, factor: object) -> float:
-    """Return ``factor`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``factor`` is not a finite number > 0.
-    """
+    """Return ``factor`` as a ``float``; refuse what is not a finite number > 0."""
     return require_number(name, factor, "a finite number > 0", lambda value: 0 < value < float("inf"))
 
 
-ASKED: Final = Fraction(1.0)
+ASKED: Final = Greedy((1.0,))
 """Every job gets the nodes that it asked for."""
-SIZES: Final[dict[str, Sizes]] = {
-    "asked": ASKED,
-    "half": Fraction(0.5),
-    "quarter": QuarterSize(),
-    "greedy": Greedy(),
-}
-"""Named choices of sizes."""
+SIZES: Final[dict[str, Sizes]] = {"asked": ASKED, "half": Greedy((0.5,)), "quarter": QuarterSize(), "greedy": Greedy()}
 
 
 def sizes_of(width: str | float | Sizes) -> Sizes:
-    """Return the choice of sizes that ``width`` names, gives as a share of the nodes asked for, or is.
-
-    Raises:
-        SpecificationError: ``width`` is none of these.
-    """
+    """Return the choice of sizes that ``width`` names, gives as a share of the nodes asked for, or is; refuse other widths."""
     if isinstance(width, Real):
-        return Fraction(width)  # type: ignore[arg-type]  # which refuses what is no number to multiply with
+        return Greedy((width,))  # type: ignore[arg-type]  # which refuses what is no number to multiply with
     if isinstance(width, Sizes) and not isinstance(width, type):
         return width
     return SIZES[choice("backfilling: width", width, SIZES, other=", a number > 0, or an object with sizes")]
@@ -135,8 +91,7 @@ def sizes_of(width: str | float | Sizes) -> Sizes:
 def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:
     """Return the shapes of ``job``: each size with the expected run time, which is ``length`` ticks on the nodes it asked for.
 
-    Raises:
-        SpecificationError: a choice of sizes of your own gives none, or a size that the machine does not have.
+    A choice of sizes of your own is refused if it gives none, or a size that the machine does not have.
     """
     if sizes is ASKED:
         return ((job.nodes, length),)
@@ -152,11 +107,8 @@ def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes
 class StartTimeWidening:
     """The last phase gives idle nodes to the jobs that start, in queue order (Perkovic & Keleher 2000, section 7.1).
 
-    A job gets the nodes that stay free until its new expected end, so that no waiting job is delayed.
-
-    Args:
-        widest: the largest size of a job, as a multiple of the nodes it asked for.
-        setup: of the run.
+    A job gets the nodes that stay free until its new expected end, so that no waiting job is delayed; at most ``widest`` times
+    the number it asked for.
     """
 
     def __init__(self, widest: float, setup: Setup) -> None:

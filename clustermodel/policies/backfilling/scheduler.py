@@ -19,17 +19,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from clustermodel.errors import SpecificationError
-from clustermodel.policies.backfilling.cycle import BackfillingRun, Scheduler
+from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
-from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, require_factor, sizes_of
+from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, require_factor, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, draws_numbers, make_sorter, require_order
+from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, draws_numbers, require_order
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan
-from clustermodel.validation import choice
+from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3
 """"With 3 priorities only" (Perkovic & Keleher 2000, section 5)."""
@@ -52,13 +51,9 @@ class Backfilling:
         width: the shapes a job can have: ``"asked"``, ``"half"``, ``"quarter"``, ``"greedy"``, a share of the nodes it asked
             for, or a part of your own.
         widening: whether starting jobs get idle nodes, up to the number they asked for, or up to which multiple of it.
-        predictor: of run times (:mod:`clustermodel.policies.predictors`), which replace the estimates in the plan; asked once
-            for each job, when it is submitted.
-        correction: of a prediction that has expired, by name or a function (:mod:`clustermodel.policies.predictors`); ``None``
-            is as long as the job is late.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed.
+        predictor: of run times, which replace the estimates in the plan, by name or an object
+            (:mod:`clustermodel.policies.predictors`); asked once for each job, when it is submitted.
+        correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
     """
 
     order: str | QueueOrder = "D"
@@ -77,10 +72,8 @@ class Backfilling:
     def __post_init__(self) -> None:
         require_order("backfilling", self.order, self.levels, self.starvation_weight)
         self._guarantees()
-        if not isinstance(self.test_runs, bool | TestRuns):
-            raise SpecificationError(
-                f"backfilling: test_runs: {self.test_runs!r} is not allowed; it must be True, False or TestRuns(...)"
-            )
+        known = isinstance(self.test_runs, bool | TestRuns)
+        require(known, "backfilling: test_runs", self.test_runs, "it must be True, False or TestRuns(...)")
         self._speculation()
         predictor_of("backfilling", self.predictor)
         correction_of("backfilling", self.correction)
@@ -127,19 +120,16 @@ class Backfilling:
         """Start a run."""
         correction = correction_of("backfilling", self.correction)
         lengths = Lengths(predictor_of("backfilling", self.predictor), setup, correction, once=True)
-        sizes, speculation = sizes_of(self.width), self._speculation()
-        scheduler = Scheduler(
+        return BackfillingRun(
+            setup,
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
             lengths=lengths,
-            shapes={},
-            sorter=make_sorter(self.order, self.levels, self.starvation_weight, setup.rng),
-            speculates=speculation is not None,
-            molds=sizes is not ASKED,
-            widens=self.widening is not False,
-            explain=setup.explain,
+            sorter=QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng),
+            sizes=sizes_of(self.width),
+            guarantees=self._guarantees().start(setup),
+            speculation=self._speculation(),
+            widening=None if self.widening is False else StartTimeWidening(self._widest(), setup),
         )
-        widening = None if self.widening is False else StartTimeWidening(self._widest(), setup)
-        return BackfillingRun(scheduler, self._guarantees().start(setup), speculation, widening, sizes, setup)
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
         """Return the plan that a run begins with; ``may_overrun`` says whether jobs may run longer than expected."""

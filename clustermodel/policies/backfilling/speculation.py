@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.errors import SpecificationError
 from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import duration_to_ticks
-from clustermodel.validation import require_number, require_seconds
+from clustermodel.validation import require, require_number, seconds_fields
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
@@ -25,12 +24,7 @@ LONGEST_TEST_S: Final = 15 * 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestRuns:
-    """Short runs of jobs that are estimated to be long, to see whether they fail at once (Perkovic & Keleher 2000,
-    section 6.1).
-
-    Raises:
-        SpecificationError: a time is not a positive number of seconds, or the shortest run is longer than the longest.
-    """
+    """Short runs of jobs with long estimates, to see whether they fail at once (Perkovic & Keleher 2000, section 6.1)."""
 
     __test__ = False  # not a test, though pytest would take it for one
 
@@ -42,12 +36,9 @@ class TestRuns:
     """It may run as long as the window, but not longer than this, seconds."""
 
     def __post_init__(self) -> None:
-        for name in ("longer_than_s", "shortest_s", "longest_s"):
-            require_seconds(f"TestRuns.{name}", getattr(self, name), positive=True)
-        if self.longest_s < self.shortest_s:
-            raise SpecificationError(
-                f"TestRuns.longest_s: {self.longest_s} is not allowed; it must be >= shortest_s, which is {self.shortest_s}"
-            )
+        seconds_fields(self, "TestRuns.", "longer_than_s", "shortest_s", "longest_s", positive=True)
+        must = f"it must be >= shortest_s, which is {self.shortest_s}"
+        require(self.longest_s >= self.shortest_s, "TestRuns.longest_s", self.longest_s, must)
 
 
 class Speculation:
@@ -58,12 +49,8 @@ class Speculation:
     given the whole window.  A job that holds a reservation keeps it, and is stopped at the latest when its reserved time has
     come.
 
-    Args:
-        percentage: the ratio of speculated time to estimate, in (0, 1]; with 1 there are only test runs.
-        test_runs: what is tried where the window is too short; ``None`` for nothing.
-
-    Raises:
-        SpecificationError: ``percentage`` is outside (0, 1].
+    ``percentage`` is the ratio of speculated time to estimate, in (0, 1]; with 1 there are only test runs, which are tried
+    where the window is too short.
     """
 
     def __init__(self, percentage: float, test_runs: TestRuns | None = None) -> None:
