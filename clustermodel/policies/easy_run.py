@@ -77,9 +77,12 @@ class EasyRun:
         decisions: list[Decision] = []
         candidates: Iterable[QueuedJob] = view.waiting.values()
         start = plan.next_start() if self._protected else None
+        overtaken = start is not None and batch.submitted and batch.submitted[0].queue_order < self._protected[-1].queue_order
         # A reserved start is missed where jobs have overrun.
-        if late or batch.failed or (start is not None and (start < now or self._is_overtaken(batch.submitted))):
-            self._unprotect()
+        if late or batch.failed or overtaken or (start is not None and start < now):
+            for job in self._protected:
+                plan.drop(job)
+            self._protected.clear()
             profile.extend(late, now, self._lengths.delays(view.running))
             start = None
         elif nodes_freed or (self._keeps and (batch.ended or batch.repaired)):
@@ -102,15 +105,6 @@ class EasyRun:
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
-
-    def _is_overtaken(self, submitted: Sequence[QueuedJob]) -> bool:
-        """Return whether an arriving job is ahead of a protected one."""
-        return bool(submitted) and submitted[0].queue_order < self._protected[-1].queue_order
-
-    def _unprotect(self) -> None:
-        for job in self._protected:
-            self._plan.drop(job)
-        self._protected.clear()
 
     def _renew(self, now: int) -> Iterator[Reserve]:
         """Move reservations to earlier starts, or keep those of jobs that cannot start now; yield the reservations moved."""

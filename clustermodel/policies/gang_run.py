@@ -82,7 +82,9 @@ class GangRun:
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
         queue = in_order(queue, self._order, view.now)
         nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
-        if not matrix.compact(self._guard()) and not nodes_changed and self._is_stuck(queue):
+        # Without reservations and migrations every step has the same result if the same job is first and could not start.
+        is_stuck = self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
+        if not matrix.compact(self._guard()) and not nodes_changed and is_stuck:
             return decisions
         matrix.clean()
         waiting = self._schedule(queue, decisions)
@@ -122,14 +124,6 @@ class GangRun:
         for job_id in special:
             self._plans.reserved.pop(job_id, None)
         return [job for job in waiting if job.id not in special]
-
-    def _is_stuck(self, queue: Iterable[QueuedJob]) -> bool:
-        """Return whether every step would have the same result as at the last event, since no gang has ended or moved.
-
-        That is so, where there are neither reservations nor migrations, if the job that could not be scheduled is still
-        at the head of the queue.
-        """
-        return self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
 
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine."""

@@ -140,15 +140,15 @@ class PreemptiveRun:
 
     def _choose(self, view: View) -> Iterable[Decision]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
-        kept = {gang.job.id for gang in view.running.values() if not gang.stopping and not self._may_stop(gang, view)}
+        suspends, latest = self._mode == "suspend", view.now - self._min_run
+        kept = {
+            gang.job.id
+            for gang in view.running.values()
+            if not gang.stopping and (gang.start > latest or (suspends and not view.can_suspend(gang)))
+        }
         choose = self._by_order if self._victim is None else self._by_victims
         self._to_start, stops = choose(view, kept)
         return [preempt(gang.job, self._mode) for gang in stops]
-
-    def _may_stop(self, gang: RunningJob, view: View) -> bool:
-        if view.now < gang.start + self._min_run:
-            return False
-        return self._mode != "suspend" or view.can_suspend(gang)
 
     def _by_order(self, view: View, kept: Collection[int]) -> tuple[list[QueuedJob], list[RunningJob]]:
         """Let jobs take nodes in order; return those to start, and those that get none."""
@@ -209,7 +209,11 @@ class PreemptiveRun:
     def _start_what_fits(self, view: View) -> list[Decision]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
         decisions: list[Decision] = []
-        idle, later, memory = view.idle, [], self._idle_memory(view)
+        idle, later, memory = view.idle, [], None
+        free = view.free_memory() if self._to_start and self._mode == "suspend" else None
+        if free is not None:  # suspended jobs can be in the way
+            rank = {job: place for place, job in enumerate(self._order)}
+            memory = IdleMemory(view, self._nodes, free, rank.__getitem__)
         for job in self._to_start:
             if job.id not in view.waiting:
                 continue
@@ -224,14 +228,6 @@ class PreemptiveRun:
                 later.append(job)
         self._to_start = later
         return decisions
-
-    def _idle_memory(self, view: View) -> IdleMemory | None:
-        """Return the idle nodes and their memory, ``None`` where no suspended job can be in the way."""
-        free = view.free_memory() if self._to_start and self._mode == "suspend" else None
-        if free is None:
-            return None
-        rank = {job: place for place, job in enumerate(self._order)}
-        return IdleMemory(view, self._nodes, free, rank.__getitem__)
 
     def _next_decision(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when to decide next although nothing happens until then, ticks."""

@@ -18,7 +18,7 @@ We did not have the paper's text; docs/selective_suspension says what is known o
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -119,7 +119,7 @@ class SelectiveSuspensionRun:
         if self._idle or considers:
             claimants = [view.waiting[job_id] for job_id in self._claims]
             others = (job for job in view.waiting.values() if job.id not in self._claims)
-            for job in (*claimants, *self._by_xfactor(others, now)):
+            for job in (*claimants, *sorted(others, key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))):
                 if nodes := self._nodes_for(job):
                     decisions.append(self._start(job, nodes, started, now))
                 elif considers and job.id not in self._claims:
@@ -163,9 +163,6 @@ class SelectiveSuspensionRun:
 
     def _waited(self, job: QueuedJob, now: int) -> int:
         return now - job.submit - self._dispatched.get(job.id, 0)
-
-    def _by_xfactor(self, jobs: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
-        return sorted(jobs, key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))
 
     def _reaches(self, job: QueuedJob, bar: Fraction) -> int:
         """Return the first tick at which a waiting job has an xfactor of at least ``bar``."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import as_late_again
-from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule import slack_prices as pricing
 from clustermodel.schedule.profile import Profile, RunningProfile
 from clustermodel.schedule.slack_prices import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
@@ -69,12 +69,13 @@ class SlackRun:
         if self._has_quotas:
             for gang in batch.ended:
                 self._over_quota.ended(gang.job, now - gang.start)
-        self._submitted += batch.submitted if not batch.requeued else _in_queue_order(batch)
+        self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
         late = self.profile.overrunning(now, view.running)
-        if batch.failed or any(number not in view.running for number in late):
-            self._delay(late, now)  # nodes are down, or longer than expected
-        elif late and (kills := self._unfinished(late, view)):
-            return kills  # the policy is called again at the current time, when their nodes are idle
+        if batch.failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
+            self._delay(late, now)  # nodes are down, or longer than expected, or jobs run on
+        elif kills := [number for number in late if not self._extend(number, view)]:
+            # The policy is called again at the current time, when their nodes are idle.
+            return [Kill(job=view.running[number].job) for number in kills]
         if self._nodes_freed and self.plan:
             self.remove(now)
         decisions = self.tick(view)
@@ -86,7 +87,9 @@ class SlackRun:
                 decisions.append(Reserve(job=job, start=held.latest))
             decisions += self.tick(view)
         if self._has_quotas and self._over_quota:
-            decisions += self._place_over_quota(view)
+            for job in self._over_quota.plan(self.profile.copy(), now):
+                self.profile.reserve(now, now + job.estimate, job.nodes)
+                decisions.append(self._start(job, view))
         if (alarm := self._next_alarm()) != self._alarm:
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
@@ -167,19 +170,6 @@ class SlackRun:
                 held.move_to(start, self._weights)
             self.plan.sort(key=by_start)
 
-    def _place_over_quota(self, view: View) -> list[Decision]:
-        starting = self._over_quota.plan(self.profile.copy(), view.now)
-        for job in starting:
-            self.profile.reserve(view.now, view.now + job.estimate, job.nodes)
-        return [self._start(job, view) for job in starting]
-
-    def _unfinished(self, late: list[int], view: View) -> list[Decision]:
-        """Decide about jobs that run on at their estimates, or at the end of an extension."""
-        if self._extend_unfinished:
-            return [Kill(job=gang.job) for job_id in late if not self._extend(gang := view.running[job_id], view.now)]
-        self._delay(late, view.now)
-        return []
-
     def _delay(self, late: list[int], now: int) -> None:
         """Place the waiting jobs again around late jobs and nodes that are down, beyond their bounds if need be."""
         profile = self.profile
@@ -190,10 +180,10 @@ class SlackRun:
             held.move_to(profile.book(held.nodes, held.length), self._weights)
         self.plan.sort(key=by_start)
 
-    def _extend(self, gang: RunningJob, now: int) -> bool:
+    def _extend(self, number: int, view: View) -> bool:
         """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7)."""
         # The extension is priced like an arriving job, with SP 1/2: that of the job may be 0, and no price is divided by 0.
-        job = gang.job
+        job, now = view.running[number].job, view.now
         length = max(1, round(EXTENSION * job.estimate))
         arriving = self._arriving(job, length, self._user_priority(job), self._political_priority(job))
         best = self._search(now, arriving, [now])
@@ -234,10 +224,6 @@ class SlackRun:
         if self._extend_unfinished and (end := self.profile.next_end()) is not None:
             times.append(end)
         return min(times, default=None)
-
-
-def _in_queue_order(batch: Batch) -> list[QueuedJob]:
-    return sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
 
 
 class OverQuota:

@@ -198,7 +198,10 @@ def solve(chain: Chain[Phase]) -> Solution[Phase]:
     if chain.drift() >= 0:
         raise UnstableError
     up, same, *down = chain.blocks
-    ratio = _ratio_by_reduction(up, same, down[0]) if len(down) == 1 else _ratio_by_iteration(up, [same, *down])
+    if len(down) == 1:
+        ratio = _solve(-(same + up @ first_passage(up, same, down[0])).T, up.T).T
+    else:
+        ratio = _ratio_by_iteration(up, [same, *down])
     # Balance at level 0 and level 1, in terms of pi(0) and pi(1); the sum of all probabilities replaces the first equation.
     into_empty, into_one = np.zeros((phases, len(chain.empty))), same.copy()
     power = np.eye(phases)
@@ -227,11 +230,6 @@ def _ratio_by_iteration(up: Floats, others: list[Floats]) -> Floats:
         if float(np.abs(ratio - before).max()) <= 1e-14 * float(ratio.max()):
             break
     return ratio
-
-
-def _ratio_by_reduction(up: Floats, same: Floats, down: Floats) -> Floats:
-    """Return R of a quasi-birth-death process."""
-    return _solve(-(same + up @ first_passage(up, same, down)).T, up.T).T
 
 
 def first_passage(up: Floats, same: Floats, down: Floats) -> Floats:
