@@ -172,7 +172,7 @@ def test_what_start_refuses() -> None:
         cm.SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
     ):
         Slack().start(setup())
-    with pytest.raises(cm.SpecificationError, match=r"slack: awt: 3 as the largest size is not allowed; it must be >= 4"):
+    with pytest.raises(cm.SpecificationError, match=r"slack: awt: 3 is not allowed as the largest size; it must be >= 4"):
         Slack(awt={1: 5.0, 3: 9.0}).start(setup())
     with pytest.raises(
         cm.SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"
@@ -186,7 +186,7 @@ def test_what_start_refuses() -> None:
         ({"user": -1}, "Quotas.user: -1 is not allowed; it must be a finite number of node-seconds >= 0"),
         ({"group": {3: -2.0}}, r"Quotas.group\[3\]: -2.0 is not allowed"),
         ({"group": {3: inf}}, r"Quotas.group\[3\]: inf is not allowed"),
-        ({"user": {"me": 2.0}}, "Quotas.user: key 'me' is not allowed; it must be a whole number"),
+        ({"user": {"me": 2.0}}, "Quotas.user: key: 'me' is not allowed; it must be a whole number"),
         ({"user": "much"}, "Quotas.user: 'much' is not allowed"),
     ],
 )
