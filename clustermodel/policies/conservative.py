@@ -1,9 +1,5 @@
 """Conservative backfilling: every waiting job holds a reservation, and no job may be delayed (Talby & Feitelson 1999).
 
-A submitted job is placed at the earliest start that fits the running jobs and the reservations; that start is guaranteed (long
-version, section 3.2).  When a job completes before its estimate (*remove*), each waiting job in queue order is taken out of the
-plan and put back at its earliest start, never later than before (*compression*).
-
 This is :mod:`clustermodel.policies.backfilling.scheduler` with a guarantee for every job
 (:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`).
 """

@@ -155,10 +155,7 @@ class GangRun:
         return [job for job in queue if not self._backfill(job, decisions)]
 
     def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
-        """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one.
-
-        No job holds a reservation.
-        """
+        """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one."""
         for job in queue:
             rows = self._open_rows
             if self.matrix.memory is not None:
@@ -304,10 +301,7 @@ class GangRun:
                 row.append((end, job.nodes))
 
     def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
-        """Return the worst case for ``ticks`` of a gang in one of MPL rows (Zhang et al. 2003, section 5.2).
-
-        In each of its slices it loses a context switch.
-        """
+        """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
         return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
 
     def _guard(self) -> GangRun | None:

@@ -5,9 +5,9 @@ or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in 
 fit; running jobs that get none are preempted.  This is the rule of the simulator of Zhao et al. 2022 (section 6), which
 preempts by checkpoint and restart on interchangeable GPUs.
 
-Y. Zhao, Y. Liu, Y. Peng, Y. Zhu, X. Liu and X. Jin, "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022,
-section 6, compares its scheduler Muri with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep
-Learning", NSDI 2019, section 3.2, calls the second one "shortest-remaining-service-first".
+Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022, section 6, compares its scheduler Muri
+with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019, section 3.2, calls
+the second one "shortest-remaining-service-first".
 """
 
 from __future__ import annotations

@@ -120,7 +120,9 @@ class PVEasyRun:
             self._blocked = None
             return decisions
 
-        coming = self._nodes_coming(head)
+        # The head of the queue gets nodes from jobs being saved, but such a job ahead of it takes its nodes back.
+        order = head.queue_order
+        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
             orders = [self._preempt(view.running[job.id], head, view) for job in preempted]
@@ -147,11 +149,6 @@ class PVEasyRun:
                 decisions += self._easy_backfilling(profile, fitting, idle, head, start, view)
         self._blocked = None if claimed else head
         return decisions
-
-    def _nodes_coming(self, head: QueuedJob) -> int:
-        """Return how many nodes ``head`` will get from jobs being saved; such a job ahead of it takes its nodes back."""
-        order = head.queue_order
-        return sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
 
     # Section 4.2.
 

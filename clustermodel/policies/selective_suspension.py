@@ -172,11 +172,7 @@ class SelectiveSuspensionRun:
     # Starting.
 
     def _nodes_for(self, job: QueuedJob) -> int:
-        """Return the nodes on which a job can start now, 0 if there are none.
-
-        The job takes the nodes kept for it first, because the jobs that it has preempted could otherwise resume there; it takes
-        nodes of suspended jobs last.
-        """
+        """Return the nodes on which a job can start now, 0 if none: first those kept for it, last those of suspended jobs."""
         claim = self._claims.get(job.id, 0)
         free = self._idle & (~self._claimed | claim) & self._with_memory(job)
         if own := self._own.get(job.id):

@@ -118,10 +118,7 @@ class SlackRun:
         return held
 
     def remove(self, now: int) -> None:
-        """Look for a cheaper schedule after jobs have ended before their estimates; change nothing if there is none.
-
-        The dummy job that is inserted takes neither time nor nodes.  Its priority divides all prices, so it does not matter.
-        """
+        """Look for a cheaper schedule after jobs ended early; the dummy job that is inserted takes no time and no nodes."""
         best = self._search(now, None, sorted({held.start for held in self.plan}))
         if best is not None and best.price < 0:
             self._carry_out(best)
@@ -140,10 +137,7 @@ class SlackRun:
     # Their parts.
 
     def _slots(self) -> list[int]:
-        """Return the ends of all slots from now on: where jobs start or end.
-
-        The steps of the profile would be too few: where a job begins on the nodes of one that ends, there is no step.
-        """
+        """Return the ends of all slots from now on: where jobs start or end; there, the profile need not have a step."""
         slots = set(self.profile.times())
         for held in self.plan:
             slots.add(held.start)

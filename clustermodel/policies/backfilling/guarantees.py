@@ -1,15 +1,6 @@
 """Guarantees: which waiting jobs hold a reservation, decided in the first phase of a backfilling scheduler.
 
 Each kind of guarantee goes through the waiting jobs in the order of the scheduling cycle and starts those that may start now.
-
-* ``all``: every waiting job holds a reservation that never becomes later.  This is conservative backfilling (Talby & Feitelson
-  1999, long version, section 3.2; Perkovic & Keleher 2000, section 2).
-* ``none``: all jobs are placed again in every cycle, and no reservation is kept: *no-guarantee* backfilling (Perkovic & Keleher
-  2000, section 4).
-* ``selective``: a job is given a reservation once its expected slowdown has passed a threshold (Srinivasan, Kettimuthu,
-  Subramani and Sadayappan, Selective reservation strategies for backfill job scheduling, 2002).
-* ``relaxed``: the first blocked job may be delayed, by a bounded share of its wait (Ward, Mahood and West, Scheduling jobs on
-  parallel systems using a relaxed backfill strategy, 2002).
 """
 
 from __future__ import annotations
@@ -43,10 +34,11 @@ class Guarantees(Protocol):
 
 @dataclass(frozen=True)
 class EveryJob(Stateless):
-    """Every waiting job holds a reservation, and no job may be delayed.
+    """``all``: every waiting job holds a reservation that never becomes later: conservative backfilling.
 
     A submitted job is placed where it completes first; that start is guaranteed.  When a job completes before its estimate,
-    each waiting job in turn is taken out of the plan and put back, never later (*compression*).
+    each waiting job in turn is taken out of the plan and put back, never later: *compression* (Talby & Feitelson 1999, long
+    version, section 3.2; Perkovic & Keleher 2000, section 2).
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
@@ -60,7 +52,7 @@ class EveryJob(Stateless):
 
 @dataclass(frozen=True)
 class NoJob(Stateless):
-    """No reservation outlasts a scheduling cycle; each one places all waiting jobs again (Perkovic & Keleher 2000, section 4).
+    """``none``: each scheduling cycle places all waiting jobs again (no-guarantee: Perkovic & Keleher 2000, section 4).
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
@@ -89,10 +81,11 @@ class NoJob(Stateless):
 
 @dataclass(frozen=True)
 class Selective(Stateless):
-    """A waiting job is given a reservation once its expected slowdown has passed a threshold; other jobs must not delay it.
+    """``selective``: a job is given a reservation once its expected slowdown has passed a threshold; then none may delay it.
 
     The expected slowdown of a job is (wait + estimate) / estimate, as if it started now; with a threshold of 1 every job that
-    cannot start at once gets a reservation.
+    cannot start at once gets a reservation (Srinivasan, Kettimuthu, Subramani and Sadayappan, Selective reservation strategies
+    for backfill job scheduling, 2002).
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
@@ -118,11 +111,11 @@ class Selective(Stateless):
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The first blocked job may be delayed, by at most a share of its expected wait; no other job is protected.
+    """``relaxed``: the first blocked job may be delayed, by at most a share of its expected wait; no other job is protected.
 
     If it could start at s among the running jobs, it must be able to start by s + ``relaxation`` x (s - submit).  The first
-    such bound is guaranteed and never grows, not even when a job of higher priority arrives.  With a relaxation of 0 and equal
-    priorities the schedule is that of EASY (:class:`~clustermodel.policies.easy.Easy`).
+    such bound is guaranteed and never grows, not even when a job of higher priority arrives (Ward, Mahood and West, Scheduling
+    jobs on parallel systems using a relaxed backfill strategy, 2002).  With a relaxation of 0 and equal priorities it is EASY.
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING

@@ -1,7 +1,6 @@
 """Moldable jobs: their sizes adapt to the load (Perkovic & Keleher 2000, section 7).
 
-A choice of sizes says which shapes a job can have when it is placed: half of its nodes, a quarter, or the shape that completes
-first.  A later phase gives nodes that would stay idle to the jobs that start.
+A choice of sizes says which shapes a job can have when it is placed; a later phase gives idle nodes to the jobs that start.
 """
 
 from __future__ import annotations

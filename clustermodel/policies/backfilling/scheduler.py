@@ -1,14 +1,7 @@
 """Backfilling, assembled from named parts (Perkovic & Keleher 2000, figure 2).
 
-A scheduling cycle runs whenever a job arrives or completes.  Its phases share one plan:
-
-1. sort the queue (``order``: :mod:`clustermodel.policies.queue_order`),
-2. regular backfilling (``guarantees``: :mod:`clustermodel.policies.backfilling.guarantees`), with the shapes a job can have
-   (``width``: :mod:`clustermodel.policies.backfilling.moldable`),
-3. speculative backfilling and test runs (``speculation``, ``test_runs``: :mod:`clustermodel.policies.backfilling.speculation`),
-4. start-time widening (``widening``: :mod:`clustermodel.policies.backfilling.moldable`).
-
-The schedulers of the paper differ in queue order, guarantees, the run times that they expect, and the sizes of jobs.
+A scheduling cycle runs whenever a job arrives or completes.  Its phases share one plan: (1) sort the queue; (2) regular
+backfilling, with guarantees and the shapes a job can have; (3) speculative backfilling and test runs; (4) start-time widening.
 """
 
 from __future__ import annotations
