@@ -1,4 +1,4 @@
-"""The ``clustermodel`` command: the group of all commands, the entry point, and exit codes.
+"""The ``clustermodel`` command: all commands, the entry point, and exit codes.
 
 Every error a user can cause is one line on standard error and a non-zero exit: 2 for bad input, 1 for output that cannot
 be written and for policies that fail, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
@@ -76,8 +76,6 @@ def cli(context: click.Context, /, verbose: int) -> None:
           policies on a trace
       clustermodel whatif --trace jobs.sacct
           the waits in your own log, and those of policies
-      clustermodel run --model blue-pacific
-          jobs drawn from a model of a workload
       clustermodel run kth.toml
           a scenario file
       clustermodel policies

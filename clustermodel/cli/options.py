@@ -179,7 +179,6 @@ log_options: Final = option_group(
     option("--feedback", "Submit a job that follows another one after the simulated end of that one: further run attempts of "
            "sacct and PBS, jobs with a preceding job of SWF.  Default: at its recorded time.", is_flag=True),
 )  # fmt: skip
-"""Options for reading an accounting log of Slurm, PBS or LSF, or any trace."""
 _OF_TRACES: Final = option_group(
     "Jobs",
     option("--columns", "Read the trace as a CSV table with these columns: submit_s=submit_time,nodes=gpu_num,run_s=duration; "
@@ -203,8 +202,7 @@ _OF_TRACES: Final = option_group(
     option("--default-memory", "Memory per node of jobs that have none recorded, GiB.", float),
 )  # fmt: skip
 _READ_BY: Final = ("columns", "unit", "timezone", "cluster", "lenient", "feedback", "format", "processors_from")
-_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample")
-"""Options that need the whole trace, or are of other formats."""
+_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample")  # need all, or are of other formats
 
 
 def trace_options(function: Function) -> Function:
@@ -219,10 +217,10 @@ def _filter_of(options: Mapping[str, Any]) -> JobFilter | None:
     return None if keep == JobFilter() else keep
 
 
-def _scale_of(options: Mapping[str, Any], *, run_time: float | None = None) -> LoadScale | None:
+def _scale_of(options: Mapping[str, Any]) -> LoadScale | None:
     """Return the requested factors, ``None`` if all are one."""
-    factors = dict(zip(("interarrival", "run_time", "size"), (options[name] for name in SCALES), strict=True))
-    scale = LoadScale(**(factors if run_time is None else factors | {"run_time": run_time}))
+    interarrival, run_time, size = (options[name] for name in SCALES)
+    scale = LoadScale(interarrival=interarrival, run_time=run_time, size=size)
     return None if scale == LoadScale() else scale
 
 
@@ -246,7 +244,7 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             factor, jobs = options["scale_run_time"], sizes.get("jobs", MODEL_JOBS)
             workload = load_model(options["model"]).generate(jobs=jobs, seed=seed, run_time_factor=factor)
-            scale = _scale_of(options, run_time=1.0)
+            scale = _scale_of({**options, "scale_run_time": 1.0})
         else:
             workload = synthetic_workload(seed=seed, **sizes)
         if keep is not None:

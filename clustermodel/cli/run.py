@@ -113,16 +113,10 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
 
     \b
     Examples:
-      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --figure kth.png
-      clustermodel run --trace jobs.sacct --unit cores --policy easy
-      clustermodel run --policy easy --policy easy:backfill_order=shortest
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --json
-      clustermodel run --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
+      clustermodel run --policy easy --policy easy:backfill_order=shortest
       clustermodel run --model blue-pacific --policy mbgs --context-switch 0.02
       clustermodel run --policy gs --set machine.time_slicing.quantum_s=60
-      clustermodel run --jobs 2000 --policy pv-easy --perfetto runs.json.gz
-      clustermodel run --trace CEA-Curie-2011-2.1-cln.swf.gz --stream
-      clustermodel run scenarios/quickstart.py
       clustermodel run kth.toml --policy easy --nodes 128
     """
     notes, given = standard_error(), opt.given_options(click.get_current_context())

@@ -65,9 +65,7 @@ def sweep(
 
     \b
     Examples:
-      clustermodel sweep study.py --out results
-      clustermodel sweep study.py --out results --set jobs=1000
-      clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
+      clustermodel sweep study.py --out results --set jobs=1000 --set machine.time_slicing.mpl=3
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv
@@ -194,10 +192,8 @@ def validate(studies: tuple[Path, ...], out: Path, settings: tuple[str, ...], *,
 
     \b
     Examples:
-      clustermodel validate queueing.py --out results
-      clustermodel validate queueing.py --out results --set jobs=1000
+      clustermodel validate queueing.py --out results --set jobs=1000 --shard 3/10
       clustermodel validate scenarios/validation/*.py --out results
-      clustermodel validate queueing.py --out results --shard 3/10
       clustermodel validate queueing.py --out results --stored
     """
     chosen = _executor_options(**options)

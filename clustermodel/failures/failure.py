@@ -24,14 +24,11 @@ from clustermodel.validation import choice, require_number, require_seconds, req
 
 
 class Failure(NamedTuple):
-    """A node fails and is down until it is repaired."""
+    """A node (from 0) fails at ``time`` and is up again ``repair`` ticks later; 0 only stops what runs on the node."""
 
     time: int
-    """When the node fails, ticks."""
     node: int
-    """Which node, from 0."""
     repair: int
-    """Ticks until the node is up again; 0 is a failure that only stops what runs on the node."""
 
 
 @runtime_checkable
@@ -50,23 +47,17 @@ class FailureSource(Protocol):
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
         """Return the failures of a machine of ``nodes`` nodes in order of time, those of one time in order of node.
 
-        Failures come one at a time and may be without end.  All nodes are up at time 0.  A node that is down does not fail: its
+        They come one at a time and may be without end.  All nodes are up at time 0.  A node that is down does not fail: its
         next failure is at least one tick after its repair.  Nothing depends on what the machine executes, so all policies see
-        the same failures.
-
-        Args:
-            nodes: of the machine.
-            rng: random numbers of this purpose alone, new for each run.
+        the same failures.  ``rng`` has random numbers of this purpose alone, new for each run.
 
         Raises:
             SpecificationError: the source does not fit a machine of that many nodes.
         """
 
 
-_CHUNK: Final = 1024
-"""Random numbers drawn at a time."""
-MOST_NODES: Final = 10_000_000
-"""Most nodes that each have a clock; on larger machines ``per="machine"`` draws the failures."""
+_CHUNK: Final = 1024  # random numbers drawn at a time
+MOST_NODES: Final = 10_000_000  # that each have a clock; on larger machines ``per="machine"`` draws the failures
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,19 +69,18 @@ class NodeFailures:
     """
 
     mtbf_s: float
-    """Mean time between failures, seconds: ``per="node"``, from the repair of a node to its next failure; ``per="machine"``,
+    """Mean time between failures, seconds: with ``per="node"`` from a node's repair to its next failure, with ``per="machine"``
     from one failure of any node to the next one."""
     repair_s: float
     """Mean time from a failure until the node is up again, seconds; 0 is a failure that only stops what runs on the node."""
     per: Literal["node", "machine"] = "node"
-    """``"node"``: each node fails on its own.  ``"machine"``: the machine as a whole has failures, each of them of a node drawn
-    uniformly from those that are up; a failure when no node is up hits nothing."""
+    """Each node fails on its own, or the machine as a whole has failures, each of them of a node drawn uniformly from those
+    that are up; a failure when no node is up hits nothing."""
     distribution: Literal["exponential", "weibull"] = "exponential"
     """Of the times between failures."""
     shape: float = 1.0
     """Shape of the Weibull distribution, in [0.1, 100]: below 1 failures come in bursts, 1 is the exponential distribution."""
     repair_distribution: Literal["constant", "exponential", "lognormal"] = "constant"
-    """Of the repair times."""
     repair_cv: float | None = None
     """Standard deviation over mean of lognormal repair times; only they have one."""
 
@@ -102,18 +92,14 @@ class NodeFailures:
         choice("NodeFailures.repair_distribution", self.repair_distribution, ("constant", "exponential", "lognormal"))
         shape = require_number("NodeFailures.shape", self.shape, "a number >= 0.1 and <= 100", lambda x: 0.1 <= x <= 100)
         if self.distribution == "exponential" and shape != 1:
-            raise SpecificationError(
-                f"NodeFailures.shape: {self.shape:g} is not allowed with exponential times, whose shape is 1; "
-                "give distribution='weibull'"
-            )
+            why = "not allowed with exponential times, whose shape is 1; give distribution='weibull'"
+            raise SpecificationError(f"NodeFailures.shape: {self.shape:g} is {why}")
         if self.repair_distribution == "lognormal":
             allowed = "a number > 0 and <= 100 for lognormal repair times"
             require_number("NodeFailures.repair_cv", self.repair_cv, allowed, lambda cv: 0 < cv <= 100)
         elif self.repair_cv is not None:
-            raise SpecificationError(
-                f"NodeFailures.repair_cv: {self.repair_cv!r} is not allowed with {self.repair_distribution} repair times; "
-                "give repair_distribution='lognormal'"
-            )
+            why = f"not allowed with {self.repair_distribution} repair times; give repair_distribution='lognormal'"
+            raise SpecificationError(f"NodeFailures.repair_cv: {self.repair_cv!r} is {why}")
 
     @property
     def scale_s(self) -> float:
@@ -132,10 +118,6 @@ class NodeFailures:
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
         """Return the failures of a machine of ``nodes`` nodes in order of time, without end.
 
-        Args:
-            nodes: of the machine.
-            rng: random numbers of this purpose alone, new for each run.
-
         Raises:
             SpecificationError: ``nodes`` is not a whole number of at least one, and at most 10,000,000 with ``per="node"``.
         """
@@ -149,7 +131,7 @@ class NodeFailures:
         repair = _one_by_one(lambda size: self._repair_times_s(repairs, size), to_ticks)
         if self.per == "node":
             return _of_each_node(self._first_times_s(lives, count), between, repair)
-        return _of_the_machine(count, self._first_times_s(lives, 1), between, repair, choices)
+        return _of_the_machine(count, to_ticks(float(self._first_times_s(lives, 1)[0])), between, repair, choices)
 
     def _first_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return times that remain at a random moment: a uniform share of a time drawn with a weight equal to its length.
@@ -199,10 +181,9 @@ def _in_order(times_s: FloatArray) -> Iterator[tuple[int, int]]:
 
 
 def _of_the_machine(
-    nodes: int, first_s: FloatArray, between: Iterator[int], repair: Iterator[int], rng: np.random.Generator
+    nodes: int, time: int, between: Iterator[int], repair: Iterator[int], rng: np.random.Generator
 ) -> Iterator[Failure]:
-    """Yield the failures of a machine with one clock, which keeps running while nodes are down."""
-    time = to_ticks(float(first_s[0]))
+    """Yield the failures of a machine with one clock, which keeps running while nodes are down, from the first ``time`` on."""
     down: list[int] = []  # nodes, ascending
     repaired: list[tuple[int, int]] = []  # heap of (time, node)
     while True:

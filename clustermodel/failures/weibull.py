@@ -13,25 +13,21 @@ from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.validation import require_number
 
-_LARGEST_EXPONENT: Final = 700.0
-"""Larger powers of e do not fit a float."""
+_LARGEST_EXPONENT: Final = 700.0  # larger powers of e do not fit a float
 
 
 class WeibullFit(NamedTuple):
-    """A Weibull distribution fitted to times, with confidence intervals."""
+    """A Weibull distribution fitted to times, with profile-likelihood intervals, and how many times of zero were left out.
+
+    With a shape below 1 the failure rate falls with the time since the last failure.
+    """
 
     shape: float
-    """Shape k; below 1 the failure rate falls with the time since the last failure."""
     scale_s: float
-    """Scale, seconds."""
     shape_interval: tuple[float, float]
-    """Profile-likelihood interval of the shape."""
     scale_interval_s: tuple[float, float]
-    """Profile-likelihood interval of the scale, seconds."""
     times: int
-    """Number of times fitted."""
     zeros: int
-    """Number of times of zero that were left out."""
 
     @property
     def mean_s(self) -> float:
@@ -42,9 +38,8 @@ class WeibullFit(NamedTuple):
 def fit_weibull(times_s: npt.ArrayLike, *, level: float = 0.95) -> WeibullFit:
     """Return the Weibull distribution of greatest likelihood, with profile-likelihood intervals (Meeker & Escobar 1998).
 
-    Times of zero are left out and counted: the density of a Weibull distribution with a shape below one is infinite at zero, so
-    a single zero would make the likelihood infinite.  In records to the minute they are nodes that failed together, and what
-    remains are the times between moments of failure.  The fitted mean is that of the times that remain.
+    Times of zero are left out and counted, as a single one would make the likelihood of a shape below one infinite.  In records
+    to the minute they are nodes that failed together; the fitted mean is that of the times between moments of failure.
 
     Args:
         times_s: independent times in seconds, shape ``(times,)``.
@@ -66,7 +61,6 @@ def fit_weibull(times_s: npt.ArrayLike, *, level: float = 0.95) -> WeibullFit:
         )
     origin = float(np.log(positive).mean())
     logs = np.log(positive) - origin  # so that they add up to zero
-
     shape_log = _root(lambda log_shape: _slope(log_shape, logs), 0.0, 1.0)
     shape = math.exp(shape_log)
     scale_log = _best_scale_log(shape, logs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from math import nan
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,17 +25,11 @@ from clustermodel.ticks import TICKS_PER_SECOND
 class EventLog(NamedTuple):
     """The state after each event, arrays of shape ``(events,)``."""
 
-    ticks: IntArray
-    """Times of submissions, starts, ends, failures and repairs, ticks, ascending."""
-    empty: IntArray | FloatArray
-    """e: idle nodes from then on; the mean over the slices where nodes are shared in time."""
-    waiting: IntArray
-    """Number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any."""
-    held_up: IntArray
-    """Nodes of gangs that make no progress from then on because they are checkpointed, restarted or suspended; 0 where nodes
-    are shared in time, whose slices have a log of their own."""
-    down: IntArray
-    """Nodes that are down from then on; they are not idle."""
+    ticks: IntArray  # times of submissions, starts, ends, failures and repairs, ascending
+    empty: IntArray | FloatArray  # e: idle nodes from then on; the mean over the slices where nodes are shared in time
+    waiting: IntArray  # number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any
+    held_up: IntArray  # nodes of gangs that are checkpointed, restarted or suspended from then on; 0 with time sharing
+    down: IntArray  # nodes that are down from then on; they are not idle
 
     @property
     def time_s(self) -> FloatArray:
@@ -110,16 +105,16 @@ def idle_before(records: JobRecords, slices: SliceLog, nodes: int) -> list[Logge
 
 
 def _mean_empty(rotation: LoggedRotation, quantum: int) -> float:
+    busy = sum(nodes * time for nodes, time in zip(rotation.held, _row_times(rotation, quantum), strict=True))
+    return rotation.up - busy / rotation.length if rotation.held else float(rotation.up)
+
+
+def _row_times(rotation: LoggedRotation, quantum: int) -> list[int]:
+    """Return for how many ticks each row ran."""
     rows = len(rotation.held)
-    if not rows:
-        return float(rotation.up)
-    slices, length = divmod(rotation.begun + rotation.length, quantum)
-    laps, last = divmod(slices, rows)
-    busy = sum(
-        nodes * (laps * quantum + (quantum if place < last else length if place == last else 0))
-        for place, nodes in enumerate(rotation.held)
-    )
-    return rotation.up - (busy - rotation.held[0] * rotation.begun) / rotation.length
+    laps, rest = divmod(rotation.begun + rotation.length, max(rows, 1) * quantum)
+    times = [laps * quantum + min(max(rest - place * quantum, 0), quantum) for place in range(rows)]
+    return [times[0] - rotation.begun, *times[1:]] if rows else []
 
 
 _TRANSFERS: Final = [list(Account).index(account) for account in (Account.CHECKPOINT, Account.RESTART)]
@@ -128,17 +123,7 @@ SHARE_OF: Final = {"node_memory_gib": "memory_share", "checkpointing": "store_sh
 
 
 def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> dict[str, FloatArray]:
-    """Return the columns of :attr:`~clustermodel.experiment.result.Result.states` for the resources that are limited.
-
-    Args:
-        records: of the run.
-        machine: of the run.
-        ticks: times of all scheduling events, ascending, shape ``(events,)``.
-
-    Returns:
-        ``memory_share`` where the memory of nodes is limited, and ``store_share`` where the checkpoint store has a bandwidth:
-        shares in use from each event on, shapes ``(events,)``.
-    """
+    """Return the shares in use of the resources that are limited from each of ``ticks``, all scheduling events, on."""
     shares = {}
     if machine.node_memory is not None:
         shares[SHARE_OF["node_memory_gib"]] = memory_share(records, machine.nodes * machine.node_memory, ticks)
@@ -189,8 +174,7 @@ def _store_share(records: JobRecords, store: CheckpointStore, bandwidth: int, ti
 class RowUse(NamedTuple):
     """How the rows of the Ousterhout matrix were used in a run."""
 
-    mean_rows: float
-    """Mean number of rows in use, over the time in which a gang is in the matrix; ``nan`` if none ever is."""
+    mean_rows: float  # in use, over the time in which a gang is in the matrix; ``nan`` if none ever is
     idle_beside_stopped: Amount
     """Node-ticks of nodes that are idle in the running row while gangs of other rows are stopped; part of the idle account.
 
@@ -200,16 +184,8 @@ class RowUse(NamedTuple):
     """
 
 
-class SwitchCount(NamedTuple):
-    """Context switches, counted once for each node that a switch holds up."""
-
-    begun: int
-    cut: int
-    """Those that the next scheduling event cut short."""
-
-
-def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> SwitchCount:
-    """Return how many context switches there were, and how many events cut short, which then started over.
+def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> tuple[int, int]:
+    """Return how many context switches there were, by node, and how many the next event cut short, which then started over.
 
     The rotations are of a run whose events end the running slice; times in ticks.
     """
@@ -224,7 +200,7 @@ def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int)
             begun += first + (-(-(slices - place) // rows) - 1) * later
         if 0 < rest < switch:
             cut += rotation.switching[full % rows][full >= rows]
-    return SwitchCount(begun, cut)
+    return begun, cut
 
 
 def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
@@ -233,18 +209,14 @@ def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
     idle = {False: 0, True: 0}
     for rotation in rotations:
         rows = len(rotation.held)
-        if not rows:
-            continue
-        used += rotation.length
+        used += rotation.length if rows else 0
         in_rows += rows * rotation.length
-        if rows == 1:
-            continue
-        laps, rest = divmod(rotation.begun + rotation.length, rows * quantum)
-        idle[rotation.waiting] -= (rotation.up - rotation.held[0]) * rotation.begun
-        for place, nodes in enumerate(rotation.held):
-            length = laps * quantum + min(max(rest - place * quantum, 0), quantum)
-            idle[rotation.waiting] += (rotation.up - nodes) * length
-    return RowUse(in_rows / used if used else float("nan"), Amount(queue_empty=idle[False], job_waiting=idle[True]))
+        if rows > 1:
+            times = _row_times(rotation, quantum)
+            idle[rotation.waiting] += sum(
+                (rotation.up - nodes) * time for nodes, time in zip(rotation.held, times, strict=True)
+            )
+    return RowUse(in_rows / used if used else nan, Amount(queue_empty=idle[False], job_waiting=idle[True]))
 
 
 WORK: Final = "work"
@@ -252,14 +224,11 @@ WORK: Final = "work"
 
 
 class AccountRates(NamedTuple):
-    """Nodes by account over time."""
+    """Nodes by account over time; arrays of shape ``(times,)``."""
 
-    ticks: IntArray
-    """When the values hold from, ascending, the end of the run last; shape ``(times,)``."""
-    nodes: dict[str, IntArray | FloatArray]
-    """Account -> nodes charged to it from then on, each of shape ``(times,)``; 0 at the end."""
-    idle_waiting: IntArray | FloatArray
-    """Those of the idle nodes that were idle while a job waited, shape ``(times,)``."""
+    ticks: IntArray  # when the values hold from, ascending, the end of the run last
+    nodes: dict[str, IntArray | FloatArray]  # by account, from then on; 0 at the end
+    idle_waiting: IntArray | FloatArray  # those of the idle nodes that were idle while a job waited
 
 
 def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
 from clustermodel.errors import counted
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
@@ -49,14 +49,11 @@ class Explanation:
             f"  rule: {self.rule}",
         ]
         if self.holder is not None:
-            holder = f"  reservation held by job {self.holder}"
-            if self.shadow_s is None:
-                holder = f"  job {self.holder}, ahead of it in the queue, kept waiting"
-            else:
-                holder += f", expected to start at {self.shadow_s:,.0f} s (shadow time)"
-            if self.extra_nodes is not None:
-                holder += f"; extra nodes: {self.extra_nodes}"
-            lines.append(holder)
+            holder = f"  job {self.holder}, ahead of it in the queue, kept waiting"
+            if self.shadow_s is not None:
+                expected = f"expected to start at {self.shadow_s:,.0f} s (shadow time)"
+                holder = f"  reservation held by job {self.holder}, {expected}"
+            lines.append(holder if self.extra_nodes is None else f"{holder}; extra nodes: {self.extra_nodes}")
         if self.head_since_s is not None:
             lines.append(f"  blocked at the head of the queue since {self.head_since_s:,.0f} s")
         if self.reserved_s is not None:
@@ -70,37 +67,32 @@ class Explanation:
 def explanation(records: JobRecords, job: int, reason: Reason) -> Explanation:
     """Return the explanation of a job's start, for which the policy gave a reason."""
     index = int(np.flatnonzero(records.column("id") == job)[0])
-
-    def second(ticks: IntArray) -> float | None:
-        return None if ticks[index] == UNKNOWN else to_seconds(int(ticks[index]))
-
+    overheads = records.overheads
+    waits = (overheads.job == index) & (overheads.account == list(Account).index(Account.BLOCKED))
+    times = {
+        "submit_s": records.column("submit")[index],
+        "start_s": records.column("start")[index],
+        "shadow_s": UNKNOWN if reason.shadow is None else reason.shadow,
+        "reserved_s": records.column("reserved")[index],
+        "head_since_s": records.blocked_since[index],
+        "store_wait_s": (overheads.end[waits] - overheads.start[waits]).sum(),
+    }
+    seconds: Any = {name: None if ticks == UNKNOWN else to_seconds(int(ticks)) for name, ticks in times.items()}
     return Explanation(
         job=job,
         nodes=int(records.column("nodes")[index]),
-        submit_s=to_seconds(int(records.column("submit")[index])),
-        start_s=to_seconds(int(records.column("start")[index])),
         rule=reason.rule,
         holder=reason.holder,
-        shadow_s=None if reason.shadow is None else to_seconds(reason.shadow),
         extra_nodes=reason.extra,
-        reserved_s=second(records.column("reserved")),
-        head_since_s=second(records.blocked_since),
-        failed=tuple((node, to_seconds(ticks)) for node, ticks in _failures_of(records, index)),
-        store_wait_s=to_seconds(_store_wait_of(records, index)),
+        failed=tuple(_failures_of(records, index)),
+        **seconds,
     )
 
 
-def _failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
-    """Yield the failures that stopped run attempts of a job: the node, and when it failed, ticks."""
+def _failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, float]]:
+    """Yield the failures that stopped run attempts of a job: the node, and when it failed, seconds."""
     outages = records.outages
     for attempt in records.each_stopped_run():
         if attempt.job == index and attempt.ended_as is Status.FAILED:
             then = set(outages.node[outages.start == attempt.end].tolist())
-            yield min(then.intersection(members(attempt.columns)) or then), attempt.end
-
-
-def _store_wait_of(records: JobRecords, index: int) -> int:
-    """Return how long a job on dedicated nodes has waited for the checkpoint store in all, ticks."""
-    overheads = records.overheads
-    waits = (overheads.job == index) & (overheads.account == list(Account).index(Account.BLOCKED))
-    return int((overheads.end[waits] - overheads.start[waits]).sum())
+            yield min(then.intersection(members(attempt.columns)) or then), to_seconds(attempt.end)

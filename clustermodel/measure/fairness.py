@@ -50,10 +50,10 @@ def delays_by_later_jobs(
     """
     schedule = _Schedule(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
     delays = np.zeros(len(records), dtype=np.int64)
-    waits = _Waits.of(records)
-    for job, _, start, head_since in waits.each(waits.head_since != UNKNOWN):
-        sufficient = schedule.first_sufficient(job, head_since, start, earlier=head_since if over_it else None)
-        delays[job] += max(start - sufficient, 0)
+    for job, _, start, head_since in _waits(records):
+        if head_since != UNKNOWN:
+            sufficient = schedule.first_sufficient(job, head_since, start, earlier=head_since if over_it else None)
+            delays[job] += max(start - sufficient, 0)
     seconds: FloatArray = delays / TICKS_PER_SECOND
     return seconds
 
@@ -61,12 +61,9 @@ def delays_by_later_jobs(
 class Violations(NamedTuple):
     """Starts after the guaranteed start; shapes ``(jobs,)``."""
 
-    late_s: FloatArray
-    """By how many seconds each job started after its guaranteed start; 0 if it did not."""
-    by_later: BoolArray
-    """Whether jobs behind it in the queue caused the violation; those that are neither this nor by a failure are benign."""
-    by_failure: BoolArray
-    """Whether a node failed between the submission of the job and its start: no policy could have known."""
+    late_s: FloatArray  # by how much each job started after its guaranteed start; 0 if it did not
+    by_later: BoolArray  # jobs behind it in the queue caused the violation
+    by_failure: BoolArray  # a node failed between the submission and the start: no policy could have known
 
     @property
     def benign(self) -> BoolArray:
@@ -78,11 +75,8 @@ class Violations(NamedTuple):
 def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = False) -> Violations:
     """Return by how much each job's reservation was violated, and whether lower-priority jobs caused it (see above).
 
-    Args:
-        records: of a run.
-        nodes: size of the machine.
-        over_it: judge each job when the guaranteed start comes, as it was last renewed: by then the jobs backfilled over it
-            (see above) held nodes without which too few were left for it.
+    With ``over_it`` each job is judged when the guaranteed start comes, as it was last renewed: by then the jobs backfilled
+    over it (see above) held nodes without which too few were left for it.
     """
     last_start, guaranteed = records.column("start"), records.column("due" if over_it else "reserved")
     late = np.where((last_start != UNKNOWN) & (guaranteed != UNKNOWN), np.maximum(last_start - guaranteed, 0), 0)
@@ -94,9 +88,10 @@ def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = F
     late_otherwise = (late > 0) & ~by_failure
     if late_otherwise.any():
         schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
-        waits = _Waits.of(records)
-        for job, since, start, head_since in waits.each(late_otherwise[waits.job] & (waits.start > guaranteed[waits.job])):
+        for job, since, start, head_since in _waits(records):
             due = int(guaranteed[job])
+            if not late_otherwise[job] or start <= due:
+                continue
             if over_it:
                 by_later[job] |= head_since != UNKNOWN and schedule.suffices(job, max(due, head_since), earlier=head_since)
             else:
@@ -104,29 +99,14 @@ def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = F
     return Violations(late / TICKS_PER_SECOND, by_later, by_failure)
 
 
-class _Waits(NamedTuple):
-    """The waits of jobs that ended with a start; shapes ``(waits,)``, ticks."""
-
-    job: IntArray
-    """Index of the record."""
-    since: IntArray
-    start: IntArray
-    head_since: IntArray
-    """When the job was left waiting at the head of the queue; :data:`UNKNOWN` if it was not."""
-
-    @classmethod
-    def of(cls, records: JobRecords) -> _Waits:
-        """Return all waits."""
-        runs = records.runs
-        runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
-        since = records.column("submit")[runs.job]
-        again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
-        since[again + 1] = runs.end[again]
-        return cls(runs.job, since, runs.start, runs.head_since)
-
-    def each(self, which: BoolArray) -> Iterator[tuple[int, int, int, int]]:
-        """Yield job, since, start and head_since of the chosen waits."""
-        yield from zip(*(column[which].tolist() for column in self), strict=True)
+def _waits(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the waits that ended with a start: index of the record, since when, start, when at the head of the queue."""
+    runs = records.runs
+    runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
+    since = records.column("submit")[runs.job]
+    again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
+    since[again + 1] = runs.end[again]
+    yield from zip(*(column.tolist() for column in (runs.job, since, runs.start, runs.head_since)), strict=True)
 
 
 class _Schedule:
@@ -134,105 +114,61 @@ class _Schedule:
 
     def __init__(self, records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> None:
         order = np.lexsort((records.column("id"), records.column("submit"), -records.column("priority")))
-        self._position = np.empty(len(order), dtype=np.int64)
+        self._position = np.empty(len(order), dtype=np.int64)  # of each job
         self._position[order] = np.arange(len(order))
         self._spare = nodes - records.column("nodes")
         # Latest end up to each position: before the first position with a later value, all jobs have ended at a given time.
-        end = records.column("end")[order]
-        self._latest_end = np.maximum.accumulate(end) if len(end) else end
-        self._runs = _runs(records, self._position)
-        self._in_time = _InTime.of(self._runs)
+        self._latest_end = np.maximum.accumulate(records.column("end")[order])
+        runs = records.runs
+        owner = self._position[runs.job]
+        sequence = np.argsort(owner, kind="stable")
+        # Run attempts in queue order: position of the job in it, start, end, nodes.
+        self._owner, self._start, self._end, self._nodes = (of[sequence] for of in (owner, runs.start, runs.end, runs.nodes))
+        self._by_start = np.argsort(self._start, kind="stable")
+        self._starts, self._latest = self._start[self._by_start], np.maximum.accumulate(self._end[self._by_start])
         outages = records.outages
         self._down = outages._replace(end=np.where(outages.end == UNKNOWN, _NEVER, outages.end))
-        self._instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
+        log = event_log(records, nodes)
+        instants = log.ticks
+        if only_with_idle_nodes:
+            idle, backfilled = log.empty.copy(), runs.where(runs.backfilled == 1)
+            np.add.at(idle, np.searchsorted(instants, backfilled.start), backfilled.nodes)
+            instants = instants[idle > 0]
+        self._instants = np.append(instants, _NEVER)
 
     def first_sufficient(self, job: int, since: int, start: int, *, earlier: int | None = None) -> int:
         """Return the first instant in [``since``, ``start``) at which jobs ahead of ``job`` left it enough nodes.
 
         If there is none, return a time not before ``start``.  Later jobs that started before ``earlier`` count as ahead.
         """
-        runs, rivals = self._runs, self._ahead(job, since, start, earlier)
+        rivals = self._ahead(job, since, start, earlier)
         down = (self._down.start < start) & (self._down.end > since)  # a node that has failed is ahead of every job
-        begins, ends = (
-            np.concatenate([of_runs[rivals], of_outages[down]])
-            for of_runs, of_outages in ((runs.start, self._down.start), (runs.end, self._down.end))
-        )
-        size = np.concatenate([runs.nodes[rivals], np.ones(down.sum(), dtype=np.int64)])
-        return _first_sufficient(since, np.maximum(begins, since), ends, size, self._spare[job], self._instants)
+        begins = np.maximum(np.concatenate([self._start[rivals], self._down.start[down]]), since)
+        ends = np.concatenate([self._end[rivals], self._down.end[down]])
+        size = np.concatenate([self._nodes[rivals], np.ones(down.sum(), dtype=np.int64)])
+        times, changes = np.concatenate([[since], begins, ends]), np.concatenate([[0], size, -size])
+        sequence = np.argsort(times, kind="stable")
+        times, in_use = times[sequence], np.cumsum(changes[sequence])
+        until = np.append(times[1:], _NEVER)
+        # States of zero length lie within an instant; of the others, take the first considered instant inside.
+        candidate = self._instants[np.searchsorted(self._instants[:-1], times)]
+        holds = (until > times) & (in_use <= self._spare[job]) & (candidate < until)
+        return int(candidate[np.argmax(holds)]) if holds.any() else _NEVER
 
     def suffices(self, job: int, time: int, *, earlier: int) -> bool:
         """Return whether jobs ahead of ``job``, and nodes that are down, leave it enough nodes right after ``time``."""
         rivals = self._ahead(job, time, time + 1, earlier)
         down = int(((self._down.start <= time) & (self._down.end > time)).sum())
-        return int(self._runs.nodes[rivals].sum()) + down <= int(self._spare[job])
+        return int(self._nodes[rivals].sum()) + down <= int(self._spare[job])
 
     def _ahead(self, job: int, since: int, until: int, earlier: int | None) -> IntArray:
         """Return the runs in [``since``, ``until``) of jobs ahead of ``job``, or that started before ``earlier``."""
-        position, runs = self._position[job], self._runs
+        position = self._position[job]
         first = int(np.searchsorted(self._latest_end[:position], since, side="right"))
-        begin, stop = np.searchsorted(runs.position, np.array([first, position]))
-        rivals: IntArray = np.flatnonzero((runs.start[begin:stop] < until) & (runs.end[begin:stop] > since)) + begin
+        begin, stop = np.searchsorted(self._owner, np.array([first, position]))
+        rivals: IntArray = np.flatnonzero((self._start[begin:stop] < until) & (self._end[begin:stop] > since)) + begin
         if earlier is None:
             return rivals
-        in_time = self._in_time
-        begin, stop = np.searchsorted(in_time.latest_end, since, side="right"), np.searchsorted(in_time.start, earlier)
-        already = in_time.run[begin:stop]
-        return np.concatenate([rivals, already[(runs.position[already] > position) & (runs.end[already] > since)]])
-
-
-class _Runs(NamedTuple):
-    """All run attempts in queue order; shapes ``(runs,)``."""
-
-    position: IntArray
-    """Position of the job in the queue order."""
-    start: IntArray
-    end: IntArray
-    nodes: IntArray
-
-
-class _InTime(NamedTuple):
-    """All run attempts in order of their starts; shapes ``(runs,)``."""
-
-    run: IntArray
-    """Index in :class:`_Runs`."""
-    start: IntArray
-    latest_end: IntArray
-    """Of the runs up to this one."""
-
-    @classmethod
-    def of(cls, runs: _Runs) -> _InTime:
-        """Return all attempts."""
-        run = np.argsort(runs.start, kind="stable")
-        end = runs.end[run]
-        return cls(run, runs.start[run], np.maximum.accumulate(end) if len(end) else end)
-
-
-def _runs(records: JobRecords, position: IntArray) -> _Runs:
-    runs = records.runs
-    owner = position[runs.job]
-    sequence = np.argsort(owner, kind="stable")
-    return _Runs(owner[sequence], runs.start[sequence], runs.end[sequence], runs.nodes[sequence])
-
-
-def _first_sufficient(since: int, start: IntArray, end: IntArray, size: IntArray, enough: int, instants: IntArray) -> int:
-    """Return the first of ``instants``, from ``since`` on, at which jobs ahead in the queue hold at most ``enough`` nodes."""
-    times = np.concatenate([[since], start, end])
-    changes = np.concatenate([[0], size, -size])
-    sequence = np.argsort(times, kind="stable")
-    times, in_use = times[sequence], np.cumsum(changes[sequence])
-    until = np.append(times[1:], _NEVER)
-    # States of zero length lie within an instant; of the others, take the first considered instant inside.
-    candidate = instants[np.searchsorted(instants[:-1], times)]
-    holds = (until > times) & (in_use <= enough) & (candidate < until)
-    return int(candidate[np.argmax(holds)]) if holds.any() else _NEVER
-
-
-def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> IntArray:
-    """Return the instants to consider, ticks, ascending, with a sentinel after the last."""
-    log = event_log(records, nodes)
-    ticks = log.ticks
-    if only_with_idle_nodes:
-        idle, backfilled = log.empty.copy(), records.runs.where(records.runs.backfilled == 1)
-        np.add.at(idle, np.searchsorted(ticks, backfilled.start), backfilled.nodes)
-        ticks = ticks[idle > 0]
-    return np.append(ticks, _NEVER)
+        begin, stop = np.searchsorted(self._latest, since, side="right"), np.searchsorted(self._starts, earlier)
+        already = self._by_start[begin:stop]
+        return np.concatenate([rivals, already[(self._owner[already] > position) & (self._end[already] > since)]])

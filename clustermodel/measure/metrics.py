@@ -355,11 +355,7 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
     response_s = end_s - submit_s
     counts = {"jobs": ran, **{name: jobs.status == Status[name.upper()] for name in ("rejected", "killed", "aborted")}}
     columns: dict[str, pd.Series[float]] = {name: grouped(chosen).sum().astype(int) for name, chosen in counts.items()}
-    metrics = {
-        "wait_s": start_s - submit_s,
-        "response_s": response_s,
-        "bounded_slowdown": bounded_slowdown(response_s, run_s),
-    }
+    metrics = {"wait_s": start_s - submit_s, "response_s": response_s, "bounded_slowdown": bounded_slowdown(response_s, run_s)}
     for metric, values in metrics.items():
         of_groups = grouped(values, ran)
         columns |= {

@@ -18,30 +18,18 @@ from clustermodel.workload.table import SUSPENDED, WAIT, Workload
 class Observed:
     """The recorded schedule of a trace, by the definitions of :class:`~clustermodel.measure.metrics.Summary`."""
 
-    jobs: int
-    """Jobs with a recorded wait that are not larger than the machine."""
-    without_wait: int
-    """Jobs whose wait is not recorded."""
-    peak_nodes: int
-    """Largest number of nodes in use at the same time."""
+    jobs: int  # with a recorded wait that are not larger than the machine
+    without_wait: int  # jobs whose wait is not recorded
+    peak_nodes: int  # most nodes in use at the same time
     mean_wait_s: float
     median_wait_s: float
     p95_wait_s: float
     mean_bounded_slowdown: float
-    utilization: float
-    """Executed work per capacity, from the first submission to the last end."""
+    utilization: float  # executed work per capacity, from the first submission to the last end
 
 
 def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
-    """Return what a trace has recorded.
-
-    Args:
-        workload: with the column ``wait``: from a log of sacct, PBS or LSF, or ``read_swf(path, waits=True)``.
-        nodes: size of the machine; by default the largest number of nodes in use at the same time.
-
-    Raises:
-        SpecificationError: no job has a recorded wait.
-    """
+    """Return what a trace with the column ``wait`` has recorded, on a machine as large as the most nodes in use by default."""
     wait = workload.column(WAIT)
     known = wait != UNSET
     if not known.any():
@@ -68,9 +56,6 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
         jobs=sums.jobs,
         without_wait=int((~known).sum()),
         peak_nodes=peak,
-        mean_wait_s=statistics["mean_wait_s"],
-        median_wait_s=statistics["median_wait_s"],
-        p95_wait_s=statistics["p95_wait_s"],
-        mean_bounded_slowdown=statistics["mean_bounded_slowdown"],
+        **{name: statistics[name] for name in ("mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown")},
         utilization=sums.work / capacity_s,
     )

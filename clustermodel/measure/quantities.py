@@ -9,18 +9,13 @@ from clustermodel.ticks import TICKS_PER_SECOND
 
 
 class Quantity(NamedTuple):
-    """The name and the unit of a number."""
+    """The name and the unit of a number; the unit is empty for a number without one."""
 
     name: str
     unit: str = ""
-    """Empty for a number without one."""
 
     def label(self, of: str = "") -> str:
-        """Return the label of an axis.
-
-        Args:
-            of: a qualification, such as which jobs or which baseline; it stands between name and unit.
-        """
+        """Return the label of an axis, with a qualification, such as which jobs, between name and unit."""
         return self.name + (f", {of}" if of else "") + (f" ({self.unit})" if self.unit else "")
 
 
@@ -64,8 +59,6 @@ QUANTITIES: Final = {
     "warm_up_s": Quantity("warm-up", "s"),
 }
 """By the fields of :class:`~clustermodel.measure.metrics.Summary`; quantities without a unit are ratios."""
-
-
 _ACCOUNTS: Final = (
     ("_waiting_share", ", share of capacity while jobs wait", ""),
     ("_share", ", share of capacity", ""),
@@ -115,23 +108,15 @@ def named(column: str) -> Quantity:
 
 
 def column_heading(column: str, unit: str = "s") -> str:
-    """Return the heading of any column: its name in words, with its unit in brackets.
-
-    Args:
-        column: a name; one that ends in ``_s`` is a time, in ``_node_s`` node time.
-        unit: in which times are shown.
-    """
+    """Return the heading of any column: its name in words, with its unit in brackets; ``unit`` is that of times."""
     quantity = named(column)
     return quantity._replace(unit={"s": unit, "node-s": f"node-{unit}"}.get(quantity.unit, quantity.unit)).label()
 
 
 def account_column(account: Account, unit: str) -> str:
-    """Return the name of the column of an account.
+    """Return the name of an account's column of node-seconds (``"node_s"``) or of a share of the capacity (``"share"``).
 
-    Args:
-        account: of the ledger.
-        unit: ``"node_s"``, node-seconds; ``"share"``, share of the capacity; or ``"waiting_share"``, share of the capacity
-            while a job waited, which only overheads and idle time have.
+    ``"waiting_share"`` is the share while a job waited, which only overheads and idle time have.
     """
     return f"{account.value.replace(' ', '_')}_{unit}"
 
@@ -142,14 +127,13 @@ def account_columns(ledger: Ledger) -> dict[str, float | None]:
     The shares of all accounts sum to 1; the shares while a job waited sum to kappa, the loss of capacity (Zhang et al. 2003,
     eqs. (2) and (3)).
     """
-    capacity = ledger.capacity
     columns: dict[str, float | None] = {}
     for account in Account:
         amount = ledger.amount(account)
+        shares = {"share": sum(amount)} | ({"waiting_share": amount.job_waiting} if account in OVERHEADS else {})
         columns[account_column(account, "node_s")] = sum(amount) / TICKS_PER_SECOND
-        columns[account_column(account, "share")] = sum(amount) / capacity if capacity else None
-        if account in OVERHEADS:
-            columns[account_column(account, "waiting_share")] = amount.job_waiting / capacity if capacity else None
+        for name, ticks in shares.items():
+            columns[account_column(account, name)] = ticks / ledger.capacity if ledger.capacity else None
     return columns
 
 

@@ -43,7 +43,6 @@ def waste(result: Result) -> float:
 
 
 def workload(jobs: int, mtbf_h: float, multiple: float, seed: int) -> Workload:
-    """Return the jobs, each with its interval."""
     drawn = JOBS.generate(jobs=jobs, seed=seed, load=0.6, machine_nodes=NODES)
     return Workload.from_jobs(
         replace(
@@ -57,8 +56,6 @@ def workload(jobs: int, mtbf_h: float, multiple: float, seed: int) -> Workload:
 
 
 def study(jobs: int = 400, replications: int = 10) -> Study:
-    """Return the study."""
-
     def scenario(mtbf_h: float, writers: str, multiple: float, seed: int) -> Scenario:
         store = CheckpointStore(bandwidth_gib_s=BANDWIDTH_GIB_S, writers=writers)
         machine = Machine(
@@ -71,11 +68,7 @@ def study(jobs: int = 400, replications: int = 10) -> Study:
 
     return Study(
         name="exascale: checkpoint interval",
-        factors={
-            "mtbf_h": [3.1, 24.8],
-            "writers": ["oblivious", "least_waste"],
-            "multiple": [0.25, 0.5, 1.0, 2.0, 4.0],
-        },
+        factors={"mtbf_h": [3.1, 24.8], "writers": ["oblivious", "least_waste"], "multiple": [0.25, 0.5, 1.0, 2.0, 4.0]},
         scenario=scenario,
         measures={"waste": waste},
         replications=replications,
@@ -84,8 +77,6 @@ def study(jobs: int = 400, replications: int = 10) -> Study:
             "Waste by interval": lambda table: table.pivot("waste", columns="multiple"),
             "Mean response by interval (s)": lambda table: table.pivot("mean_response_s", columns="multiple"),
         },
-        figures={
-            "Waste by interval": lambda table: table.plot.curves(x="multiple", y="waste", by="writers", panels="mtbf_h"),
-        },
+        figures={"Waste by interval": lambda table: table.plot.curves(x="multiple", y="waste", by="writers", panels="mtbf_h")},
         text=__doc__ or "",
     )

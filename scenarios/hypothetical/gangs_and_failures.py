@@ -32,8 +32,6 @@ JOBS = JobStream(
 
 
 def study(jobs: int = 1_500, replications: int = 10) -> Study:
-    """Return the study."""
-
     def scenario(mtbf_h: float, policy: str, seed: int) -> Scenario:
         machine = Machine(
             nodes=512,
@@ -61,7 +59,7 @@ def study(jobs: int = 1_500, replications: int = 10) -> Study:
         figures={
             "Slowdown and response": lambda table: table.plot.curves(
                 x="mtbf_h", y=["mean_bounded_slowdown", "mean_response_s"], log=["mean_bounded_slowdown"]
-            ),
+            )
         },
         text=__doc__ or "",
     )

@@ -31,11 +31,7 @@ def study(
     """Return the study; ``levels`` of multiprogramming, ``memory_gib`` of a node, ``None`` for no limit."""
 
     def scenario(memory_gib: float | None, mpl: int, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=320,
-            time_slicing=TimeSlicing(quantum_s=200, mpl=mpl),
-            node_memory_gib=memory_gib,
-        )
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=mpl), node_memory_gib=memory_gib)
         return Scenario(machine=machine, workload=with_memory(jobs, seed), policy=policy, seed=seed)
 
     return Study(
@@ -54,14 +50,13 @@ def study(
         figures={
             "Response and slowdown": lambda table: table.plot.curves(
                 x="mpl", y=MEANS, by="memory_gib", log=["mean_bounded_slowdown"]
-            ),
+            )
         },
     )
 
 
 @lru_cache(maxsize=2)
 def with_memory(jobs: int, seed: int) -> Workload:
-    """Return the jobs, with their memory."""
     workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=1.5, phi=0.2)
     gib = np.minimum(MEMORY.sample(random_stream(seed, "memory"), len(workload)), MOST_GIB)
     kib = np.rint(gib * KIB_PER_GIB).astype(int).tolist()

@@ -28,7 +28,6 @@ INTERVALS: dict[str, float | str | None] = {"never": None, "4 h": 4 * 3_600.0, "
 
 @cache
 def outages_of(path: str, system: int) -> Outages:
-    """Return the outages of a system."""
     return read_outages(path, system=system)
 
 
@@ -40,8 +39,6 @@ def failures(result: Result) -> float:
 def study(
     outages: str = "../shared/traces/failures/lanl_systems_18_19_20.csv.gz", jobs: int = 2_000, replications: int = 5
 ) -> Study:
-    """Return the study."""
-
     def scenario(system: int, interval: str, seed: int) -> Scenario:
         recorded = outages_of(outages, system)
         machine = Machine(
@@ -73,8 +70,6 @@ def study(
             ),
             "Outages": lambda table: table.means("node_failures", "down_share"),
         },
-        figures={
-            "Discarded work and checkpoints": lambda table: table.plot.bars(x="system", y="lost_share", by="interval"),
-        },
+        figures={"Discarded work and checkpoints": lambda table: table.plot.bars(x="system", y="lost_share", by="interval")},
         text=__doc__ or "",
     )

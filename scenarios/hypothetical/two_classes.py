@@ -41,8 +41,6 @@ AGAINST_EASY = {who: Relative(f"{who}_response_s", {"policy": "EASY"}) for who i
 
 
 def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9)) -> Study:
-    """Return the study."""
-
     def scenario(load: float, policy: str, seed: int) -> Scenario:
         jobs = merge(interactive=INTERACTIVE, batch=BATCH).generate(days=days, seed=seed, load=load, machine_nodes=512)
         switch, slices = ContextSwitch(fraction=0.01), TimeSlicing(quantum_s=60, mpl=5)

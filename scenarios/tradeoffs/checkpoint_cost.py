@@ -14,8 +14,6 @@ POLICIES = {"EASY": "easy", "PV-EASY": "pv-easy:mode=checkpoint", "SS": "ss:mode
 
 
 def study(jobs: int = 3_000, replications: int = 10) -> Study:
-    """Return the map."""
-
     def scenario(cost_s: float, load: float, policy: str, seed: int) -> Scenario:
         machine = Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=cost_s, restart_s=cost_s))
         workload = synthetic_workload(jobs=jobs, nodes=128, load=load, seed=seed)

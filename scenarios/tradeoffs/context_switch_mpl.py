@@ -13,8 +13,6 @@ SLOWDOWN, RESPONSE, SWITCHES = "mean_bounded_slowdown", "mean_response_s", "cont
 
 
 def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
-    """Return the study."""
-
     def scenario(switch: float, policy: str, seed: int) -> Scenario:
         slices, cost = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=switch)
         machine = Machine(nodes=320, time_slicing=slices, context_switch=cost)

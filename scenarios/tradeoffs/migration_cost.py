@@ -11,8 +11,6 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Study,
 
 
 def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
-    """Return the map."""
-
     def scenario(cost_s: float, tasks: int | None, policy: str, seed: int) -> Scenario:
         slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
         saving = Checkpointing(checkpoint_s=cost_s / 2, restart_s=cost_s / 2, max_tasks_per_slice=tasks)

@@ -14,8 +14,6 @@ PLANE = {"x": "quantum_s", "y": "switch_s"}
 
 
 def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_time_factor: float = 1.5) -> Study:
-    """Return the study."""
-
     def scenario(quantum_s: float, switch_s: float, seed: int) -> Scenario | None:
         if switch_s > quantum_s / 2:
             return None

@@ -10,16 +10,7 @@ scheduling (``bgs``, ``mbgs``) cuts time into slices of 10 minutes.  Preemption 
 
 import pandas as pd
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    Machine,
-    Scenario,
-    Study,
-    StudyTable,
-    TimeSlicing,
-    synthetic_workload,
-)
+from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, synthetic_workload
 
 GPUS, SLICE_S = 64, 600
 LAS = "las:thresholds=3600/36000"
@@ -28,7 +19,6 @@ COSTS_S = (0, 10, 60, 300)
 
 
 def responses(table: StudyTable) -> pd.DataFrame:
-    """Return the mean response times with their intervals, seconds."""
     return table.pivot("mean_response_s", columns="cost_s")
 
 
@@ -41,8 +31,6 @@ def beside_las(table: StudyTable) -> pd.DataFrame:
 
 
 def study(jobs: int = 1000, replications: int = 8, costs: tuple[float, ...] = COSTS_S) -> Study:
-    """Return the study."""
-
     def scenario(policy: str, cost_s: float, seed: int) -> Scenario:
         machine = Machine(
             nodes=GPUS,

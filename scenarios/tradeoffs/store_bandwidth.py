@@ -32,8 +32,6 @@ JOBS = JobStream(
 
 
 def study(jobs: int = 2_000, replications: int = 10) -> Study:
-    """Return the map."""
-
     def scenario(bandwidth_gib_s: float, load: float, policy: str, seed: int) -> Scenario:
         store = CheckpointStore(bandwidth_gib_s=bandwidth_gib_s)
         machine = Machine(nodes=128, checkpointing=Checkpointing(store=store))

@@ -21,7 +21,6 @@ def interval_s(mtbf_h: float, multiple: float) -> float:
 
 
 def formula(mtbf_h: float, multiple: float) -> float:
-    """Return the mean time to completion, hours."""
     mtbf_s = mtbf_h * HOUR
     mean_s = expected_completion_s(
         LENGTH * mtbf_s, interval_s(mtbf_h, multiple), mtbf_s=mtbf_s, checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S,
@@ -40,8 +39,6 @@ def study(
     mtbfs_h: tuple[float, ...] = (24.0, 2.0),
     multiples: tuple[float, ...] = (0.33, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0),
 ) -> Validation:
-    """Return the validation."""
-
     def scenario(mtbf_h: float, multiple: float, seed: int) -> Scenario:
         failures, interval = NodeFailures(mtbf_s=mtbf_h * HOUR, repair_s=REPAIR_S), interval_s(mtbf_h, multiple)
         saving = Checkpointing(checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S, interval_s=interval)

@@ -51,8 +51,6 @@ def shared_mean(policy: str, matrix: Matrix) -> float:
 
 
 def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, matrix: Matrix, seed: int) -> Scenario:
         nodes, mpl, shares = matrix
         stream, rate = f"gangs in rows: {policy}, {nodes}, {mpl}", arrival_rate(policy, matrix)

@@ -17,25 +17,20 @@ MEAN_S, QUANTUM_S, ROWS = 100.0, 0.25, 256
 
 
 def formula(policy: str, nodes: int, load: float) -> float:
-    """Return the mean response, in mean run times."""
     return (gs_mean_response if policy == "gs" else mgs_mean_response)(nodes, load * nodes, 1.0)
 
 
 def response(result: Result) -> float:
-    """Return the mean response of the jobs in the middle of the run, in mean run times."""
     return mean_response(result) / MEAN_S
 
 
 def shared(result: Result) -> float:
-    """Return the mean response of the same jobs under processor sharing, in mean run times: the control variate."""
     return shared_response(result) / MEAN_S
 
 
 def study(
     jobs: int = 6_000, at_most: int = 160, nodes: tuple[int, ...] = (2,), loads: tuple[float, ...] = (0.5, 0.8, 0.9)
 ) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, nodes: int, load: float, seed: int) -> Scenario:
         stream = f"one-node gangs: {policy}, {nodes}, {load}"
         workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=Exponential(MEAN_S), per_s=load * nodes / MEAN_S)

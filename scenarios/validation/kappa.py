@@ -37,8 +37,6 @@ def formula(result: Result) -> float:
 
 
 def study(jobs: int = 400, replications: int = 20) -> Validation:
-    """Return the validation."""
-
     def scenario(equation: str, policy: str, switches: str, seed: int) -> Scenario | None:
         if policy not in POLICIES[equation] or (equation == "eq. (3)") != (switches != "none"):
             return None

@@ -8,15 +8,7 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
     clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
 """
 
-from queueing_models import (
-    HYPEREXPONENTIAL,
-    MEAN_S,
-    SHAPES,
-    mean_gap,
-    mean_response,
-    mean_run,
-    model_jobs,
-)
+from queueing_models import HYPEREXPONENTIAL, MEAN_S, SHAPES, mean_gap, mean_response, mean_run, model_jobs
 
 from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
@@ -29,7 +21,6 @@ FAMILIES = {"fcfs": "M/G/1 under FCFS: mean response (s)", "gs": "M/G/1-PS by GS
 
 
 def formula(policy: str, shape: str, load: float) -> float:
-    """Return the mean response, seconds."""
     if policy == "gs":
         return mg1_ps_mean_response(load / MEAN_S, MEAN_S)
     return MEAN_S + mg1_mean_wait(load / MEAN_S, MEAN_S, (CV[shape] * MEAN_S) ** 2)
@@ -42,8 +33,6 @@ def study(
     shapes: tuple[str, ...] = ("hyperexponential", "constant"),
     loads: tuple[float, ...] = (0.3, 0.5, 0.7, 0.8),
 ) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, shape: str, load: float, seed: int) -> Scenario:
         stream = f"{FAMILIES[policy]}: {shape} run times, ρ = {load}"
         workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=SHAPES[shape], per_s=load / MEAN_S)

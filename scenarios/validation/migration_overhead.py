@@ -55,7 +55,6 @@ class CountedMigrations:
 
 
 def overhead_s(moving: Iterable[QueuedJob], waiting: Iterable[QueuedJob]) -> float:
-    """Return the overhead of a migration, node-seconds."""
     moves, waits = [job.nodes for job in moving], [job.nodes for job in waiting]
     if len(waits) > 1:  # option 2: a gang moves, those in its way wait
         return option_2_overhead(sum(moves), waits, CHECKPOINT_S, RESTART_S)
@@ -77,8 +76,6 @@ def spent(result: Result) -> float:
 
 
 def study(jobs: int = 400, replications: int = 20) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, nodes: int, seed: int) -> Scenario:
         workload = JOBS(jobs=jobs, seed=seed, per_s=nodes * LOADED_PER_S)
         return Scenario(machine=SHARED(nodes=nodes), workload=workload, policy=CountedMigrations(policy), seed=seed)

@@ -17,8 +17,6 @@ MEAN_S = 100.0
 def study(
     jobs: int = 20_000, at_most: int = 640, nodes: tuple[int, ...] = (1, 4, 16), loads: tuple[float, ...] = (0.5, 0.7, 0.85)
 ) -> Validation:
-    """Return the validation."""
-
     def formula(nodes: int, load: float) -> float:
         return mmc_mean_wait(nodes, load * nodes / MEAN_S, MEAN_S)
 

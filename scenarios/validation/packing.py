@@ -29,8 +29,6 @@ def formula(policy: str, mpl: int, sizes: dict[int, float]) -> float | None:
 
 
 def study(jobs: int = 2_000, at_most: int = 160) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, mpl: int, sizes: dict[int, float], seed: int) -> Scenario:
         stream = f"packing: {policy}, {mpl}, {sorted(sizes)}"
         workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_S, sizes=sizes)

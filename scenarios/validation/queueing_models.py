@@ -63,7 +63,6 @@ def mean_wait(result: Result) -> float:
 
 
 def mean_response(result: Result) -> float:
-    """Return the mean response of the jobs in the middle of a run, seconds."""
     return float(middle(column(result, "response_s")).mean())
 
 

@@ -27,7 +27,6 @@ def arrival_rate(machine: Any, share: float) -> float:
 
 
 def formula(machine: Any, share: float) -> float:
-    """Return the mean response, seconds."""
     nodes, sizes, means_s = machine
     return fcfs_mean_response(nodes, arrival_rate(machine, share), sizes, means_s)
 

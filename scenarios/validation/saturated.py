@@ -31,8 +31,6 @@ def whole_run(table: StudyTable) -> pd.DataFrame:
 
 
 def study(jobs: int = 400, replications: int = 20) -> Validation:
-    """Return the validation."""
-
     def scenario(policy: str, switches: str, seed: int) -> Scenario | None:
         if (policy in ("fcfs", "bf")) != (switches == "none"):
             return None

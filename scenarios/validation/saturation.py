@@ -28,13 +28,10 @@ SIZES = {
 
 
 def formula(sizes: dict[int, float]) -> float:
-    """Return the highest utilization."""
     return multiserver_job_utilization(NODES, sizes)
 
 
 def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
-    """Return the validation."""
-
     def scenario(sizes: dict[int, float], seed: int) -> Scenario:
         label = next(label for label, given in SIZES.items() if given == sizes)
         stream = f"Rigid jobs under FCFS, {NODES} nodes: highest utilization: {label}"

@@ -27,8 +27,6 @@ def study(
     shapes: tuple[str, ...] = ("exponential", "hyperexponential"),
     loads: tuple[float, ...] = (0.5, 0.8),
 ) -> Validation:
-    """Return the validation."""
-
     def scenario(charge: str, switch: float, shape: str, load: float, seed: int) -> Scenario:
         stream = f"one shared node: {charge}, {switch}, {shape}, {load}"
         workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=SHAPES[shape], per_s=load / MEAN_S)

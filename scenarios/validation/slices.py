@@ -18,7 +18,6 @@ SWITCH_S = 5.0
 
 
 def formula(shape: str, charge: str, quantum_s: float, mpl: int, load: float) -> float:
-    """Return the mean response, seconds."""
     rate = load / MEAN_S
     if shape == "exponential":
         return mm1_round_robin_mean_response(rate, MEAN_S, quantum_s, SWITCH_S, charge=charge, arrivals="cut")

@@ -43,7 +43,6 @@ AT_ONCE = checkpointing.jobs_at_once(
 
 
 def classes(case: str) -> list[checkpointing.CheckpointingJobs]:
-    """Return the jobs in execution."""
     return [
         checkpointing.CheckpointingJobs(nodes=nodes, jobs=count, checkpoint_s=seconds * 40 / CASES[case][0])
         for (nodes, _, _, seconds), count in zip(CLASSES.values(), AT_ONCE, strict=True)
@@ -121,8 +120,6 @@ def beside_the_paper(table: StudyTable) -> pd.DataFrame:
 
 
 def study(days: float = 90.0, replications: int = 12) -> Study:
-    """Return the study."""
-
     def scenario(case: str, writers: str, interval: str, seed: int) -> Scenario:
         bandwidth, mtbf_h = CASES[case]
         store = CheckpointStore(bandwidth_gib_s=bandwidth * 1e9 / GIB, writers=writers)

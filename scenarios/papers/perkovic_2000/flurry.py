@@ -73,10 +73,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         },
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
-        tables={
-            "Which reading gives which published number": partial(by_reading, trace=trace),
-            "Means ± 95 % interval": means,
-        },
+        tables={"Which reading gives which published number": partial(by_reading, trace=trace), "Means ± 95 % interval": means},
         figures={
             "Bounded slowdown and delay by reading": lambda table: table.plot.bars(
                 y=[SLOWDOWN, WAIT], x="algorithm", by="flurry"

@@ -44,12 +44,7 @@ def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("
 
     return Study(
         name="every fifth job",
-        factors={
-            "compression": compressions,
-            "weights": tuple(WEIGHTS),
-            "begins_with": BEGINNINGS,
-            "month": tuple(parts),
-        },
+        factors={"compression": compressions, "weights": tuple(WEIGHTS), "begins_with": BEGINNINGS, "month": tuple(parts)},
         scenario=scenario,
         measures={
             "total_wait_s": lambda result: float(result.jobs["wait_s"].sum()),

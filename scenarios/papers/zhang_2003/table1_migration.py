@@ -26,10 +26,7 @@ PAPER = partial(published_table, __file__)
 
 
 def study(
-    jobs: int = 10_000,
-    replications: int = 10,
-    factors: tuple[float, ...] = RUN_TIME_FACTORS,
-    model: str = "blue-pacific",
+    jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...] = RUN_TIME_FACTORS, model: str = "blue-pacific"
 ) -> Study:
     """Return the study; ``factors`` multiply the run times: 1.0 to 1.8 are workloads 0 to 8."""
 
