@@ -65,7 +65,7 @@ def sweep(
 
     \b
     Examples:
-      clustermodel sweep study.py --out results --set jobs=1000 --set machine.time_slicing.mpl=3
+      clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv

@@ -88,12 +88,7 @@ def test_the_matrix_is_the_papers(drawn: Any) -> None:
     """Zhang et al. 2003, figure 7, row by row; J4 and J5 are replicated in the last one."""
     moment = drawn.play(8, drawn.MATRIX, "gs", mpl=4).history.at(TICKS_PER_SECOND)
     rows = [[[cell.job for cell in cells if cell.columns >> column & 1] for column in range(8)] for cells in moment.rows]
-    assert rows == [
-        [[1]] * 8,
-        [[2]] * 8,
-        [[3]] * 4 + [[4]] * 2 + [[5]] * 2,
-        [[6]] * 4 + [[4]] * 2 + [[5]] * 2,
-    ]
+    assert rows == [[[1]] * 8, [[2]] * 8, [[3]] * 4 + [[4]] * 2 + [[5]] * 2, [[6]] * 4 + [[4]] * 2 + [[5]] * 2]
     assert [[cell.job for cell in cells if cell.replica] for cells in moment.rows] == [[], [], [], [4, 5]]
 
 

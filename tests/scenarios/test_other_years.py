@@ -8,7 +8,6 @@ from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.statistics import Interval
 from tests.scenarios.test_yuan_2010 import ROOT, stored
-from tests.scripts import make_studies as made
 
 SCRIPT = ROOT / "scenarios" / "hypothetical" / "other_years.py"
 RECORDED, DRAWN = {"sample": "as recorded"}, {"sample": "weeks drawn"}
@@ -29,16 +28,6 @@ def test_a_small_run_compares_policies_on_the_same_weeks() -> None:
     assert drawn["resampled"].all()
     assert (drawn.groupby(["sample", "replication"])["load"].nunique() == 1).all()
     assert drawn.groupby("sample")["load"].nunique().tolist() == [2, 2]
-
-
-@pytest.mark.parametrize("name", ["other_years_kth", "other_years_ctc"])
-def test_the_page_shows_the_stored_table(name: str) -> None:
-    make_studies = made()
-    study = next(one for one in make_studies.documented_studies() if one.name == name)
-    exhibits = make_studies.shown(study)
-    assert not exhibits.problems
-    page = study.page.read_text()
-    assert make_studies.with_tables(page, study.name, make_studies.markdown(exhibits.tables)) == page
 
 
 def test_what_the_page_concludes_from_ctc() -> None:

@@ -42,28 +42,6 @@ def mean(table: StudyTable, measure: str = SLOWDOWN, **levels: Any) -> float:
     return table.at(**levels).interval(measure).mean
 
 
-def studies() -> list[Any]:
-    return [one for one in run(DOCS / "make_studies.py")["documented_studies"]() if one.script.parent == SCRIPTS]
-
-
-@pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)
-@pytest.mark.long
-def test_the_page_shows_the_stored_table(study: Any) -> None:
-    make_studies = run(DOCS / "make_studies.py")
-    exhibits, page = make_studies["shown"](study), study.page.read_text()
-    assert not exhibits.problems
-    assert make_studies["with_tables"](page, study.name, make_studies["markdown"](exhibits.tables)) == page
-    for number in range(len(exhibits.figures)):
-        picture = f"{study.name}_{number + 1}.png" if number else f"{study.name}.png"
-        assert f"figures/{picture})" in page
-        assert (DOCS / "figures" / picture).stat().st_size > 10_000
-
-
-def test_the_page_of_the_paper_is_up_to_date() -> None:
-    page = (DOCS / "papers" / "perkovic_2000.md").read_text()
-    assert run(DOCS / "make_studies.py")["published"]("perkovic_2000", page) == page
-
-
 def test_tables_1_and_2() -> None:
     """Two shapes have the paper's numbers of jobs; the flurry is long-narrow; 17 jobs without a run time are left out."""
     table, paper = stored("job_shapes_ctc"), published_table(SCRIPTS / "job_shapes.py", "table 2", trace="CTC-SP2")

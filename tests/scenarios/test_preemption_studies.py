@@ -10,9 +10,8 @@ from clustermodel import StudyTable, synthetic_workload
 from clustermodel.statistics import Interval
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
-from tests.scenarios.test_yuan_2010 import DOCS, MBS, ROOT, SIZE, mean, stored
+from tests.scenarios.test_yuan_2010 import MBS, ROOT, SIZE, mean, stored
 from tests.scripts import defined_in
-from tests.scripts import make_studies as made
 
 JOB_CLASSES = ROOT / "scenarios" / "papers" / "kettimuthu_2005" / "job_classes.py"
 URGENT_JOBS = ROOT / "scenarios" / "hypothetical" / "urgent_jobs.py"
@@ -27,18 +26,6 @@ SMALL = [
 @pytest.mark.parametrize("small", SMALL, ids=lambda small: small.known)
 def test_small_tables(small: Small) -> None:
     check_small_table(small)
-
-
-@pytest.mark.parametrize("name", ["job_classes_kth", "urgent_jobs_kth"])
-def test_the_page_shows_the_stored_table(name: str) -> None:
-    make_studies = made()
-    study = next(one for one in make_studies.documented_studies() if one.name == name)
-    exhibits = make_studies.shown(study)
-    assert not exhibits.problems
-    page = study.page.read_text()
-    assert make_studies.with_tables(page, name, make_studies.markdown(exhibits.tables)) == page
-    assert f"(figures/{name}.png)" in page
-    assert (DOCS / "figures" / f"{name}.png").stat().st_size > 10_000
 
 
 def spent(row: dict[str, Any], *names: str) -> set[str]:

@@ -24,6 +24,8 @@ PAPERS = {
 }
 """The end of the name of the text in ../shared/papers, and how many tables and figures it has, numbered from 1."""
 PUBLICATIONS = MAKE["publications"]()
+STUDIES = [study for study in MAKE["documented_studies"]() if study.page and study.page.name != "validation.md"]
+"""Those of validation.md are in test_validation.py."""
 
 
 def rows_of(paper: str) -> list[str]:
@@ -66,6 +68,18 @@ def test_the_captions_are_those_of_the_papers(paper: str) -> None:
 def test_the_page_is_up_to_date(paper: str) -> None:
     page = MAKE["published_page"](paper).read_text()
     assert MAKE["published"](paper, page) == page
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+@pytest.mark.long
+def test_the_page_of_a_study_shows_its_stored_table(study: Any) -> None:
+    exhibits, page = MAKE["shown"](study), study.page.read_text()
+    assert not exhibits.problems
+    assert MAKE["with_tables"](page, study.name, MAKE["shown_in"](page, study, exhibits)) == page
+    for number in range(len(exhibits.figures)):
+        picture = MAKE["picture"](study, number)
+        assert f"(figures/{picture})" in page
+        assert (DOCS / "figures" / picture).stat().st_size > 10_000
 
 
 def test_the_gallery_is_up_to_date() -> None:

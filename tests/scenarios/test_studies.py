@@ -41,32 +41,16 @@ STUDIES = [
     Small(f"{ZHANG_2003}/table1_migration.py", "table1_migration", NINE),
     Small(f"{ZHANG_2003}/job_sizes.py", "job_sizes", NINE),
     Small(f"{ZHANG_2003}/overestimation.py", "overestimation", {**NINE, "phis": "0.2,0.6,1.0"}),
-    Small(
-        f"{ZHANG_2003}/migration.py",
-        "migration_tradeoff",
-        {**NINE, "costs_s": "10,30", "limits": "0,64"},
-        subset=True,
-    ),
+    Small(f"{ZHANG_2003}/migration.py", "migration_tradeoff", {**NINE, "costs_s": "10,30", "limits": "0,64"}, subset=True),
     Small(f"{ZHANG_2003}/capacity_loss.py", "capacity_loss", {**SIZE, "factors": "1.0,2.2"}, subset=True),
     Small(SLACK, "slack_kth", {"jobs": "900", "slack_factors": "3", "gaps": "0,2"}, subset=True),
     Small(
-        SLACK,
-        "slack_factor",
-        {"jobs": "900", "slack_factors": "0,1,3,9", "gaps": "0,1,2", "heuristics": "ast"},
-        subset=True,
+        SLACK, "slack_factor", {"jobs": "900", "slack_factors": "0,1,3,9", "gaps": "0,1,2", "heuristics": "ast"}, subset=True
     ),
     Small(f"{PERKOVIC_2000}/queue_order.py", "queue_order", SIZE),
     Small(f"{PERKOVIC_2000}/randomization.py", "randomization", SIZE),
-    Small(
-        f"{PERKOVIC_2000}/speculation.py",
-        "speculation",
-        {**SIZE, "policies": "D,1/L-NG,R/L-NG", "ratios": "0.2,0.9"},
-    ),
-    Small(
-        f"{PERKOVIC_2000}/adaptation.py",
-        "adaptation",
-        {**SIZE, "policies": "D,1/L-NG,R/L-NG", "techniques": TECHNIQUES},
-    ),
+    Small(f"{PERKOVIC_2000}/speculation.py", "speculation", {**SIZE, "policies": "D,1/L-NG,R/L-NG", "ratios": "0.2,0.9"}),
+    Small(f"{PERKOVIC_2000}/adaptation.py", "adaptation", {**SIZE, "policies": "D,1/L-NG,R/L-NG", "techniques": TECHNIQUES}),
     Small(f"{PERKOVIC_2000}/flurry.py", "flurry", SIZE),
 ]
 

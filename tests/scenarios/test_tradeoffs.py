@@ -88,14 +88,6 @@ MAKE: dict[str, Any] = run_path(str(DOCS / "make_studies.py"))
 STORED = [one for one in MAKE["documented_studies"]() if one.page == DOCS / "tradeoffs.md"]
 
 
-@pytest.mark.parametrize("study", STORED, ids=lambda study: study.name)
-def test_the_page_shows_the_stored_table(study: Any) -> None:
-    exhibits, page = MAKE["shown"](study), study.page.read_text()
-    assert not exhibits.problems
-    assert MAKE["with_tables"](page, study.name, MAKE["shown_in"](page, study, exhibits)) == page
-    assert (DOCS / "figures" / f"{study.name}.png").stat().st_size > 10_000
-
-
 def test_preemption_pays_at_every_cost_of_the_map() -> None:
     table = StudyTable.read_csv(DOCS / "data" / "checkpoint_cost.csv")
     slowdown = "mean_bounded_slowdown"

@@ -124,9 +124,7 @@ def paid(switches: str) -> str:
 
 FAMILIES = {
     "M/M/c under FCFS: mean wait (s)": Family(
-        "mmc",
-        {"jobs": "600", "nodes": "1,4", "loads": "0.5,0.8"},
-        lambda nodes, load: f"c = {nodes}, ρ = {load}",
+        "mmc", {"jobs": "600", "nodes": "1,4", "loads": "0.5,0.8"}, lambda nodes, load: f"c = {nodes}, ρ = {load}"
     ),
     "M/G/1 under FCFS: mean response (s)": Family(
         "mg1",
@@ -140,9 +138,7 @@ FAMILIES = {
     ),
     "Rigid jobs under FCFS, 8 nodes: highest utilization": Family("saturation", {"jobs": "600"}, lambda sizes: sizes),
     "κ by eqs. (2), (3) and by the ledger": Family(
-        "kappa",
-        {"jobs": "60"},
-        lambda equation, policy, switches: f"{policy.upper()}, {equation}{paid(switches)}",
+        "kappa", {"jobs": "60"}, lambda equation, policy, switches: f"{policy.upper()}, {equation}{paid(switches)}"
     ),
     "1 - ρ_max and κ, until the last start": Family(
         "saturated", {"jobs": "60"}, lambda policy, switches: f"{policy.upper()}{paid(switches)}"

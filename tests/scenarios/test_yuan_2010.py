@@ -14,7 +14,6 @@ from clustermodel.experiment.script import load_experiment
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 from tests.scripts import defined_in
-from tests.scripts import make_studies as made
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "yuan_2010"
@@ -23,13 +22,6 @@ RECORDED, CUT = "as recorded", "cut at the estimate"
 WITH_PREEMPTION = ("PV-EASY", "PV-EASY without VB", "PV-EASY, estimates", "PV-EASY, perfect predictions")
 ERRORS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 TRACES = ("ctc", "blue", "kth")
-STUDIES = (
-    "yuan_2010_traces",
-    *(f"strict_fairness_{trace}" for trace in TRACES),
-    "other_readings_ctc",
-    "other_readings_blue",
-    *(f"{study}_{trace}" for study in ("prediction_error", "preemption_mode") for trace in ("ctc", "kth")),
-)
 
 
 def stored(name: str) -> StudyTable:
@@ -56,8 +48,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(
-    "small",
-    [pytest.param(one, id=one.known, marks=[pytest.mark.long] if one.known == "pv_easy" else []) for one in SMALL],
+    "small", [pytest.param(one, id=one.known, marks=[pytest.mark.long] if one.known == "pv_easy" else []) for one in SMALL]
 )
 @pytest.mark.long
 def test_small_tables(small: Small) -> None:
@@ -94,32 +85,6 @@ def test_break_even_costs_in_words() -> None:
 def test_other_readings_keep_every_rule() -> None:
     for policy in defined_in("papers/yuan_2010/other_readings").READINGS.values():
         assert check_policy(policy) == []
-
-
-# Pages.
-
-
-@pytest.fixture(scope="module")
-def make_studies() -> Any:
-    return made()
-
-
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.long
-def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
-    study = next(one for one in make_studies.documented_studies() if one.name == name)
-    exhibits = make_studies.shown(study)
-    assert not exhibits.problems
-    page = study.page.read_text()
-    assert make_studies.with_tables(page, name, make_studies.markdown(exhibits.tables)) == page
-    if exhibits.figures:
-        assert f"(figures/{name}.png)" in page
-        assert (DOCS / "figures" / f"{name}.png").stat().st_size > 10_000
-
-
-def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
-    page = (DOCS / "papers" / "yuan_2010.md").read_text()
-    assert make_studies.published("yuan_2010", page) == page
 
 
 # What the pages say.

@@ -13,33 +13,12 @@ from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
 from tests.scripts import defined_in
-from tests.scripts import make_studies as made
 from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "zhang_2003"
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
-STUDIES = (
-    "context_switch",
-    "running_slice",
-    "table1_migration",
-    "table1_second_model",
-    "migration",
-    "readings",
-    "job_sizes",
-    "fairness",
-    "overestimation",
-    "capacity_loss",
-    "adaptive",
-    "real_traces",
-    "real_traces_whole",
-)
-
-
-@pytest.fixture(scope="module")
-def make_studies() -> Any:
-    return made()
 
 
 def stored(name: str) -> StudyTable:
@@ -48,26 +27,6 @@ def stored(name: str) -> StudyTable:
 
 def mean(table: StudyTable, measure: str, **levels: Any) -> float:
     return table.at(**levels).interval(measure).mean
-
-
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.long
-def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
-    study = next(one for one in make_studies.documented_studies() if one.name == name)
-    exhibits = make_studies.shown(study)
-    assert not exhibits.problems
-    page = study.page.read_text()
-    assert make_studies.with_tables(page, name, make_studies.markdown(exhibits.tables)) == page
-    assert make_studies.shown_in(page, study, exhibits) == make_studies.markdown(exhibits.tables)  # no figure is missing
-    for number in range(len(exhibits.figures)):
-        picture = f"{name}_{number + 1}.png" if number else f"{name}.png"
-        assert f"figures/{picture})" in page
-        assert (DOCS / "figures" / picture).stat().st_size > 10_000
-
-
-def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
-    page = (DOCS / "papers" / "zhang_2003.md").read_text()
-    assert make_studies.published("zhang_2003", page) == page
 
 
 def test_improvements_of_the_paper_follow_from_its_slowdowns() -> None:

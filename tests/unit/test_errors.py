@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +11,7 @@ import pytest
 
 from clustermodel import Scenario, synthetic_workload
 from clustermodel.cli import main
-from clustermodel.experiment.result import Result
 from clustermodel.policies.registry import policy_names
-from tests.processes import started
 
 GOOD_LINE = "1 0 -1 100 2 -1 -1 2 200 -1 1 7 1 -1 -1 -1 -1 -1"
 
@@ -43,14 +37,6 @@ def fails(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 def swf(path: Path, *lines: str) -> Path:
     path.write_text("".join(line + "\n" for line in lines))
     return path
-
-
-def test_a_missing_trace(fails: Callable[..., str]) -> None:
-    assert fails("run", "--trace", "nowhere.swf") == "nowhere.swf: cannot be read: No such file or directory"
-
-
-def test_a_scenario_script_whose_name_is_too_long(fails: Callable[..., str]) -> None:
-    assert fails("run", "x" * 5000) == f"{'x' * 5000}: no such scenario script"
 
 
 def test_a_time_constant_below_a_tick_is_a_tick(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,13 +120,6 @@ def test_an_empty_trace_says_why_nothing_is_left(
     assert fails("run", "--trace", path) == f"{path}: no usable job: {because}"
 
 
-def test_a_trace_that_does_not_name_its_machine_needs_nodes(fails: Callable[..., str], tmp_path: Path) -> None:
-    path = swf(tmp_path / "nameless.swf", GOOD_LINE)
-    assert (
-        fails("run", "--trace", path) == f"--nodes: neither MaxProcs nor MaxNodes of {path} is the size of a machine; give one"
-    )
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("policy", policy_names())
 def test_jobs_that_take_longer_than_64_bit_ticks_are_refused_in_one_line(
@@ -186,11 +165,6 @@ def test_a_machine_larger_than_any_is_refused_by_the_trace_commands(
     assert message == f"Invalid value for '--nodes': {10**400} is not in the range 1<=x<={2**53}."
 
 
-@pytest.mark.parametrize("nodes", ["0", "-3"])
-def test_a_machine_needs_nodes(fails: Callable[..., str], nodes: str) -> None:
-    assert fails("run", "--nodes", nodes) == f"Machine.nodes: {nodes} is not allowed; it must be an integer >= 1"
-
-
 def test_a_job_wider_than_the_machine_is_rejected_recorded_and_does_not_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,118 +179,8 @@ def test_a_job_wider_than_the_machine_is_rejected_recorded_and_does_not_block(
         assert rows[1:] == ["1,0,0,100,2,100,200,7,completed", "2,1,,,9,,200,7,rejected"]
 
 
-def test_an_unknown_policy_suggests_the_nearest(fails: Callable[..., str]) -> None:
-    assert fails("run", "--policy", "consevative").startswith(
-        "policy: 'consevative' is unknown (did you mean 'conservative'?); known are fcfs, easy, conservative"
-    )
-
-
-@pytest.mark.parametrize(
-    ("policy", "complaint"),
-    [
-        ("easy:depth=2", "policy easy: parameter 'depth' is unknown"),
-        ("easy:reserve_depth", "policy easy: 'reserve_depth' is not allowed; write key=value,key=value"),
-        ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),
-        ("easy:reserve_depth=1.5", "easy: reserve_depth: 1.5 is not a whole number"),
-        ("easy:backfill_order=longest", "easy: backfill_order: 'longest' is not allowed; it must be one of arrival, shortest"),
-        ("fcfs:x=1", "policy fcfs: parameter 'x' is unknown; parameters: it has none"),
-    ],
-)
-def test_policy_parameters_are_checked_by_name(fails: Callable[..., str], policy: str, complaint: str) -> None:
-    assert fails("run", "--policy", policy).startswith(complaint)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--jobs-csv", "/proc/nowhere"), "--jobs-csv: /proc/nowhere: cannot be made"),
-        (("--figure", "/nowhere/a.png"), "--figure: /nowhere: is not a directory that can be written to"),
-        (("--figure", "a.docx"), "--figure: a.docx: format '.docx' is unknown; use .png, .svg or .pdf"),
-    ],
-)
-def test_unwritable_output_is_refused_before_any_time_is_spent(
-    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str], complaint: str
-) -> None:
-    monkeypatch.setattr(Scenario, "run", lambda *_, **__: pytest.fail("a simulation was started"))
-    assert fails("run", *arguments, code=1).startswith(complaint)
-
-
 def test_unwritable_files_from_python_are_output_errors(tmp_path: Path) -> None:
     result = Scenario(workload=synthetic_workload(jobs=5)).run()
     for write in (result.to_csv, result.to_swf):
         with pytest.raises(OSError, match=r"cannot be written: No such file or directory"):
             write(tmp_path / "nowhere" / "file")
-
-
-@pytest.mark.parametrize(
-    ("script", "complaint"),
-    [
-        ("x = 1 / 0\n", ":1: ZeroDivisionError: division by zero"),
-        ("x = (\n", ":1: '(' was never closed"),
-        ("x = 1\n", ": defines neither `scenario` (a Scenario) nor `scenarios`"),
-        ("from clustermodel import Machine\nMachine(nodes=0)\n", "Machine.nodes: 0 is not allowed"),
-    ],
-)
-def test_a_scenario_script_that_fails(fails: Callable[..., str], tmp_path: Path, script: str, complaint: str) -> None:
-    path = tmp_path / "study.py"
-    path.write_text(script)
-    assert complaint in fails("run", path)
-
-
-def test_a_scenario_script_brings_its_own_trace(fails: Callable[..., str], tmp_path: Path) -> None:
-    assert "brings its own" in fails("run", tmp_path / "study.py", "--nodes", "5")
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "complaint"),
-    [
-        ("--scale-interarrival", "0", "LoadScale.interarrival: 0.0 is not allowed; it must be a finite number > 0"),
-        ("--scale-size", "nan", "LoadScale.size: nan is not allowed; it must be a finite number > 0"),
-        ("--window", "5", "Invalid value for '--window': '5' is not LOW:HIGH"),
-        ("--size", "9:2", "JobFilter.nodes: (9, 2) is not allowed; it must be (low, high), low <= high"),
-        ("--seed", "-1", "Invalid value for '--seed'"),
-        ("--polcy", "easy", "No such option '--polcy'"),
-    ],
-)
-def test_options_are_checked_by_name(fails: Callable[..., str], option: str, value: str, complaint: str) -> None:
-    assert fails("run", option, value).startswith(complaint)
-
-
-def test_ctrl_c_reports_what_was_finished_and_keeps_its_files(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    real = Scenario.run
-
-    def interrupted(self: Scenario, **options: object) -> Result:
-        if self.policy == "easy":
-            raise KeyboardInterrupt
-        return real(self)
-
-    monkeypatch.setattr(Scenario, "run", interrupted)
-    with pytest.raises(SystemExit) as stopped:
-        main(["run", "--window", "0:864000", "--json", "--jobs-csv", str(tmp_path)])
-    assert stopped.value.code == 130
-    printed = capsys.readouterr()
-    assert [run["policy"] for run in json.loads(printed.out)] == ["fcfs"]
-    assert "interrupted during easy; 1 of 3 runs had finished and are reported" in printed.err
-    assert [path.name for path in tmp_path.iterdir()] == ["fcfs.csv"]
-
-
-@pytest.mark.long
-def test_a_real_ctrl_c_in_the_middle_of_a_simulation_leaves_no_traceback() -> None:
-    # A shell starts what runs in the background without Ctrl-C, and its children inherit that.
-    program = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from clustermodel.cli import main; main()"
-    )
-    arguments = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
-    command = [sys.executable, "-c", program, *arguments]
-    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        assert "fcfs: 30,000 jobs" in process.stderr.readline()
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "fcfs" in out
-    assert "interrupted during conservative; 1 of 2" in err
-    assert "Traceback" not in err

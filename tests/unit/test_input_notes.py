@@ -91,11 +91,7 @@ def test_policies_without_effect() -> None:
 
 @pytest.mark.parametrize(
     ("policies", "named"),
-    [
-        (["a"], "under a;"),
-        (["a", "b"], "under each policy;"),
-        (list("abcd"), "under each of 4 policies;"),
-    ],
+    [(["a"], "under a;"), (["a", "b"], "under each policy;"), (list("abcd"), "under each of 4 policies;")],
 )
 def test_policies_are_named_as_long_as_they_are_few(policies: list[str], named: str) -> None:
     (note,) = count_notes([Counts(policy, 8, 100, 50, 0, 0.5) for policy in policies])
