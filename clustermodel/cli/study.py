@@ -17,7 +17,7 @@ from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.experiment.settings import settings_of
-from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
+from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, notes_of_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.files import replacing, without_formulas, write_file
 
@@ -142,7 +142,7 @@ def _run_experiment(
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
-    print_notes(repeated_runs(table), notes)
+    print_notes(notes_of_runs(table), notes)
     if options["shard"] is None:
         _show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)

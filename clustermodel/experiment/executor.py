@@ -34,6 +34,7 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held, stoppable
 from clustermodel.experiment.worker import Differs, Failed, Finished, Origin, Outcome, Task, execute, forget, opened
 from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
+from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require_seconds, require_whole
 
 AHEAD: Final = 2
@@ -164,6 +165,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
                 following = [trial for trial in _trials_of(design, table, options.shard) if trial not in tried]
                 if not following:
                     _note_unplayed(unplayed, options.note)
+                    table.notes = tuple(unused_costs([run.costs for run in runs if run.costs is not None]))
                     return design, table
                 first = [*first, *following]
                 runs = sorted([*runs, *design.runs(following, experiment)], key=lambda run: design.order_of(run.trial))

@@ -41,6 +41,7 @@ from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
+from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
@@ -522,6 +523,8 @@ class Run(NamedTuple):
     """Whether the run keeps every state of the Ousterhout matrix."""
     error: str | None = None
     """Why the scenario could not be made; such a run has failed."""
+    costs: Costs | None = None
+    """What was given for the machine, and what of it the policy may use."""
 
 
 def identified(
@@ -536,7 +539,8 @@ def identified(
         "seed": scenario.seed,
     }
     names = [source.provenance.source for source in scenario.sources]
-    return Run(key_of(specified), trial, specified, about, sum(digest.jobs for digest in jobs), names, scenario.history)
+    number, costs = sum(digest.jobs for digest in jobs), Costs.of(scenario)
+    return Run(key_of(specified), trial, specified, about, number, names, scenario.history, costs=costs)
 
 
 def without_scenario(trial: Trial, experiment: str, seed: int, error: str) -> Run:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from clustermodel.figures.study import StudyPlots
+    from clustermodel.measure.input_notes import Note
 
 
 class _MissingValueError(SpecificationError):
@@ -72,6 +73,8 @@ class StudyTable:
         """The factors and the error of each failed trial."""
         self.shown = tuple(shown)
         """The columns that matter most, which ``print(table)`` shows."""
+        self.notes: tuple[Note, ...] = ()
+        """Costs that were given and that no policy uses, of the table that a run of the experiment returns."""
         self._columns: dict[str, list[Any]] = {}
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
 
@@ -99,7 +102,7 @@ class StudyTable:
 
     def __str__(self) -> str:
         """Return the means of the columns that matter most, with their intervals: a line for each point, and notes."""
-        from clustermodel.figures.tables import repeated_runs  # noqa: PLC0415  with rich
+        from clustermodel.figures.tables import notes_of_runs  # noqa: PLC0415  with rich
 
         if not len(self):
             return repr(self)
@@ -107,7 +110,7 @@ class StudyTable:
         for name in self.shown:
             pairs = zip(means[name], means.pop(f"{name}_half"), strict=True)
             means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
-        notes = "".join(f"\nnote: {note}" for note in repeated_runs(self))
+        notes = "".join(f"\nnote: {note}" for note in notes_of_runs(self))
         return visible(f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}", keep="\n")
 
     def _repr_html_(self) -> str:

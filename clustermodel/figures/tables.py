@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from clustermodel.errors import counted
 from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
-from clustermodel.measure.input_notes import Counts, Note, count_notes, run_notes, same_results
+from clustermodel.measure.input_notes import (
+    DISCARDED_SHARE,
+    Counts,
+    Note,
+    count_notes,
+    discarded_work,
+    run_notes,
+    same_results,
+)
 from clustermodel.measure.quantities import account_column, account_columns, column_heading, named
 from clustermodel.recording.ledger import Account
 
@@ -290,9 +298,21 @@ def repeated_runs(table: StudyTable) -> list[Note]:
     return [Note(fact, "let the workload of the study depend on its seed, or ask for one replication")]
 
 
+def notes_of_runs(table: StudyTable) -> list[Note]:
+    """Return what looks wrong after the runs: replications that are the same run, unused costs, work lost to failures."""
+    notes, frame = [*repeated_runs(table), *table.notes], table.frame
+    if not {"policy", "lost_share", "useful_share", "failed_attempts"} <= set(frame.columns):
+        return notes
+    lost = frame["lost_share"].where(frame["failed_attempts"] > 0, 0.0).astype(float)
+    shares = (lost / (lost + frame["useful_share"].astype(float))).groupby(frame["policy"].astype(str), sort=False).max()
+    if (shares > DISCARDED_SHARE).any():
+        notes.append(discarded_work(shares.fillna(0.0).tolist(), shares.index.tolist()))
+    return notes
+
+
 def study_notes(table: StudyTable) -> list[Note]:
-    """Return what looks wrong in an experiment: replications that are the same run, its worst runs, policies without effect."""
-    frame, repeated = table.frame, repeated_runs(table)
+    """Return what looks wrong in an experiment: that of :func:`notes_of_runs`, its worst runs, policies without effect."""
+    frame, repeated = table.frame, notes_of_runs(table)
     if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
         return repeated
     rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None

@@ -270,8 +270,9 @@ class Costs(NamedTuple):
         shipped = type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
         in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
         machine, in_time = scenario.used_machine, "time_slicing" in uses
-        saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None or machine.failures is not None
-        return cls(scenario.label, machine, uses, in_time, saves, saves, True, True, in_rounds, scenario.speedup)
+        saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
+        restarts = saves or machine.checkpointing.restart_charge != "on-start"
+        return cls(scenario.label, machine, uses, in_time, saves, restarts, True, True, in_rounds, scenario.speedup)
 
     @classmethod
     def of_run(cls, run: Result) -> Costs:

@@ -78,7 +78,7 @@ def test_the_page_of_a_study_shows_its_stored_table(study: Any) -> None:
     assert MAKE["with_tables"](page, study.name, MAKE["shown_in"](page, study, exhibits)) == page
     for number in range(len(exhibits.figures)):
         picture = MAKE["picture"](study, number)
-        assert f"(figures/{picture})" in page
+        assert f"figures/{picture})" in page
         assert (DOCS / "figures" / picture).stat().st_size > 10_000
 
 

@@ -14,10 +14,12 @@ from clustermodel import (
     Outages,
     Result,
     Scenario,
+    Study,
     TimeSlicing,
     Workload,
 )
 from clustermodel.failures.failure import FailureSource
+from clustermodel.figures.tables import notes_of_runs
 from clustermodel.measure.input_notes import Counts, count_notes, run_notes
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Policy
@@ -257,3 +259,22 @@ def test_work_that_is_discarded_at_recorded_outages() -> None:
             "50 % of the executed work is discarded under easy, because nodes fail before jobs complete: job 1 (150 s) is "
             f"stopped 3 times; {advice}, or leave jobs longer than the times between failures out (--checkpoint-interval)"
         )
+
+
+def test_studies_have_the_notes_on_unused_costs_and_discarded_work() -> None:
+    machine = Machine(nodes=4, failures=outage(100, 200, 310), round_s=1, checkpointing=Checkpointing(checkpoint_s=20))
+    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=10, run_s=150)], name="w")
+
+    def scenario(policy: str, seed: int) -> Scenario:
+        return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
+
+    def notes(*policies: str) -> list[str]:
+        study = Study(name="s", factors={"policy": list(policies)}, scenario=scenario, replications=1)
+        table = study.run(workers=1)
+        assert all(f"note: {note}" in str(table) for note in notes_of_runs(table))
+        return [note.fact for note in notes_of_runs(table)]
+
+    lost = "65 % of the executed work is discarded under {}, because nodes fail before jobs complete"
+    unused = ["checkpoints of 20 s: no effect under each policy", "rounds of 1 s: no effect under each policy"]
+    assert notes("fcfs", "easy") == [*unused, lost.format("each policy")]
+    assert notes("mbgs", "srtf")[:-1] == []
