@@ -65,6 +65,7 @@ def sweep(
 
     \b
     Examples:
+      clustermodel sweep study.py --out results
       clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tcp://host:8786
