@@ -154,7 +154,6 @@ class IdleNodes:
         return tuple(taken)
 
     def has(self, nodes: NodeSet) -> bool:
-        """Return whether all of ``nodes`` are idle."""
         return all(self._place_of(low, high) >= 0 for low, high in zip(nodes[::2], nodes[1::2], strict=True))
 
     def _place_of(self, low: int, high: int) -> int:

@@ -48,16 +48,6 @@ class Occupant:
     def on_machine(self) -> bool:
         return self.placed is not None
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether it is otherwise than on the machine, or has not started."""
-        return self.placed != (self.columns, self.rows, self.home)
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether it has other columns than on the machine."""
-        return self.placed is not None and self.placed[0] != self.columns
-
 
 STARTING_ORDER: Final = attrgetter("order")
 
@@ -255,7 +245,6 @@ class OusterhoutMatrix:
         return self._free[row] & columns == columns
 
     def remove(self, job_id: int) -> None:
-        """Take a gang out of all rows."""
         gang = self.occupants.pop(job_id)
         gang.rows = 0
         if job_id not in self.undivided:
@@ -619,7 +608,7 @@ class OusterhoutMatrix:
         change: Change = Change([], [])
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
-            moved = tuple([gang.job for gang in moves if gang.has_moved])
+            moved = tuple([gang.job for gang in moves if gang.placed is not None and gang.placed[0] != gang.columns])
             if moved:
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
         changed = [
@@ -627,7 +616,7 @@ class OusterhoutMatrix:
             for gang in chain(self._cleaned, self._replicated)
             if (gang.placed is None or gang.placed[1] != gang.rows) and gang.rows
         ]
-        changed += [gang for gang in self._touched if gang.rows and gang.is_changed]
+        changed += [gang for gang in self._touched if gang.rows and gang.placed != (gang.columns, gang.rows, gang.home)]
         if len(changed) > 1:
             changed.sort(key=STARTING_ORDER)
         previous = None

@@ -29,7 +29,6 @@ class Reservation(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Start plus length, ticks."""
         return self.start + self.length
 
 
@@ -48,7 +47,6 @@ class ReservationBook:
         self._enter(job.id, reservation)
 
     def drop(self, job: QueuedJob) -> None:
-        """Cancel the reservation of ``job``, which has not started."""
         held = self.reserved.pop(job.id)
         profile = self.profiles[held.row]
         if (start := max(held.start, profile.beginning)) < held.end:

@@ -143,7 +143,6 @@ class SlackReservation:
 
     @property
     def end(self) -> int:
-        """Start plus estimate, ticks."""
         return self.start + self.length
 
     @property
@@ -154,8 +153,7 @@ class SlackReservation:
     def move_to(self, start: int, weights: Weights) -> None:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start = start
-        self.by_start = (start, *self.arrival)
-        """Sorting key of the plan: ascending start, then order of submission."""
+        self.by_start = (start, *self.arrival)  # sorting key of the plan: ascending start, then order of submission
         self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
         self.weight = weight(self.nodes, self.p, s0, s, weights)
@@ -200,11 +198,7 @@ class Schedule:
     def __init__(
         self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
     ) -> None:
-        self.slot = slot
-        self.starts = starts
-        self.profile = profile
-        self._own = own
-        self._costs = costs
+        self.slot, self.starts, self.profile, self._own, self._costs = slot, starts, profile, own, costs
         about, size = own, abs(own)
         for of_move in costs:
             about += of_move
@@ -215,14 +209,12 @@ class Schedule:
 
     @property
     def price(self) -> float:
-        """The price of the schedule."""
         if self._price is None:
             self._price = total(self._own, self._costs)
         return self._price
 
     @property
     def moved(self) -> int:
-        """How many jobs have another start than before."""
         return len(self.starts)
 
     def goes_before(self, other: Schedule) -> bool:

@@ -127,7 +127,6 @@ class SharedBandwidth:
         return moving
 
     def stop(self, now: int, moving: Moving) -> None:
-        """Stop a transfer that has not ended."""
         self._advance(now)
         self.tasks -= moving.tasks
         self._stopped.add(moving)
@@ -175,13 +174,14 @@ class Transfer:
     __slots__ = ("at_risk", "done", "granted", "moving", "nodes", "since", "tasks", "ticks")
 
     def __init__(self, env: Clock, nodes: int, tasks: int, ticks: int, at_risk: AtRisk | None) -> None:
-        self.nodes = nodes  # how many nodes the gang has
-        self.tasks = tasks  # how many of its tasks are moved at a time
+        self.nodes, self.tasks = nodes, tasks  # of the gang; how many of its tasks are moved at a time
         self.ticks = ticks  # how long the transfer takes if the gang has the store to itself
         self.at_risk = at_risk  # of a gang that executes until it is its turn; ``None`` if it waits
         self.since = env.now  # since when it has waited, ticks
-        self.granted = Event(env)  # succeeds when it is its turn, and the store begins to move it
-        self.done = Event(env)  # succeeds when all of it has been moved
+        self.granted, self.done = (
+            Event(env),
+            Event(env),
+        )  # succeed when it begins to be moved, and when all of it has been
         self.moving: Moving | None = None  # what is under way, once it has been granted
 
 

@@ -54,10 +54,7 @@ class Coordinator:
 
     @property
     def sharing(self) -> Sharing:
-        """How gangs have their nodes."""
         return self._decisions.sharing
-
-    # What the other processes tell the coordinator.
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -79,7 +76,6 @@ class Coordinator:
         self._open_streams += 1
 
     def stream_finished(self) -> None:
-        """A job stream has submitted its last job."""
         self._open_streams -= 1
         self._settled.arm()
 
@@ -92,8 +88,6 @@ class Coordinator:
     def _ring(self) -> None:
         self._rings = True
         self._settled.arm()
-
-    # The process.
 
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
@@ -213,7 +207,6 @@ class Coordinator:
                 decisions.started.clear()
 
     def _as_list(self, decided: Any) -> list[Any]:
-        """Return the decisions of a policy as a list."""
         if isinstance(decided, Iterable) and not isinstance(decided, str):
             return list(decided)
         returned = "nothing (None)" if decided is None else shown(repr(decided))

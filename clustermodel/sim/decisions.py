@@ -52,7 +52,6 @@ class Decisions:
         }
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
-        """Carry out the decisions of one cycle, in order."""
         self._now, self._by_policy, self.frees_nodes = now, by_policy, False
         if self._interrupts:
             self._stopped.clear()
@@ -77,8 +76,6 @@ class Decisions:
         kinds = ", ".join(kind.__name__ for kind in self._table)
         raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
 
-    # Starts.
-
     def _start(self, decision: Any) -> None:
         job, columns = self._waiting(decision.job), decision.columns
         terms = self._terms(decision, job)
@@ -93,7 +90,6 @@ class Decisions:
         return self._jobs[queued.id]
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
-        """Let a gang that has its nodes begin to run."""
         queued = job.queued
         job.execution = self._running[queued.id] = gang
         request = self._pool.grant(job)
@@ -137,8 +133,6 @@ class Decisions:
     def _time_on(self, ticks: int, queued: QueuedJob, nodes: int) -> int:
         speedup: Any = self._run.speedup  # may be a user's, which may return a number of numpy
         return operator.index(speedup.time_on(ticks, queued.nodes, nodes))
-
-    # Stops.
 
     def _kill(self, decision: Kill) -> None:
         if decision.requeue:
@@ -187,8 +181,6 @@ class Decisions:
             self._begin_in_turn()
         self.sharing.migrate(list(moves.items()))
 
-    # Rows.
-
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
         waiting, mpl = self._pool.waiting, self._run.machine.time_slicing.mpl
@@ -230,8 +222,6 @@ class Decisions:
             _require_job(job, "Rows")
         return [self._gang_of(job, "migrate") for job in moves], [self._gang_of(job, "wait for a migration") for job in blocked]
 
-    # Reservations and the alarm clock.
-
     def _reserve(self, decision: Any) -> None:
         job: QueuedJob = decision.job
         if self._pool.waiting.get(job.id) is not job:
@@ -259,7 +249,6 @@ def _not(decision: str, given: str, value: object, must: str) -> DecisionError:
 
 
 def _require_job(job: Any, decision: str) -> None:
-    """Check that what a decision gives as a job is one as policies know it."""
     if type(job) is QueuedJob:
         return
     if isinstance(job, RunningJob):
@@ -269,7 +258,6 @@ def _require_job(job: Any, decision: str) -> None:
 
 
 def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
-    """Return the moves of a migration: gangs and their new nodes."""
     try:
         moves = [(job, columns) for job, columns in decision.moves]
     except (TypeError, ValueError):
@@ -280,7 +268,6 @@ def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
 
 
 def _places(decision: Any) -> list[Place]:
-    """Return the places of gangs in rows."""
     try:
         places = list(decision.places)
     except TypeError:

@@ -145,7 +145,6 @@ class DedicatedGang(Execution):
 
     @contextmanager
     def _held(self, account: Account) -> Iterator[None]:
-        """Charge the gang's nodes to ``account``."""
         env, ledger = self._nodes.env, self._nodes.ledger
         began = env.now
         ledger.hold(began, account, self.nodes)
@@ -158,7 +157,6 @@ class DedicatedGang(Execution):
                 self._nodes.records.overhead(self.owner.index, began, ends, self.nodes, account)
 
     def _pause(self) -> None:
-        """Stop executing now."""
         if self._since is not None:
             self._executed += self._nodes.env.now - self._since
             self._since = None

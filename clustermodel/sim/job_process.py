@@ -113,7 +113,6 @@ class JobInSystem:
 
     @property
     def suspended_on(self) -> NodeSet | None:
-        """The nodes whose memory holds its image."""
         return self.image.columns if self.image is not None else None
 
     @property
@@ -137,7 +136,6 @@ class Execution(RunningJob):
         """How much of what it has executed in this run attempt has been saved by periodic checkpoints, ticks."""
 
     def enter(self, state: GangState) -> None:
-        """Change to a state that may follow the present one."""
         assert state in ALLOWED[self.state], f"job {self.job.id}: {self.state.value} becomes {state.value}"
         self.state = state
 

@@ -46,10 +46,7 @@ class Feedback:
         coordinator: Coordinator,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        self._env = env
-        self._followers = followers
-        self._coordinator = coordinator
-        self._progress = progress
+        self._env, self._followers, self._coordinator, self._progress = env, followers, coordinator, progress
 
     def submit(self, row: JobRow) -> None:
         """Submit a job, and let its followers wait for its completion."""

@@ -36,8 +36,6 @@ class NodePool:
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
-    # The queue.
-
     def request(self, job: JobInSystem) -> Grant:
         """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
         self.arrived.append(job)
@@ -60,7 +58,6 @@ class NodePool:
         return submitted, requeued
 
     def _enqueue(self, jobs: list[QueuedJob]) -> None:
-        """Append to the queue, which stays in queue order."""
         waiting = self.waiting
         if len(jobs) > 1:
             jobs.sort(key=lambda job: job.queue_order)
@@ -79,7 +76,6 @@ class NodePool:
         return job.request
 
     def compact_queue(self) -> None:
-        """Rebuild the dictionary of the queue once many jobs have left it."""
         # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would
         # take quadratic time.
         if self._deletions > len(self.waiting) // 8 + 64:
@@ -100,8 +96,6 @@ class NodePool:
             f"{counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
             "the policy must start them or return WakeAt(...)"
         )
-
-    # The nodes.
 
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
         """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat."""

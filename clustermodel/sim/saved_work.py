@@ -72,8 +72,6 @@ class SavedWork:
         if self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
 
-    # What it costs.
-
     def overheads_of_saving(self, gang: Execution, how: Status) -> list[Overhead]:
         """Return what a gang spends before it frees its nodes; nothing if its image is still where it was."""
         if how not in SAVING or gang.fetching:
@@ -119,10 +117,7 @@ class SavedWork:
     def _one_switch(self) -> Overhead:
         return Account.CONTEXT_SWITCH, self._switch
 
-    # Periodic checkpoints.
-
     def overheads_of_a_checkpoint(self, gang: Execution) -> list[Overhead]:
-        """Return what a gang spends on a checkpoint; the transfer is that of one round."""
         return _costing([(Account.CHECKPOINT, self.costs.of(gang.owner, gang.nodes)[0])])
 
     def checkpoints_of(self, job: JobInSystem, nodes: int) -> tuple[int | None, int]:
@@ -139,8 +134,6 @@ class SavedWork:
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
         return restoring + ticks + checkpoints * checkpoint
-
-    # What becomes of images.
 
     def restored(self, gang: Execution, since: int | None = None) -> None:
         """Note that what had been saved of a gang's job is on its nodes again; ``since`` when, ticks, ``None`` is now."""
@@ -285,8 +278,6 @@ class NodeMemory:
         """The free memory; ``None`` where memory is not limited."""
         self._held: dict[int, NodeSet] = {}  # job id -> the nodes on which it has memory
 
-    # Amounts of memory.
-
     def as_planned(self) -> FreeMemory | None:
         return None if self.free is None else self.free.copy()
 
@@ -322,8 +313,6 @@ class NodeMemory:
         """Return the nodes with enough free memory for a task of a job, a bitmask; where it is suspended it has its memory."""
         assert self.free is not None
         return self.free.nodes_with(job.queued.memory) | as_mask(job.suspended_on or ())
-
-    # Numbers of suspended tasks.
 
     def has_room(self, columns: NodeSet) -> bool:
         """Return whether each of ``columns`` can hold one more suspended task."""

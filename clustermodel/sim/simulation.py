@@ -125,7 +125,6 @@ def simulate(
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:
-    """Yield rows, and report now and then how many have been yielded since the last call."""
     done = 0
     for done, row in enumerate(rows, 1):
         yield row

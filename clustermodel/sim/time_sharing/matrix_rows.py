@@ -63,7 +63,6 @@ class MatrixRows:
             self.in_use_changed = True
 
     def remove(self, gang: SlicedGang) -> None:
-        """Take ``gang``, whose run attempt has ended, out of all rows."""
         for row in places(gang.rows):
             self._take_out(gang, row)
         gang.rows = 0

@@ -89,13 +89,11 @@ class Turn:
         node.turn_to(doing, waiting=self._machine.waiting)
 
     def node_is_ready(self) -> None:
-        """One more node has the gang's task in place."""
         self._nodes_missing -= 1
         if not self._nodes_missing:
             self._ready.succeed()
 
     def settle(self) -> None:
-        """Bring what the gang has executed and its overheads up to the present."""
         now = self._machine.env.now
         spent = now - self._since
         if self.spending is Account.USEFUL:
@@ -162,7 +160,6 @@ class NodeByNode(TimeSharing):
         self._rotation: Process | None = None
 
     def nodes_of(self, mask: int) -> list[Node]:
-        """Return the nodes of a bitmask, such as those that hold a gang's tasks."""
         return [node for column, node in enumerate(self._nodes) if mask >> column & 1]
 
     def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
@@ -250,7 +247,7 @@ class KeptTurn(Turn):
         self._paused = False
 
     def settle(self) -> None:
-        """Bring what the gang has executed and its overheads, context switches too, up to the present."""
+        """Bring the gang's context switches up to the present too."""
         if self.spending is None:  # its nodes switch
             now = self._machine.env.now
             self._machine.overhead += (now - self._since) * self.gang.nodes
@@ -267,7 +264,6 @@ class KeptTurn(Turn):
             self.process.interrupt()
 
     def go_on(self) -> None:
-        """Take the turn up again after a pause."""
         if self._paused:
             self._paused = False
             self.process = self._machine.env.process(self._run())

@@ -70,7 +70,6 @@ class Pace:
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
     def count(self) -> None:
-        """Count what the rows have done by the present scheduling event."""
         ran, first, later = self._done
         total = 0
         for row in self.rows:
@@ -118,10 +117,7 @@ class Rotation:
         self._paces: dict[PaceKey, Pace] = {}
         self._finishing: list[Pace] = []
 
-    # Time passes.
-
     def idle(self, elapsed: int) -> None:
-        """Let ``elapsed`` ticks pass in which no row is in use."""
         self._now += elapsed
 
     def advance(self, elapsed: int) -> Advance:
@@ -160,10 +156,7 @@ class Rotation:
             later.append(in_later)
         return first, later
 
-    # Gangs come and go.
-
     def join(self, gang: SlicedGang, key: PaceKey) -> None:
-        """Let ``gang`` run at a pace from now on."""
         old = gang.pace
         if old is not None:
             if old.key == key:
@@ -189,8 +182,6 @@ class Rotation:
         pace.members -= 1
         if not pace.members:
             del self._paces[pace.key]
-
-    # Who finishes when.
 
     def next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks, if no scheduling event comes before; ``None`` when nothing runs."""

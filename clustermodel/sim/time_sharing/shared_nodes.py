@@ -109,8 +109,6 @@ class SlicedGang(Execution):
         self._sharing.hold_up(self)
         return False
 
-    # Overheads.
-
     def begin_by_restoring(self, overheads: list[Overhead]) -> None:
         """Spend ``overheads`` before the gang executes, until what was saved of the job is on its nodes."""
         self.state = RESTORING
@@ -267,7 +265,6 @@ class TimeSharing:
         return gang.done
 
     def dismiss(self, gang: SlicedGang) -> None:
-        """Take a gang whose run attempt has ended out of all rows."""
         self.rows.remove(gang)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
@@ -312,11 +309,9 @@ class TimeSharing:
         return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
-        """Refuse to give a job nodes to itself."""
         raise DecisionError(f"job {job.queued.id} cannot start without a row: nodes are shared in time, and none is idle")
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
-        """Refuse to move gangs without saying in which rows."""
         raise DecisionError(f"job {moves[0][0].job.id} cannot migrate without a row: nodes are shared in time, use Rows")
 
     def rearrange(

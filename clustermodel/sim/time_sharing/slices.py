@@ -44,7 +44,6 @@ class LoadedTasks:
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
 
     def forget(self, gang: SlicedGang) -> None:
-        """Note that no node holds a task of ``gang`` any more."""
         self._loaded.pop(gang, None)
 
     def holds_none_on(self, gang: SlicedGang) -> int:
@@ -153,8 +152,6 @@ class ComputedSlices(TimeSharing):
                 if not gang.finished.triggered:  # it may be there twice
                     gang.finished.ring()
 
-    # What gangs and their coordinator ask.
-
     def dismiss(self, gang: SlicedGang) -> None:
         super().dismiss(gang)
         self._rotation.leave(gang)
@@ -185,8 +182,6 @@ class ComputedSlices(TimeSharing):
         pace = gang.pace
         executed = gang.duration - (gang.left if pace is None else gang.due - pace.served)
         return executed + gang.overhead_left() if gang.pending else executed
-
-    # Time passes.
 
     def settle(self, now: int) -> None:
         if elapsed := now - self._since:
@@ -251,8 +246,6 @@ class ComputedSlices(TimeSharing):
                 self.overhead += spent * gang.nodes
             if not gang.pending and gang.interval is None:
                 del self._held_up[gang]
-
-    # What runs next.
 
     def go_on(self) -> list[int]:
         """Give the gangs that have changed another pace, and sleep until the first one finishes."""
@@ -342,8 +335,6 @@ class KeptSlices(ComputedSlices):
         self._running.discard(gang)
         self._unfinished.pop(gang, None)
 
-    # Time passes.
-
     def settle(self, now: int) -> None:
         if elapsed := now - self._since:
             self._since = now
@@ -358,7 +349,6 @@ class KeptSlices(ComputedSlices):
         self._switching = {}
 
     def _charge_switches(self, advance: Advance) -> tuple[int, int]:
-        """Charge also the context switches of the first slice."""
         switching, blocked = super()._charge_switches(advance)
         in_first = (self.quantum if advance.last else advance.length) - self._rotation.begun  # how long the first slice has run
         for gang, (left, mask) in list(self._switching.items()):
@@ -394,8 +384,6 @@ class KeptSlices(ComputedSlices):
             self._unfinished = {}  # every slice has a switch of its own
         self._ran_row, self._ran_for = row, 0 if over else advance.length
         self._running = set() if over else set(gangs)
-
-    # What runs next.
 
     def resume(self, *, waiting: bool) -> None:
         if elapsed := self.env.now - self._event:
