@@ -16,8 +16,8 @@ from clustermodel.errors import counted
 from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
 from clustermodel.measure.input_notes import (
+    COUNTED,
     DISCARDED_SHARE,
-    Counts,
     Note,
     count_notes,
     discarded_work,
@@ -313,10 +313,10 @@ def notes_of_runs(table: StudyTable) -> list[Note]:
 def study_notes(table: StudyTable) -> list[Note]:
     """Return what looks wrong in an experiment: that of :func:`notes_of_runs`, its worst runs, policies without effect."""
     frame, repeated = table.frame, notes_of_runs(table)
-    if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
+    if not {*COUNTED, *_COMPARED} <= set(frame.columns) or not len(frame):
         return repeated
-    rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = [*repeated, *count_notes([Counts(*row) for row in rows.itertuples(index=False)], with_memory=True)]
+    rows = frame[list(COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
+    notes = [*repeated, *count_notes(list(rows.itertuples(index=False)), with_memory=True)]
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import ceil, isnan
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -53,32 +54,16 @@ class Note(NamedTuple):
         return f"{self} ({self.option})" if self.option else str(self)
 
 
-class Counts(NamedTuple):
-    """The numbers of a run that the notes look at: fields of its :class:`~clustermodel.measure.metrics.Summary`."""
-
-    policy: str
-    nodes: int
-    jobs: int
-    killed: int
-    rejected: int
-    load: float
-
-    @classmethod
-    def of(cls, summary: Summary) -> Counts:
-        """Return the numbers of a summary."""
-        return cls(*(getattr(summary, name) for name in cls._fields))
-
-
 def run_notes(runs: Sequence[Result]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
-    counts = [Counts.of(run.summary()) for run in runs]
+    counts = [run.summary() for run in runs]
     units = {run.scenario.unit for run in runs}
     unit = units.pop() if len(units) == 1 else "processor"
     unused = unused_costs([Costs.of_run(run) for run in runs]) if any(count.jobs for count in counts) else []
     if any(run.streamed for run in runs):
         return [*count_notes(counts, unit, with_memory=True), *unused]
     refused = [_needing_too_much(run) for run in runs]
-    counts = [count._replace(rejected=count.rejected - number) for count, number in zip(counts, refused, strict=True)]
+    counts = [replace(count, rejected=count.rejected - number) for count, number in zip(counts, refused, strict=True)]
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
     return [
         *map(_in_minutes, ratios[:1]),
@@ -165,10 +150,14 @@ def _in_minutes(ratio: float) -> Note:
     )
 
 
-def count_notes(runs: Sequence[Counts], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
+COUNTED: Final = ("policy", "nodes", "jobs", "killed", "rejected", "load")
+
+
+def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
 
-    ``unit`` is what the machines have; with ``with_memory`` rejected jobs may need more memory than a node has.
+    Runs have the attributes :data:`COUNTED`, as summaries do, and machines of so many ``unit``.  With ``with_memory`` rejected
+    jobs may need more memory than a node has.
     """
     if not runs:
         return []
@@ -208,7 +197,7 @@ def _estimates_in_minutes(records: JobRecords) -> float | None:
     return typical if typical >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
 
 
-def _same_schedule(runs: Sequence[Result], counts: Sequence[Counts]) -> list[Note]:
+def _same_schedule(runs: Sequence[Result], counts: Sequence[Summary]) -> list[Note]:
     """Return a note if several runs have the same starts and ends of all jobs."""
     if len(runs) < 2:
         return []

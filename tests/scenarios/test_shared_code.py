@@ -101,24 +101,6 @@ def test_the_highest_utilization_and_where_it_is_reached() -> None:
     assert (level, reached.mean) == (1, 0.9)
 
 
-def break_even_of(*means: float) -> float:
-    rows = [
-        {"run": f"{mode} {cost}", "mode": mode, "cost_s": cost, "replication": 1, "x": value}
-        for mode, values in (("kill", (3.0, 3.0, 3.0)), ("other", means))
-        for cost, value in zip((0, 10, 100), values, strict=True)
-    ]
-    return defined_in("papers/yuan_2010/preemption_mode").break_even(
-        StudyTable.of_rows(rows, ["mode", "cost_s"], "t"), "x", "other"
-    )
-
-
-def test_break_even_is_interpolated_between_levels() -> None:
-    assert break_even_of(1, 2, 4) == pytest.approx(55)
-    assert break_even_of(1, 3, 4) == pytest.approx(10)
-    assert break_even_of(1, 2, 2.9) == inf
-    assert isnan(break_even_of(3, 2, 4))
-
-
 SIZES = {1: 0.5, 4: 0.5}
 
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from clustermodel import RUN_TIME_FACTORS, StudyTable
+from clustermodel import RUN_TIME_FACTORS
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
+from tests.scenarios.test_yuan_2010 import ROOT, mean, stored
 from tests.scripts import defined_in
 from tests.shared_data import SHARED
 
-ROOT = Path(__file__).parents[2]
-DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "zhang_2003"
+SCRIPTS = ROOT / "scenarios" / "papers" / "zhang_2003"
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
-
-
-def stored(name: str) -> StudyTable:
-    return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
-
-
-def mean(table: StudyTable, measure: str, **levels: Any) -> float:
-    return table.at(**levels).interval(measure).mean
 
 
 def test_improvements_of_the_paper_follow_from_its_slowdowns() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import pytest
 
 from clustermodel import (
@@ -20,7 +22,7 @@ from clustermodel import (
 )
 from clustermodel.failures.failure import FailureSource
 from clustermodel.figures.tables import notes_of_runs
-from clustermodel.measure.input_notes import Counts, count_notes, run_notes
+from clustermodel.measure.input_notes import COUNTED, count_notes, run_notes
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Policy
 from clustermodel.speedup import LINEAR, Speedup
@@ -89,6 +91,9 @@ def test_policies_without_effect() -> None:
     assert str(note) == "all 2 policies give the same results; compare policies whose rules differ on these jobs, or other jobs"
     backfilled = [(0.0, 100.0, 100.0, 6), (1.0, 100.0, 100.0, 8), (2.0, 50.0, 50.0, 2), (1000.0, 1.0, 1.0, 1)]
     assert run_notes(runs(*backfilled, policies=("fcfs", "easy"))) == []
+
+
+Counts = namedtuple("Counts", COUNTED)
 
 
 @pytest.mark.parametrize(
