@@ -47,28 +47,32 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
     submitted = records.column("submit")[accepted]
-    events: list[tuple[IntArray, IntArray | int, int, IntArray | int, int]] = [  # when; change of busy, waiting, held up, down
-        (submitted, 0, 1, 0, 0),
-        (runs.start, runs.nodes, -1, 0, 0),
-        (runs.end[ended], -runs.nodes[ended], 0, 0, 0),
-        (stopped.end, 0, 1, 0, 0),
-        (overheads.start, 0, 0, overheads.nodes, 0),
-        (overheads.end, 0, 0, -overheads.nodes, 0),
-    ]
+    busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
+    waiting: _Changes = [(submitted, 1), (runs.start, -1), (stopped.end, 1)]
+    held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
+    down: _Changes = []
     if len(outages.node) and len(submitted):  # a node that fails before the first submission is down from then on
         first, last = submitted[0], runs.end.max(initial=submitted[-1])
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
-        events += [(start[during], 0, 0, 0, 1), (np.minimum(end[during], last), 0, 0, 0, -1)]
-    instants = np.unique(np.concatenate([times for times, *_ in events]))
-    busy, waiting, held_up, down = np.zeros((4, len(instants)), dtype=np.int64)
-    for times, *changes in events:
-        position = np.searchsorted(instants, times)
-        for state, change in zip((busy, waiting, held_up, down), changes, strict=True):
-            if isinstance(change, np.ndarray) or change:
-                np.add.at(state, position, change)
-    out_of_service = np.cumsum(down)
-    return EventLog(instants, nodes - np.cumsum(busy) - out_of_service, np.cumsum(waiting), np.cumsum(held_up), out_of_service)
+        down = [(start[during], 1), (np.minimum(end[during], last), -1)]
+    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)]))
+    out_of_service = _steps(ticks, down)
+    return EventLog(
+        ticks, nodes - _steps(ticks, busy) - out_of_service, _steps(ticks, waiting), _steps(ticks, held_up), out_of_service
+    )
+
+
+_Changes = list[tuple[IntArray, IntArray | int]]
+"""When a number changes, and by how much."""
+
+
+def _steps(ticks: IntArray, changes: _Changes) -> IntArray:
+    """Return a number that is 0 at first from each of ``ticks`` on; all its changes are at one of them."""
+    steps = np.zeros(len(ticks), dtype=np.int64)
+    for times, change in changes:
+        np.add.at(steps, np.searchsorted(ticks, times), change)
+    return np.cumsum(steps)
 
 
 def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:
@@ -161,10 +165,7 @@ def _store_share(records: JobRecords, store: CheckpointStore, bandwidth: int, ti
     tasks = overheads.nodes[moving]
     if store.max_concurrent_tasks is not None:
         tasks = np.minimum(tasks, store.max_concurrent_tasks)
-    changes = np.zeros(len(ticks), dtype=np.int64)
-    np.add.at(changes, np.searchsorted(ticks, overheads.start[moving]), tasks)
-    np.add.at(changes, np.searchsorted(ticks, overheads.end[moving]), -tasks)
-    at_the_store = np.cumsum(changes)
+    at_the_store = _steps(ticks, [(overheads.start[moving], tasks), (overheads.end[moving], -tasks)])
     if store.node_bandwidth is None:
         return (at_the_store > 0).astype(np.float64)
     share: FloatArray = np.minimum(at_the_store * (store.node_bandwidth / bandwidth), 1.0)
@@ -256,14 +257,12 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     log = event_log(records, ledger.nodes)
     bounds = np.array([ledger.start, ledger.end])
     ticks = np.unique(np.concatenate([bounds, log.ticks, *(times for begin, end, *_ in changes for times in (begin, end))]))
-    nodes = {account: np.zeros(len(ticks), dtype=np.int64) for account in Account}
-    nodes[Account.IDLE][0] = ledger.nodes
-    nodes[Account.IDLE][-1] -= ledger.nodes
+    steps: dict[Account, _Changes] = {account: [] for account in Account}
+    steps[Account.IDLE] = [(bounds[:1], ledger.nodes), (bounds[1:], -ledger.nodes)]
     for begin, end, width, account, instead_of in changes:
-        for at, sign in ((np.searchsorted(ticks, begin), 1), (np.searchsorted(ticks, end), -1)):
-            np.add.at(nodes[account], at, sign * width)
-            np.add.at(nodes[instead_of], at, -sign * width)
-    held_by: dict[str, IntArray | FloatArray] = {account.value: np.cumsum(change) for account, change in nodes.items()}
+        steps[account] += [(begin, width), (end, -width)]
+        steps[instead_of] += [(begin, -width), (end, width)]
+    held_by: dict[str, IntArray | FloatArray] = {account.value: _steps(ticks, steps[account]) for account in Account}
     waiting = np.append(log.waiting, 0)[np.searchsorted(log.ticks, ticks, side="right") - 1] > 0
     return AccountRates(ticks, held_by, np.where(waiting, held_by[Account.IDLE.value], 0))
 

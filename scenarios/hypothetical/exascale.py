@@ -36,7 +36,6 @@ JOBS = JobStream(
 
 
 def waste(result: Result) -> float:
-    """Return the share of the busy nodes' time that is not useful."""
     spent = result.ledger.frame["total_node_s"]
     wasted = spent[["lost", "checkpoint", "restart", "blocked"]].sum()
     return float(wasted / (wasted + spent["useful"]))

@@ -62,7 +62,6 @@ def resampled(log: Workload, of: Unit, seed: int) -> Workload:
 
 
 def means(table: StudyTable) -> pd.DataFrame:
-    """Return the mean slowdown and wait of each policy, on the jobs as recorded and over resamples."""
     columns = {
         f"{title}, {sample}": Scaled(measure, at={"sample": sample})
         for title, measure in {"slowdown": MEASURES["slowdown"], "wait (s)": MEASURES["wait"]}.items()

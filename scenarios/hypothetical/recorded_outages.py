@@ -32,7 +32,6 @@ def outages_of(path: str, system: int) -> Outages:
 
 
 def failures(result: Result) -> float:
-    """Return how often nodes failed."""
     return float(result.summary().failures)
 
 

@@ -23,7 +23,6 @@ def responses(table: StudyTable) -> pd.DataFrame:
 
 
 def beside_las(table: StudyTable) -> pd.DataFrame:
-    """Return the paired differences of the mean response times from those of LAS without a guaranteed run time, seconds."""
     found = table.differences("mean_response_s", of="policy", baseline=LAS)
     shown = [f"{difference:+,.0f} ± {half:,.0f}" for difference, half in zip(found["difference"], found["half"], strict=True)]
     order = [policy for policy in table.levels("policy") if policy != LAS]

@@ -30,7 +30,6 @@ def formula(mtbf_h: float, multiple: float) -> float:
 
 
 def completion_h(result: Result) -> float:
-    """Return when the job completed, hours."""
     return float(result.jobs["end_s"].iloc[0]) / HOUR
 
 

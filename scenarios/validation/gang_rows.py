@@ -29,7 +29,6 @@ MATRICES: dict[str, Matrix] = {
 
 @cache
 def arrival_rate(policy: str, matrix: Matrix) -> float:
-    """Return 70 % of the highest throughput, jobs per second."""
     nodes, mpl, shares = matrix
     return SHARE * gang_saturation(nodes, mpl, dict(shares), MEAN_S, migration=policy == "mgs").throughput
 
@@ -44,7 +43,6 @@ def formula(policy: str, matrix: Matrix) -> float | None:
 
 
 def shared_mean(policy: str, matrix: Matrix) -> float:
-    """Return the mean of the control variate, seconds."""
     nodes, _, shares = matrix
     work_s = MEAN_S * sum(size * share for size, share in shares) / nodes
     return mg1_ps_mean_response(arrival_rate(policy, matrix), work_s)

@@ -32,7 +32,6 @@ POLICIES = {"eq. (2)": ("fcfs", "bf"), "eq. (3)": ("gs", "bgs", "mgs", "mbgs")}
 
 
 def formula(result: Result) -> float:
-    """Return kappa by the equations."""
     return result.kappa_by_formula
 
 

@@ -58,7 +58,6 @@ def middle(values: FloatArray) -> FloatArray:
 
 
 def mean_wait(result: Result) -> float:
-    """Return the mean wait of the jobs in the middle of a run, seconds."""
     return float(middle(column(result, "wait_s")).mean())
 
 
@@ -67,7 +66,6 @@ def mean_response(result: Result) -> float:
 
 
 def mean_run(result: Result) -> float:
-    """Return the mean run time of the jobs in the middle of a run, seconds: a control variate."""
     return float(middle(column(result, "run_s")).mean())
 
 
@@ -134,7 +132,6 @@ def utilization_until_last_start(result: Result, *, skip: float = 0.0) -> float:
 
 
 def column(result: Result, name: str) -> FloatArray:
-    """Return a column of the job table, shape ``(jobs,)``."""
     values: FloatArray = result.jobs[name].to_numpy(dtype=float)
     return values
 

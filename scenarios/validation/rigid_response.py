@@ -22,7 +22,6 @@ MACHINES = {
 
 
 def arrival_rate(machine: Any, share: float) -> float:
-    """Return the arrival rate at a share of the highest throughput, jobs per second."""
     return share * multiserver_job_throughput(*machine)
 
 

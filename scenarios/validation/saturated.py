@@ -15,7 +15,6 @@ from clustermodel import Machine, Result, Scenario, StudyTable, Validation, inte
 
 
 def lost_share(result: Result) -> float:
-    """Return 1 - rho until the last start."""
     return 1 - utilization_until_last_start(result)
 
 

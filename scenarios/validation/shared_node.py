@@ -16,7 +16,6 @@ QUANTUM_S, ROWS = 0.05, 256
 
 
 def formula(charge: str, switch: float, load: float) -> float:
-    """Return the mean response, seconds (Cohen 1979)."""
     return mg1_ps_mean_response(load / MEAN_S, MEAN_S, switch=switch, charge=charge)
 
 

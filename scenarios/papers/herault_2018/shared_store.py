@@ -101,7 +101,6 @@ def waste_if_kept(result: Result) -> float:
 
 
 def beside_the_bound(table: StudyTable) -> pd.DataFrame:
-    """Return the mean waste of each strategy at Daly's intervals, with its interval, beside two lower bounds."""
     shown = table.pivot("waste", columns="writers", interval="daly")
     for place, (name, lowest) in enumerate({"bound": bound, "exact, own store": without_others}.items()):
         shown.insert(place, name, [f"{lowest(str(case)):.4f}" for case in shown.index])

@@ -74,14 +74,12 @@ def study(
 
 
 def classify(result: Result) -> list[str]:
-    """Return the class of each job."""
     columns = (("run_s", RUN_TIMES), ("nodes", SIZES))
     cuts = [pd.cut(result.jobs[name], [-inf, *largest.values()], labels=list(largest)) for name, largest in columns]
     return [f"{run_time}, {size}" for run_time, size in zip(*cuts, strict=True)]
 
 
 def with_factor_2(table: StudyTable) -> StudyTable:
-    """Return the runs of EASY and of suspension factor 2."""
     return table.at(policy=[policy for policy in table.levels("policy") if policy == EASY or "sf=2," in str(policy)])
 
 

@@ -83,12 +83,10 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 
 
 def longest_queue(result: Result) -> int:
-    """Return the largest number of jobs that waited at once."""
     return int(result.events.waiting.max())
 
 
 def delayed_jobs(result: Result) -> int:
-    """Return the number of jobs that did not start at once."""
     return int((result.jobs["wait_s"] > 0).sum())
 
 

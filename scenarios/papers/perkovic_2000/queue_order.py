@@ -107,7 +107,6 @@ def actual_delays(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
-    """Return paired ratios of means, and the published ones before them."""
     index = pd.MultiIndex.from_tuples(PAIRS, names=["policy", "compared with"])
     columns = {
         title: [table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True) for policy, base in PAIRS]

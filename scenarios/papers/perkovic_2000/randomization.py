@@ -55,7 +55,6 @@ def study(
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     def shapes_before(result: Result) -> NDArray[np.str_]:
-        """Return the shape of each job before the change."""
         return workload_shapes(original(seed=result.scenario.seed), result.machine.nodes, narrow=narrow or None)
 
     return Study(

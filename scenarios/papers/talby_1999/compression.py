@@ -41,7 +41,6 @@ def study(trace: str = "", jobs: int = 3_000) -> Study:
 
 
 def by_heuristic(table: StudyTable) -> pd.DataFrame:
-    """Return the mean wait of all jobs of the year, and of the paper."""
     sums = table.frame.groupby("policy", sort=False)[["total_wait_s", "jobs"]].sum()
     found = pd.DataFrame({WAIT: sums["total_wait_s"] / sums["jobs"]})
     found[SHORTER] = 100 * (1 - found[WAIT] / found[WAIT][BASE])

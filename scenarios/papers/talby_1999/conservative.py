@@ -87,7 +87,6 @@ def study(trace: str = "", jobs: int = 3_000) -> Study:
 
 
 def by_compression(table: StudyTable) -> pd.DataFrame:
-    """Return the mean wait of all jobs of the year, and of the paper."""
     sums = table.frame.groupby("compression", sort=False)[["total_wait_s", "jobs", "reservation_violations"]].sum()
     found = pd.DataFrame({WAIT: sums["total_wait_s"] / sums["jobs"], LATE: sums["reservation_violations"]})
     if "1996-09" in table.levels("month"):

@@ -78,7 +78,6 @@ def by_beginning(table: StudyTable, weights: str | None = None) -> pd.DataFrame:
 
 
 def means(table: StudyTable) -> pd.DataFrame:
-    """Return the means over the five beginnings, with the lowest and the highest difference."""
     groups = by_beginning(table).groupby(level=["compression", "weights"], sort=False)
     found = groups[[ALL, FIFTH, OTHERS, DIFFERENCE]].mean()
     found["lowest"], found["highest"] = groups[DIFFERENCE].min(), groups[DIFFERENCE].max()

@@ -54,7 +54,6 @@ def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("
 
 
 def by_experiment(table: StudyTable) -> pd.DataFrame:
-    """Return the mean waits of the year, and by how much they are shorter than under conservative backfilling."""
     sums = table.frame.groupby(["experiment", "compression"], sort=False)[["total_wait_s", "jobs"]].sum()
     waits = sums["total_wait_s"] / sums["jobs"]
     base = float(waits[BASE].iloc[0])  # run once for all compressions

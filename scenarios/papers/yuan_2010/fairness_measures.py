@@ -29,7 +29,6 @@ def _fairness(result: Result, group: str, column: str) -> float:
 
 @lru_cache(maxsize=1)
 def _table(result: Result) -> pd.DataFrame:
-    """Return the table of a run, whose measures are taken one after the other."""
     return result.fairness()
 
 

@@ -190,7 +190,6 @@ CALIBRATIONS: Final = {"blue-pacific": calibrate_blue_pacific, "blue-pacific-2":
 
 
 def _weights(largest: int) -> dict[int, int]:
-    """Return the relative frequency of each size of a class."""
     others = {size: MULTIPLE_OF_8 if size % 8 == 0 else 1 for size in range(largest // 2 + 1, largest)}
     return {**others, largest: POWER_OF_TWO * sum(others.values()) or 1}
 

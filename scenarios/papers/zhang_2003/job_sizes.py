@@ -37,7 +37,6 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
 
 
 def by_strategy(table: StudyTable) -> StudyTable:
-    """Return the table with a row for each run and size of jobs."""
     found = by_class(table, "size", {size: {name: f"{name}_{size}" for name in MEANS} for size in SIZES})
     strategy = found.frame["policy"].str.upper() + ", " + found.frame["size"]
     return StudyTable(found.frame.assign(strategy=strategy), ["factor", "strategy"], table.name)

@@ -62,7 +62,6 @@ def study(
 
 
 def classes_of_estimates(result: Result) -> FloatArray:
-    """Return the class of each job's estimate, from 0 to 9."""
     run_s, estimate_s = (result.jobs[name].to_numpy(dtype=np.float64) for name in ("run_s", "estimate_s"))
     number: FloatArray = np.clip(np.ceil(10 * (run_s / estimate_s)) - 1, 0, 9)
     return number

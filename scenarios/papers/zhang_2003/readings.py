@@ -75,7 +75,6 @@ def study(
 
 
 def reading(table: StudyTable, model: Label, counts: Label) -> StudyTable:
-    """Return the four policies at Q = 64 under one reading."""
     here = table.at(model=model, limit=Q)
     migrating = here.frame["policy"].isin(list(WITHOUT))
     chosen = here.frame[~migrating | (here.frame["counts"] == counts)]

@@ -109,14 +109,12 @@ def study(
 
 
 def part_of(log: Workload, number: int, parts: int) -> Workload:
-    """Return one of the successive parts of a log that have as many jobs."""
     first, end = (len(log) * ends // parts for ends in (number - 1, number))
     rows, name = list(log.rows())[first:end], f"{log.name} {number} of {parts}"
     return Workload(rows, name=name, provenance=log.provenance, machine_nodes=log.machine_nodes)
 
 
 def class_of(result: Result) -> "pd.Series[int]":
-    """Return the number of each job's class."""
     wide, long = 4 * result.jobs["nodes"] > result.machine.nodes, result.jobs["run_s"] > 3600
     return 2 * wide + long
 
@@ -138,7 +136,6 @@ def response(table: StudyTable) -> pd.DataFrame:
 
 
 def classes(table: StudyTable) -> StudyTable:
-    """Return a row for each run of the logs as recorded and class of jobs."""
     columns = {
         name: {title: measure.format(number) for title, measure in OF_CLASS.items()} for number, name in enumerate(CLASSES)
     }

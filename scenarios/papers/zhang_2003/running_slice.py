@@ -82,7 +82,6 @@ def study(
 
 
 def both(table: StudyTable, measure: str, **levels: Any) -> dict[str, Any]:
-    """Return the measure under both rules, and the ratio paired by replication."""
     here = table.at(**levels)
     ratio = here.difference(measure, {"at_events": KEEP}, {"at_events": CUT}, ratio=True)
     return {one: here.interval(measure, at_events=one) for one in AT_EVENTS} | {f"{KEEP} / {CUT}": ratio}

@@ -42,18 +42,15 @@ def machine(workload: str, charge: str) -> Machine:
 
 
 def jobs(path: Path, charge: str) -> Workload:
-    """Return the jobs of a workload, with or without their start-up costs."""
     found = read_trace(path)
     return found if charge != "none" else Workload.from_frame(found.frame.drop(columns="restart_s"), name=found.name)
 
 
 def makespan_s(result: Result) -> float:
-    """Return the time from the first submission to the last end."""
     return float(result.jobs["end_s"].max() - result.jobs["submit_s"].min())
 
 
 def beside_published(table: StudyTable) -> pd.DataFrame:
-    """Return the mean completion times by convention beside the published ones, seconds."""
     means = (
         table.means("mean_response_s").set_index(["workload", "policy", "charge"])["mean_response_s"].unstack()[list(CHARGES)]
     )
