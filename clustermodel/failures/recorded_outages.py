@@ -21,10 +21,10 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -140,19 +140,8 @@ class Outages:
                 keep[place] = False
             else:
                 first = place
-        kept = order[keep]
-        return Outages(
-            node=node[keep],
-            down_s=down[keep],
-            up_s=up[keep],
-            nodes=self.nodes,
-            cause=tuple(self.cause[place] for place in kept) if self.cause else (),
-            name=self.name,
-            source=self.source,
-            origin=self.origin,
-            dropped=self.dropped,
-            adjusted=self.adjusted,
-        )
+        cause = tuple(self.cause[place] for place in order[keep]) if self.cause else ()
+        return replace(self, node=node[keep], down_s=down[keep], up_s=up[keep], cause=cause)
 
     @property
     def mean_repair_s(self) -> float:
@@ -164,14 +153,10 @@ class Outages:
         return self.span_s * self.nodes / len(self)
 
     def failures(self, nodes: int, rng: np.random.Generator | None = None) -> Iterator[Failure]:
-        """Return the failures of the merged outages in order of time, those of one time in order of node.
-
-        Args:
-            nodes: of the simulated machine.
-            rng: not used; other sources of failures need it.
+        """Return the failures of the merged outages in order of time, those of one time in order of node; ``rng`` is not used.
 
         Raises:
-            SpecificationError: an outage is of a node that the simulated machine does not have.
+            SpecificationError: an outage is of a node that the simulated machine, of so many ``nodes``, does not have.
         """
         highest = int(self.node.max())
         if require_whole("nodes", nodes, at_least=1) <= highest:
@@ -180,12 +165,8 @@ class Outages:
                 f"it must have at least {highest + 1}"
             )
         merged = self.merged()
-        return map(_failure, merged.down_s.tolist(), merged.node.tolist(), merged.up_s.tolist())
-
-
-def _failure(down_s: float, node: int, up_s: float) -> Failure:
-    time = to_ticks(down_s)
-    return Failure(time, node, to_ticks(up_s) - time)
+        down, up = ([to_ticks(time) for time in times.tolist()] for times in (merged.down_s, merged.up_s))
+        return (Failure(time, node, end - time) for time, node, end in zip(down, merged.node.tolist(), up, strict=True))
 
 
 def _column(name: str, values: npt.ArrayLike, kinds: str) -> npt.NDArray[np.generic]:
@@ -208,6 +189,7 @@ def outage_facts(outages: Outages) -> dict[str, object]:
     between = outages.times_between_failures_s
     node_s = outages.nodes * outages.span_s
     down_s = float(merged.repair_s.sum())
+    causes = sorted(Counter(outages.cause).items(), key=lambda item: (-item[1], item[0]))
     return {
         "name": outages.name,
         "source": outages.source,
@@ -223,14 +205,10 @@ def outage_facts(outages: Outages) -> dict[str, object]:
         "simultaneous_failures": int((between == 0).sum()),
         "mean_repair_s": float(repair.mean()),
         "median_repair_s": float(np.median(repair)),
-        "causes": {cause: _of_cause(outages, cause) for cause in _by_frequency(outages.cause)},
+        "causes": {cause: _of_cause(outages, cause) for cause, _ in causes},
         "dropped": dict(sorted(outages.dropped.items())),
         "adjusted": dict(sorted(outages.adjusted.items())),
     }
-
-
-def _by_frequency(causes: tuple[str, ...]) -> list[str]:
-    return sorted(set(causes), key=lambda cause: (-causes.count(cause), cause))
 
 
 def _of_cause(outages: Outages, cause: str) -> dict[str, float]:
@@ -253,28 +231,8 @@ _YEARS: Final = (1970, 2100)
 _LONGEST_MIN: Final = 5e7  # 95 years, which with the years keeps every time within the longest of any field
 _LONGEST_NUMBER: Final = 40  # characters
 
-_NO_TIME: Final = "no usable time"
-_NEGATIVE: Final = "repaired before the failure"
-_DIFFERS: Final = "fixed - started is not down_minutes, down_minutes used"
-_NO_MINUTES: Final = "down_minutes missing, fixed - started used"
-
 _Rows = Iterator[tuple[str, dict[str, str]]]
-
-
-class _Recorded(NamedTuple):
-    """A usable outage of a file."""
-
-    node: int
-    down_s: float
-    up_s: float
-    cause: str
-
-
-class _Columns(TypedDict):
-    node: IntArray
-    down_s: FloatArray
-    up_s: FloatArray
-    cause: tuple[str, ...]
+_Recorded = tuple[int, float, float, str]  # node, down_s, up_s, cause
 
 
 def read_outages(path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None) -> Outages:
@@ -301,14 +259,11 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     place, columns = next(rows, ("", {}))
     if set(_LOS_ALAMOS) <= set(columns):
         return _los_alamos(file, rows, None if system is None else str(system), nodes)
-    if set(_PLAIN) <= set(columns):
-        if system is not None:
-            raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} is a table of one machine")
-        return _plain(file, rows, nodes)
-    if set(_SLURM) <= set(columns):
-        if system is not None:
-            raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} has the events of one cluster")
-        return _slurm(file, rows, nodes)
+    for names, read, what in ((_PLAIN, _plain, "is a table of one machine"), (_SLURM, _slurm, "has the events of one cluster")):
+        if set(names) <= set(columns):
+            if system is not None:
+                raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} {what}")
+            return read(file, rows, nodes)
     if not columns:
         raise TraceError(f"{file}: the file is empty; the first line must name the columns {', '.join(_PLAIN)}")
     raise TraceError(
@@ -324,26 +279,21 @@ def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     for place, row in rows:
         node = _whole(place, "node", row["node"], least=0, most=most - 1)
         down_s, up_s = (_number(place, name, row[name], least=0) for name in ("down_s", "up_s"))
-        if down_s is None or up_s is None:
-            dropped[_NO_TIME] += 1
-        elif up_s < down_s:
-            dropped[_NEGATIVE] += 1
-        else:
-            recorded.append(_Recorded(node, down_s, up_s, row.get(_CAUSE, "")))
+        if not _dropped(dropped, down_s, up_s) and down_s is not None and up_s is not None:
+            recorded.append((node, down_s, up_s, row.get(_CAUSE, "")))
     _require_some(file, recorded, dropped)
-    return Outages(
-        **_columns(recorded),
-        nodes=nodes or max(outage.node for outage in recorded) + 1,
+    return _outages(
+        file,
+        recorded,
+        dropped,
+        nodes=nodes or max(node for node, *_ in recorded) + 1,
         name=without_compression(file.name).removesuffix(".csv"),
-        source=str(file),
-        dropped=dropped,
     )
 
 
 def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     """Return the events of nodes; second 0 is the first of them, and an event without an end lasts for all of a run."""
     clock = Clock()
-    numbers: dict[str, int] = {}
     dropped: Counter[str] = Counter()
     events: list[tuple[str, int, int | None, str]] = []
     for place, row in rows:
@@ -357,31 +307,24 @@ def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
         names = node_names(row["nodename"])
         if not names:
             dropped["events of the whole cluster"] += 1
-        elif start is None:
-            dropped[_NO_TIME] += 1
-        elif end is not None and end < start:
-            dropped[_NEGATIVE] += 1
-        else:
+        elif not _dropped(dropped, start, LONGEST_S if end is None else end) and start is not None:
             cause = " ".join(word for word in (row.get("state", ""), row.get("reason", "")) if word)
             events += [(name, start, end, cause) for name in names]
     _require_some(file, events, dropped)
-    for name in sorted({name for name, *_ in events}):
-        numbers[name] = len(numbers)
+    numbers = {name: number for number, name in enumerate(sorted({name for name, *_ in events}))}
     if nodes is not None and require_whole("nodes", nodes, at_least=1) < len(numbers):
         raise SpecificationError(f"nodes: {nodes} is not allowed; {file} names {len(numbers)} nodes")
     origin = min(start for _, start, *_ in events)
-    return Outages(
-        **_columns(
-            [
-                _Recorded(numbers[name], start - origin, LONGEST_S if end is None else end - origin, cause)
-                for name, start, end, cause in events
-            ]
-        ),
+    return _outages(
+        file,
+        [
+            (numbers[name], start - origin, LONGEST_S if end is None else end - origin, cause)
+            for name, start, end, cause in events
+        ],
+        dropped,
         nodes=nodes or len(numbers),
         name=file.name,
-        source=str(file),
-        origin=datetime.fromtimestamp(origin, UTC).isoformat(timespec="minutes"),
-        dropped=dropped,
+        origin=datetime.fromtimestamp(origin, UTC),
     )
 
 
@@ -401,16 +344,13 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
             continue
         elapsed_s = (fixed - started).total_seconds() if started and fixed else None
         repair_s = elapsed_s if minutes is None else minutes * 60
-        if started is None or repair_s is None:
-            dropped[_NO_TIME] += 1
-        elif repair_s < 0:
-            dropped[_NEGATIVE] += 1
-        else:
-            records.append((started, repair_s, node, row.get(_CAUSE, "")))
-            if minutes is None:
-                adjusted[_NO_MINUTES] += 1
-            elif elapsed_s not in (None, repair_s):
-                adjusted[_DIFFERS] += 1
+        if _dropped(dropped, 0 if started else None, repair_s) or started is None or repair_s is None:
+            continue
+        records.append((started, repair_s, node, row.get(_CAUSE, "")))
+        if minutes is None:
+            adjusted["down_minutes missing, fixed - started used"] += 1
+        elif elapsed_s not in (None, repair_s):
+            adjusted["fixed - started is not down_minutes, down_minutes used"] += 1
     names = ", ".join(sizes)
     if system is None and len(sizes) > 1:
         raise SpecificationError(f"system: {file} has the systems {names}; choose one of them")
@@ -424,32 +364,43 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
     recorded = []
     for started, repair_s, node, cause in records:
         down_s = (started - origin).total_seconds()
-        recorded.append(_Recorded(node, down_s, down_s + repair_s, cause))
-    return Outages(
-        **_columns(recorded),
-        nodes=nodes or sizes[chosen],
-        name=f"LANL system {chosen}",
-        source=str(file),
-        origin=origin.isoformat(timespec="minutes"),
-        dropped=dropped,
-        adjusted=adjusted,
-    )
+        recorded.append((node, down_s, down_s + repair_s, cause))
+    name = f"LANL system {chosen}"
+    return replace(_outages(file, recorded, dropped, nodes=nodes or sizes[chosen], name=name, origin=origin), adjusted=adjusted)
 
 
-def _columns(recorded: list[_Recorded]) -> _Columns:
-    node, down_s, up_s, cause = zip(*recorded, strict=True)
-    return {
-        "node": np.array(node, dtype=np.int64),
-        "down_s": np.array(down_s),
-        "up_s": np.array(up_s),
-        "cause": cause if any(cause) else (),
-    }
+def _dropped(dropped: Counter[str], start: float | None, end: float | None) -> bool:
+    """Return whether an outage cannot be used, and count why."""
+    if start is None or end is None:
+        dropped["no usable time"] += 1
+    elif end < start:
+        dropped["repaired before the failure"] += 1
+    else:
+        return False
+    return True
 
 
 def _require_some(file: Path, outages: Sized, dropped: Mapping[str, int]) -> None:
     if not len(outages):
         because = "; ".join(f"{count} left out: {reason}" for reason, count in dropped.items())
         raise TraceError(f"{file}: no usable outage: {because or 'the file has no data lines'}")
+
+
+def _outages(
+    file: Path, recorded: list[_Recorded], dropped: Counter[str], *, nodes: int, name: str, origin: datetime | None = None
+) -> Outages:
+    node, down_s, up_s, cause = zip(*recorded, strict=True)
+    return Outages(
+        node=np.array(node, dtype=np.int64),
+        down_s=np.array(down_s),
+        up_s=np.array(up_s),
+        cause=cause if any(cause) else (),
+        nodes=nodes,
+        name=name,
+        source=str(file),
+        origin="" if origin is None else origin.isoformat(timespec="minutes"),
+        dropped=dropped,
+    )
 
 
 def _rows(file: Path) -> _Rows:

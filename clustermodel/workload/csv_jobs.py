@@ -6,11 +6,13 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
 from clustermodel.job import JobRow
@@ -52,37 +54,25 @@ _MOST_LISTED: Final = 50  # columns
 
 
 class _Line(NamedTuple):
-    """A line of a table."""
+    """A line of a table: where it stands, and its fields by column."""
 
-    number: int
-    """From 1; the header has 1."""
+    place: str
     fields: dict[str, str]
 
-    def whole(self, path: str, name: str, *, least: int) -> int:
-        """Return a field as a whole number.
-
-        Raises:
-            TraceError: it is not one, or smaller than ``least``.
-        """
+    def number(self, name: str, allowed: str, holds: Callable[[float], bool]) -> float:
+        """Return a field as a number for which ``holds`` is true, which ``allowed`` says in words."""
         value = _number(self.fields[name])
-        if value is None or value != round(value) or not least <= value <= LAST_TICK:
-            raise self.refused(path, name, f"it must be a whole number >= {least}")
-        return round(value)
-
-    def positive(self, path: str, name: str) -> float:
-        """Return a field as a number.
-
-        Raises:
-            TraceError: it is not a positive number.
-        """
-        value = _number(self.fields[name])
-        if value is None or not 0 < value <= LAST_TICK:
-            raise self.refused(path, name, "it must be a number > 0")
+        if value is None or not holds(value) or value > LAST_TICK:
+            raise self.refused(name, f"it must be {allowed}")
         return value
 
-    def refused(self, path: str, name: str, allowed: str) -> TraceError:
+    def whole(self, name: str, *, least: int) -> int:
+        """Return a field as a whole number."""
+        return round(self.number(name, f"a whole number >= {least}", lambda value: value >= least and value == round(value)))
+
+    def refused(self, name: str, allowed: str) -> TraceError:
         """Return the error for a field that is not allowed."""
-        return TraceError(f"{path}:{self.number}: {name}: {quoted(self.fields[name])} is not allowed; {allowed}")
+        return TraceError(f"{self.place}: {name}: {quoted(self.fields[name])} is not allowed; {allowed}")
 
 
 def read_csv(
@@ -118,51 +108,42 @@ def read_csv(
     text, units = os.fspath(path), units or {}
     factors = {field: _factor(field, units.get(field), columns) for field in (*columns, *units)}
     lines = list(_lines(text, tuple(columns.values())))
-    values: dict[str, list[Any]] = {
+    values: dict[str, Any] = {
         field: [
-            line.fields[column] or None if field in _LABELS else _value(text, line, field, column, factors[field])
-            for line in lines
+            line.fields[column] or None if field in _LABELS else _value(line, field, column, factors[field]) for line in lines
         ]
         for field, column in columns.items()
     }
-    names: dict[str, tuple[str, ...]] = {
-        field: _numbered(values, field) for field in ("job", "user", "group") if field in values
-    }
+    names: dict[str, tuple[str, ...]] = {}
+    for field in ("job", "user", "group"):
+        if any(isinstance(value, str) for value in values.get(field, ())):
+            given = np.array([None if value is None else str(value) for value in values[field]], dtype=object)
+            codes, texts = pd.factorize(given)
+            values[field] = [code + 1 if code >= 0 else None for code in codes.tolist()]
+            names[field] = tuple(texts)
+    names.pop("job", None)
     frame, dropped = _jobs_that_ran(pd.DataFrame(values))
-    lines = [lines[row] for row in frame.index]
-    if not lines and dropped:
+    if not len(frame) and dropped:
         raise TraceError(f"{text}: no usable job: {counts_in_words(dropped)}")
-    frame = frame.reset_index(drop=True)
+    places = [lines[row].place for row in frame.index]
     try:
-        workload = Workload.from_frame(frame, name=name or Path(text).name, machine_nodes=machine_nodes)
+        workload = Workload.from_frame(frame.reset_index(drop=True), name=name or Path(text).name, machine_nodes=machine_nodes)
     except SpecificationError as problem:
-        if (place := _PLACE.match(str(problem))) is not None:
-            message = str(problem)[place.end() :]
-            raise TraceError(f"{text}:{lines[int(place[1])].number}: {message}") from None
+        if (row := _PLACE.match(str(problem))) is not None:
+            raise TraceError(f"{places[int(row[1])]}: {str(problem)[row.end() :]}") from None
         raise SpecificationError(f"read_csv: {text}: {str(problem).removeprefix('Workload.from_frame: ')}") from None
-    known = {field: texts for field, texts in names.items() if texts and field != "job"}
-    if known:
+    if names:
         extra = workload.extra or ExtraColumns(ids=workload.column("id"), columns={})
         workload = Workload(
             workload.rows(),
             name=workload.name,
             provenance=workload.provenance,
             machine_nodes=machine_nodes,
-            extra=replace(extra, names={**extra.names, **known}),
+            extra=replace(extra, names={**extra.names, **names}),
         )
-    workload.provenance = Provenance(
-        source=text, options={"columns": dict(columns), "units": dict(units)}, dropped=Counter(dropped)
-    )
+    options = {"columns": dict(columns), "units": dict(units)}
+    workload.provenance = Provenance(source=text, options=options, dropped=Counter(dropped))
     return workload
-
-
-def _numbered(values: dict[str, list[Any]], field: str) -> tuple[str, ...]:
-    """Replace texts in a field by numbers, from 1 in order of appearance; return them, nothing where all are numbers."""
-    if not any(isinstance(value, str) for value in values[field]):
-        return ()
-    numbers: dict[str, int] = {}
-    values[field] = [None if value is None else numbers.setdefault(str(value), len(numbers) + 1) for value in values[field]]
-    return tuple(numbers)
 
 
 def _jobs_that_ran(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -212,7 +193,7 @@ def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
     return known[choice(f"read_csv: units: {field}", unit, known)]
 
 
-def _value(path: str, line: _Line, field: str, column: str, factor: float) -> float | str | None:
+def _value(line: _Line, field: str, column: str, factor: float) -> float | str | None:
     given = line.fields[column].strip()
     if given.lower() in NO_VALUE:
         return None
@@ -231,20 +212,18 @@ def _value(path: str, line: _Line, field: str, column: str, factor: float) -> fl
             return duration(given)
     except ValueError:
         pass
-    raise line.refused(path, column, f"it must be {allowed}")
+    raise line.refused(column, f"it must be {allowed}")
 
 
 def _number(text: str) -> float | None:
     """Return a number as Python's own, whole ones exactly; ``None`` if it is not a finite number."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) else None
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        return value if isfinite(value) else None
+    return None
 
 
 def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
@@ -254,42 +233,30 @@ def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
         TraceError: the file has no such column, no line, or a line with another number of fields than the header.
     """
     texts = log_lines(path)
-    header = _fields(path, 1, next(texts, ""))
+    header = _fields(f"{path}:1", next(texts, ""))
     for column in needed:
         if column not in header:
+            names = [visible(shown(name)) for name in header[:_MOST_LISTED]] + ["..."] * (len(header) > _MOST_LISTED)
             hint = did_you_mean(column, header)
-            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {_listed(header)}")
-    number = 1
+            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {', '.join(names) or 'none'}")
     for number, text in enumerate(texts, 2):
-        if not text.strip():
-            continue
-        fields = _fields(path, number, text)
-        if len(fields) != len(header):
-            raise TraceError(f"{path}:{number}: the line has {len(fields)} fields; the header has {len(header)}")
-        yield _Line(number, dict(zip(header, fields, strict=True)))
+        if text.strip():
+            fields = _fields(f"{path}:{number}", text)
+            if len(fields) != len(header):
+                raise TraceError(f"{path}:{number}: the line has {len(fields)} fields; the header has {len(header)}")
+            yield _Line(f"{path}:{number}", dict(zip(header, fields, strict=True)))
 
 
-def _fields(path: str, number: int, text: str) -> list[str]:
-    """Return the fields of a line.
-
-    Raises:
-        TraceError: the line is no CSV, or has a carriage return in it: a file of which each line ends in one is a single line.
-    """
-    if "\r" in text:
+def _fields(place: str, text: str) -> list[str]:
+    if "\r" in text:  # a file of which each line ends in one is a single line
         raise TraceError(
-            f"{path}:{number}: it has a carriage return within the line, which is not allowed; lines end in a line feed, "
+            f"{place}: it has a carriage return within the line, which is not allowed; lines end in a line feed, "
             "which may follow a carriage return"
         )
     try:
         return next(csv.reader([text]), [])
     except csv.Error as problem:
-        raise TraceError(f"{path}:{number}: it is no CSV: {problem}") from None
-
-
-def _listed(header: Sequence[str]) -> str:
-    """Return the names of columns as a message has them: without escape codes, the first ones of many."""
-    names = [visible(shown(name)) for name in header[:_MOST_LISTED]]
-    return ", ".join([*names, "..."] if len(header) > _MOST_LISTED else names) or "none"
+        raise TraceError(f"{place}: it is no CSV: {problem}") from None
 
 
 def is_muri(text: str) -> bool:
@@ -317,26 +284,26 @@ def read_muri(path: str | os.PathLike[str]) -> Workload:
     lines = list(_lines(text, MURI_COLUMNS))
     if not lines:
         raise TraceError(f"{text}: it has no jobs; at least one is needed")
-    rows, ids = [_muri_job(text, line) for line in lines], set[int]()
+    rows, ids = [_muri_job(line) for line in lines], set[int]()
     for line, row in zip(lines, rows, strict=True):
         if row.id in ids:
-            raise line.refused(text, "job_id", "another line has the same; numbers must be unique")
+            raise line.refused("job_id", "another line has the same; numbers must be unique")
         ids.add(row.id)
     provenance = Provenance(source=text, options={"unit": "gpus"})
     workload = Workload(rows, name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
     return workload.made_by("trace", {"trace": Path(path)})
 
 
-def _muri_job(path: str, line: _Line) -> JobRow:
-    gpus = line.whole(path, "num_gpu", least=1)
-    run = round(line.whole(path, "iterations", least=1) * line.positive(path, "iteration_time") * _MURI_TICKS)
+def _muri_job(line: _Line) -> JobRow:
+    gpus, iterations = line.whole("num_gpu", least=1), line.whole("iterations", least=1)
+    run = round(iterations * line.number("iteration_time", "a number > 0", lambda value: value > 0) * _MURI_TICKS)
     if run > LAST_TICK:
-        raise line.refused(path, "iterations", "the job takes longer than fits 64-bit ticks")
+        raise line.refused("iterations", "the job takes longer than fits 64-bit ticks")
     costs = _MURI_RESTARTS.get(line.fields["model_name"])
     restart_s = _OTHER_RESTART if costs is None or gpus not in _MURI_SIZES else costs[_MURI_SIZES.index(gpus)]
     return JobRow(
-        submit=line.whole(path, "submit_time", least=0) * 1000,
-        id=line.whole(path, "job_id", least=0),
+        submit=line.whole("submit_time", least=0) * 1000,
+        id=line.whole("job_id", least=0),
         nodes=gpus,
         run=run,
         estimate=run,

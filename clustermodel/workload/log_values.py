@@ -105,6 +105,7 @@ def checked_run(seconds: int) -> int:
     return seconds
 
 
+@lru_cache(maxsize=16_384)
 def duration(text: str, plain_unit: int = 1) -> float | None:
     """Return ``D-HH:MM:SS``, ``D-HH:MM``, ``D-HH``, ``D:HH:MM:SS``, ``HH:MM:SS``, ``MM:SS`` or a number as seconds.
 

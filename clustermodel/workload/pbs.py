@@ -231,30 +231,32 @@ class Resources(NamedTuple):
 
 def resources_of(values: Mapping[str, str]) -> Resources:
     """Return the resources in the values of a record."""
-    hosts, vnodes = values.get("exec_host", ""), re.sub(r"[()]", "", values.get("exec_vnode", ""))
+    hosts, vnodes = values.get("exec_host", ""), values.get("exec_vnode", "").replace("(", "").replace(")", "")
     if hosts:
         parts = (part.partition("/")[0] for part in hosts.split("+") if part)
     else:
         parts = (re.sub(r"\[\d+\]$", "", chunk.partition(":")[0]) for chunk in vnodes.split("+") if chunk)
     names = list(dict.fromkeys(parts))
-    asked = {name.removeprefix("Resource_List."): value for name, value in values.items() if name.startswith("Resource_List.")}
+
+    def asked(name: str) -> str:
+        return values.get(f"Resource_List.{name}", "")
+
     # The value of nodect is a number, but some sites write a whole specification there.
-    spec = _specification(asked.get("nodes", "") or asked.get("nodect", ""), 1)
-    select = _specification(asked.get("select", ""), 0)
-    given = _amounts("+".join(chunk.partition(":")[2] for chunk in vnodes.split("+")), 0)
-    cores, nodes = whole(asked.get("ncpus", "")), whole(asked.get("nodect", "").partition(":")[0])
-    gpus = next((whole(asked[name]) for name in ("ngpus", "gpus", "gpu") if name in asked), 0)
+    spec, select = _specification(asked("nodes") or asked("nodect"), 1), _specification(asked("select"), 0)
+    given = _amounts("+".join(chunk.partition(":")[2] for chunk in vnodes.split("+")), 0) if vnodes else _NOTHING
+    cores, nodes = whole(asked("ncpus")), whole(asked("nodect").partition(":")[0])
+    gpus = next((whole(asked(name)) for name in ("ngpus", "gpus", "gpu") if f"Resource_List.{name}" in values), 0)
     devices = values.get("exec_gpus", "")
-    each_core = kib(asked.get("pmem", ""), "b") * max(cores or spec.cores, 1)
+    each_core = kib(asked("pmem"), "b") * max(cores or spec.cores, 1)
     return Resources(
         hosts=names,
         allocated=(len(names), given.cores or _slots(hosts)),
         requested=(
             nodes or spec.chunks or select.chunks or min(cores, 1),  # ncpus alone are cores of one node
-            spec.cores if "nodes" in asked else cores or select.cores or spec.cores,
+            spec.cores if "Resource_List.nodes" in values else cores or select.cores or spec.cores,
         ),
         gpus=given.gpus or (devices.count("+") + 1 if devices else 0) or gpus or spec.gpus or select.gpus,
-        memory=kib(asked.get("mem", ""), "b") or given.memory or select.memory or each_core,
+        memory=kib(asked("mem"), "b") or given.memory or select.memory or each_core,
     )
 
 
@@ -295,4 +297,5 @@ def _amounts(text: str, default_cores: int) -> _Amounts:
     return _Amounts(chunks, cores, gpus, memory)
 
 
+_NOTHING: Final = _Amounts(0, 0, 0, 0)
 _specification: Final = lru_cache(maxsize=16_384)(_amounts)

@@ -44,11 +44,7 @@ class Reader(Protocol):
         """The name of the format, for messages."""
 
     def recognises(self, lines: Sequence[str]) -> bool:
-        """Return whether a file that begins with these lines has this format.
-
-        Args:
-            lines: the first lines that are not blank; of a compressed file the text inside.
-        """
+        """Return whether a file has this format; ``lines`` are its first ones that are not blank, decompressed."""
 
     def read(self, path: Path) -> Workload:
         """Read a file, which may be compressed.
@@ -63,35 +59,21 @@ class Format(NamedTuple):
 
     name: str
     recognises: Callable[[Sequence[str]], bool]
-    read: Callable[[Path], Workload]
+    read: Callable[..., Workload]
+    options: tuple[str, ...] = ()
+    """Those of :func:`read_trace` that ``read`` has."""
 
 
-SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf)
-PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs)
-LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf)
-SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct)
+_OF_LOGS: Final = ("unit", "processors_from", "use_estimates", "feedback")
+_OF_SWF: Final = ("processors_from", "use_estimates", "keep", "scale", "lenient", "feedback", "waits")
+SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf, _OF_SWF)
+PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs, _OF_LOGS)
+LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf, _OF_LOGS)
+SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct, (*_OF_LOGS, "timezone", "cluster"))
 MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
 SHIPPED: Final = (PBS, LSF, SACCT, MURI, SWF)
 """The formats of this package, in the order in which they are asked: a log may begin with messages that look like SWF."""
-
-
-def reader_of(lines: Sequence[str]) -> Reader | None:
-    """Return the reader of a file that begins with these lines, ``None`` if no one recognises it.
-
-    A reader of another package that fails is a warning, and is not asked.
-    """
-    for reader in SHIPPED:
-        if reader.recognises(lines):
-            return reader
-    for plugin in plugins(READERS).values():
-        try:
-            made = _made(plugin)
-            if made.recognises(lines):
-                return made
-        except Exception as problem:  # of the other package
-            words = str(problem) if isinstance(problem, ClusterModelError) else f"{type(problem).__name__}: {problem}"
-            _log.warning("reader %s of package %s is not used: %s", plugin.name, plugin.package, words)
-    return None
+_LOGS: Final = (SACCT, PBS, LSF)
 
 
 def reader_named(name: str) -> Reader:
@@ -107,12 +89,15 @@ def reader_named(name: str) -> Reader:
     return known[choice("--format", name, [*known, *installed])]
 
 
-def read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
-    """Read a trace with the reader of another package, which does not need to name its errors or the workload's recipe.
+def _made(plugin: Plugin) -> Reader:
+    reader = plugin.load()()
+    if not isinstance(reader, Reader):
+        raise SpecificationError(f"{quoted(reader)} is not allowed; it must have name, recognises and read")
+    return reader
 
-    Raises:
-        TraceError: the file cannot be read, or has an error.
-    """
+
+def _read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
+    """Read a trace with the reader of another package, which does not need to name its errors or the workload's recipe."""
     began = perf_counter()
     try:
         workload = reader.read(Path(path))
@@ -129,13 +114,6 @@ def read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
     return workload.made_by("trace", {"trace": Path(path)})
 
 
-def _made(plugin: Plugin) -> Reader:
-    reader = plugin.load()()
-    if not isinstance(reader, Reader):
-        raise SpecificationError(f"{quoted(reader)} is not allowed; it must have name, recognises and read")
-    return reader
-
-
 _FEWEST_COLUMNS: Final = 3  # of a table of jobs: submission, run time, size
 _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end of a record
 
@@ -143,12 +121,26 @@ _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end
 def recognised(path: str | os.PathLike[str]) -> Reader | None:
     """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace.
 
+    A reader of another package that fails is a warning, and is not asked.
+
     Raises:
         TraceError: the file cannot be read.
     """
     if looks_like_json(Path(path)):
         return SACCT
-    return reader_of([text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()])
+    lines = [text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()]
+    for reader in SHIPPED:
+        if reader.recognises(lines):
+            return reader
+    for plugin in plugins(READERS).values():
+        try:
+            made = _made(plugin)
+            if made.recognises(lines):
+                return made
+        except Exception as problem:  # of the other package
+            words = str(problem) if isinstance(problem, ClusterModelError) else f"{type(problem).__name__}: {problem}"
+            _log.warning("reader %s of package %s is not used: %s", plugin.name, plugin.package, words)
+    return None
 
 
 def require_log(path: str | os.PathLike[str]) -> str:
@@ -158,7 +150,7 @@ def require_log(path: str | os.PathLike[str]) -> str:
         TraceError: the file cannot be read, or is no accounting log; the message says what is expected.
     """
     reader = recognised(path)
-    if reader in (SACCT, PBS, LSF):
+    if reader in _LOGS:
         return reader.name
     if reader is SWF:
         raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
@@ -202,52 +194,31 @@ def read_trace(
         reader = Format("csv", lambda _: True, partial(read_csv, columns=columns))
         if format is not None:
             raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
-    kind = reader.name
-    for option, value, kinds in (
-        ("unit", None if unit == "auto" else unit, ("sacct", "pbs", "lsf")),
-        ("timezone", timezone, ("sacct",)),
-        ("cluster", cluster, ("sacct",)),
-    ):
-        if value is not None and kind not in kinds:
-            raise SpecificationError(f"--{option}: {os.fspath(path)} is not {' or '.join(kinds)} output; it has no such option")
-    if reader is SWF:
-        return read_swf(
-            path,
-            processors_from=processors_from,
-            use_estimates=use_estimates,
-            keep=keep,
-            scale=scale,
-            lenient=lenient,
-            feedback=feedback,
-            waits=waits,
-        )
-    if reader in (PBS, LSF):
-        read = read_pbs if reader is PBS else read_lsf
-        workload = read(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
-    elif reader is SACCT:
-        workload = read_sacct(
-            path,
-            unit=unit,
-            timezone=timezone,
-            cluster=cluster,
-            processors_from=processors_from,
-            use_estimates=use_estimates,
-            feedback=feedback,
-        )
+    options: tuple[str, ...] = reader.options if isinstance(reader, Format) else ()
+    given = {
+        "unit": unit, "timezone": timezone, "cluster": cluster, "lenient": lenient, "processors_from": processors_from,
+        "feedback": feedback, "waits": waits, "use_estimates": use_estimates, "keep": keep, "scale": scale,
+    }  # fmt: skip
+    for option, default in (("unit", "auto"), ("timezone", None), ("cluster", None)):
+        if given[option] != default and option not in options:
+            kinds = " or ".join(log.name for log in _LOGS if option in log.options)
+            raise SpecificationError(f"--{option}: {os.fspath(path)} is not {kinds} output; it has no such option")
+    if isinstance(reader, Format) and options:
+        workload = reader.read(path, **{name: given[name] for name in options})
     else:
-        for option, given in (
+        for option, asked in (
             ("lenient", lenient),
             ("processors-from", processors_from != "allocated"),
             ("feedback", feedback),
             ("waits", waits and columns is None),
         ):
-            if given:
-                raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
-        workload = read_with(reader, path)
+            if asked:
+                raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {reader.name}, which has no such option")
+        workload = _read_with(reader, path)
         workload = workload if use_estimates else workload.with_perfect_estimates()
-    if keep is not None:
+    if keep is not None and "keep" not in options:
         workload = workload.select(keep)
-    return workload if scale is None else workload.scaled(scale)
+    return workload if scale is None or "scale" in options else workload.scaled(scale)
 
 
 def _columns_of_table(path: str | os.PathLike[str]) -> list[str]:
