@@ -46,15 +46,8 @@ def read_lsf(
     ``provenance.report``.  The columns ``wait``, ``cores``, ``queue`` and others keep what the log has recorded
     (:class:`~clustermodel.workload.table.ExtraColumns`).
 
-    The arguments are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the workload is a slot
-    (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
-
-    Returns:
-        The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
-
-    Raises:
-        TraceError: the file cannot be read, has no such records, or no usable job.
-        SpecificationError: an option has a value that is not allowed.
+    Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the
+    workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
     """
     jobs = LogJobs(path, LogOptions(unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback))
     _read(jobs)

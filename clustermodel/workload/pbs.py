@@ -54,14 +54,8 @@ def read_pbs(
     Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
     what the log has recorded (:class:`~clustermodel.workload.table.ExtraColumns`).
 
-    The arguments are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is ``Resource_List.walltime``.
-
-    Returns:
-        The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
-
-    Raises:
-        TraceError: the file cannot be read, has no such records, or no usable job.
-        SpecificationError: an option has a value that is not allowed.
+    Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is
+    ``Resource_List.walltime``.
     """
     options = LogOptions(unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
     reader = _Reader(LogJobs(path, options))

@@ -79,6 +79,16 @@ _NEEDED: Final = {
         "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "nodelist", "reqtres", "reqcpus", "reqnodes",
     ),
 }  # fmt: skip
+_NUMBERS: Final = (
+    "submit", "start", "run", "suspended", "limit", "nodes", "cores", "gpus", "memory", "status", "requeued", "restarts",
+)  # fmt: skip
+_NAMED: Final = {
+    **{name: (name,) for name in ("cluster", "account", "partition", "qos")},
+    "user": ("user", "uid"),
+    "group": ("group", "gid"),
+    "job_name": ("jobname",),
+}
+"""Names of a job, and the fields that have them, the second where the first is empty."""
 _HEADERS: Final = "header lines"
 _LONGEST_CHANGE_S: Final = 3600  # by which clocks are changed
 _MOST_TASKS: Final = 1_000_000
@@ -275,9 +285,9 @@ class _Records:
         self._read_identities()
         self._read_times()
         self._read_sizes()
-        self._status, self._requeued, self._completed = self._numbers(values.states, "state")
+        self.status, self.requeued, self._completed = self._numbers(values.states, "state")
         if layout.position("state") < 0:
-            self._status = np.full(self._number, UNSET)
+            self.status = np.full(self._number, UNSET)
 
     def _texts(self, *names: str) -> Sequence[str]:
         """Return the texts of the first of the fields that the log has."""
@@ -354,9 +364,9 @@ class _Records:
         if repeated:
             start = np.where(end != UNSET, _later_pass(start, second_start, end - run - suspended), start)
             end = _later_pass(end, second_end, start + run + suspended)
-        self._submit, self._start, self._end, self._length, self._run = submit, start, end, length, run
-        self._suspended = suspended
-        self._limit = self._known(values.minutes, "timelimitraw", "timelimit")
+        self.submit, self.start, self._end, self._length, self.run = submit, start, end, length, run
+        self.suspended = suspended
+        self.limit = np.rint(self._known(values.minutes, "timelimitraw", "timelimit"))
         self._bad = bad | (by_ends & ~self._backwards & (length > LONGEST_S))
 
     def _read_sizes(self) -> None:
@@ -378,15 +388,15 @@ class _Records:
         if not memory.all():
             of_job, of_node, of_core = self._numbers(values.memory, "reqmem")
             memory = self._first(memory, of_job + of_node * np.maximum(nodes, 1) + of_core * np.maximum(cores, 1))
-        self._restarts = self._numbers(values.amounts, "restarts")
-        self._nodes, self._cores, self._gpus = nodes, cores, gpus
-        self._memory = np.where(memory > 0, memory, UNSET)
-        self._largest = np.maximum.reduce([nodes, cores, gpus, memory, self._restarts])
+        self.restarts = self._numbers(values.amounts, "restarts")
+        self.nodes, self.cores, self.gpus = nodes, cores, gpus
+        self.memory = np.where(memory > 0, memory, UNSET)
+        self._largest = np.maximum.reduce([nodes, cores, gpus, memory, self.restarts])
         self._size_missing = (preferred[0] == 0) & (preferred[1] == 0) & ((nodes > 0) | (cores > 0))
         self._idle = (granted[0] == 0) & ~np.fromiter(map(bool, self._node_lists), dtype=bool, count=self._number)
 
     def take(self, lines: IntArray) -> None:
-        """Add the jobs of the records, which stand in these lines, and count them all."""
+        """Add the jobs of the records in these lines, and count them all."""
         jobs, reasons = self._jobs, self._reasons()
         for reason, count in Counter(reasons.tolist()).items():
             if reason != logs.DAMAGED:
@@ -398,7 +408,7 @@ class _Records:
         if not chosen.any():
             return
         self._explain_suspensions(chosen)
-        late = (self._submit + logs.MOST_SUSPICIOUS_S < self._eligible) & (self._eligible <= self._start)
+        late = (self.submit + logs.MOST_SUSPICIOUS_S < self._eligible) & (self._eligible <= self.start)
         jobs.eligible_later += int((chosen & late).sum())
         jobs.repair(jobs.size_missing, chosen & self._size_missing)
         rows = np.flatnonzero(chosen).tolist()
@@ -411,8 +421,10 @@ class _Records:
             rows = [row for row, each in zip(rows, listed, strict=True) for _ in each]
             task = list(chain.from_iterable(listed))
 
-        def of(values: Sequence[Any], others: Sequence[Any] = ()) -> list[Any]:
-            return [values[row] or others[row] for row in rows] if others and not all(values) else [values[row] for row in rows]
+        def of(values: Sequence[Any], others: Sequence[Any] | None = None) -> list[Any]:
+            if others is None or others is self._none or all(values):
+                return [values[row] for row in rows]
+            return [values[row] or others[row] for row in rows]
 
         clusters = [jobs.names["cluster"][name] for name in of(self._texts("cluster"))]
         ids, component = of(self._ids), of(self._component)
@@ -421,44 +433,27 @@ class _Records:
             len(rows),
             line=lines[rows],
             number=of(self._raw),
-            submit=self._submit[rows],
-            start=self._start[rows],
-            run=self._run[rows],
-            suspended=self._suspended[rows],
-            limit=np.rint(self._limit[rows]),
-            nodes=self._nodes[rows],
-            cores=self._cores[rows],
-            gpus=self._gpus[rows],
-            memory=self._memory[rows],
-            status=self._status[rows],
-            requeued=self._requeued[rows],
-            restarts=self._restarts[rows],
             key=map(logs.task_key, ids, task, component, clusters),
             heterogeneous=[whole[:3] if whole[3] else "" for whole in wholes],
-            cluster=of(self._texts("cluster")),
-            user=of(self._texts("user"), self._texts("uid")),
-            group=of(self._texts("group"), self._texts("gid")),
-            account=of(self._texts("account")),
-            partition=of(self._texts("partition")),
-            qos=of(self._texts("qos")),
-            job_name=of(self._texts("jobname")),
             node_list=of(self._node_lists),
+            **{name: getattr(self, name)[rows] for name in _NUMBERS},
+            **{name: of(self._texts(fields[0]), self._texts(*fields[1:])) for name, fields in _NAMED.items()},
         )
 
     def _reasons(self) -> Any:
         """Return what becomes of each record, shape ``(records,)``."""
         reasons = np.full(self._number, JOBS, dtype=object)
-        reasons[np.isnan(self._eligible) | np.isnan(self._limit) | (self._largest >= _LARGEST)] = logs.DAMAGED
+        reasons[np.isnan(self._eligible) | np.isnan(self.limit) | (self._largest >= _LARGEST)] = logs.DAMAGED
         reasons[[record for record, tasks in self._several.items() if isinstance(tasks, str)]] = logs.DAMAGED
-        reasons[self._submit == UNSET] = logs.NO_SUBMISSION
-        none = self._run <= 0
+        reasons[self.submit == UNSET] = logs.NO_SUBMISSION
+        none = self.run <= 0
         reasons[none] = np.where(self._idle[none] & (self._completed[none] == 0), logs.NEVER, logs.NO_TIME)
         reasons[self._length == UNSET] = logs.NO_LENGTH
-        none = self._start == UNSET
+        none = self.start == UNSET
         reasons[none] = np.where(self._length[none] > 0, "without a start time", logs.NEVER)
         reasons[self._backwards] = logs.BACKWARDS
         reasons[self._bad] = logs.DAMAGED
-        for record in np.flatnonzero(self._status == _NOT_ENDED).tolist():
+        for record in np.flatnonzero(self.status == _NOT_ENDED).tolist():
             text = self._texts("state")[record]
             reasons[record] = _UNFINISHED.get(state_of(text), f"of unknown state {quoted(text.strip())}")
         reasons[self._step] = "steps"
@@ -466,17 +461,17 @@ class _Records:
 
     def _explain_suspensions(self, chosen: BoolArray) -> None:
         """Count time that the log does not explain as suspended; count the jobs of which it is too much or too little."""
-        expected = self._start + self._run + self._suspended
+        expected = self.start + self.run + self.suspended
         off = np.where(chosen & (self._end != UNSET), self._end - expected, 0)
         for record in np.flatnonzero(np.abs(np.abs(off) - _LONGEST_CHANGE_S) <= 2).tolist():
-            if self._values.clock.changes(int(self._start[record]), int(self._end[record])):
+            if self._values.clock.changes(int(self.start[record]), int(self._end[record])):
                 self._jobs.clock_change += 1
                 off[record] = 0
         unexplained = off > logs.MOST_SUSPICIOUS_S
         self._jobs.repair("elapsed time less than end - start - suspended time, the rest counted as suspended", unexplained)
         other = "elapsed time is not end - start - suspended time, elapsed time used"
         self._jobs.repair(other, off < -logs.MOST_SUSPICIOUS_S)
-        self._suspended = np.where(unexplained, self._suspended + off, self._suspended)
+        self.suspended = np.where(unexplained, self.suspended + off, self.suspended)
 
     def _why_damaged(self, record: int) -> str:
         """Return what is wrong with a record, in the order in which its fields matter."""
@@ -518,8 +513,7 @@ class _Reader:
         self._values = _Values(log_values.Clock(jobs.options.timezone))
         self._layout: _Layout | None = None
         self._checked: _Layout | None = None
-        self._rows: list[list[str]] = []  # records that have not been read
-        self._row_lines: list[int] = []
+        self._rows: list[tuple[int, list[str]]] = []  # records that have not been read, and their lines
         self._pending: list[str] = []  # lines of a record that has not ended
         self._begun = 0  # number of the first of them
         self._complete = False  # whether the line before ended a record
@@ -564,16 +558,14 @@ class _Reader:
 
     def _add(self, line: int, fields: list[str]) -> None:
         self._complete = True
-        self._rows.append(fields)
-        self._row_lines.append(line)
+        self._rows.append((line, fields))
         if len(self._rows) == MOST_LINES:
             self._read_rows()
 
     def _read_rows(self) -> None:
         if self._rows:
-            rows, lines = self._rows, self._row_lines
-            self._rows, self._row_lines = [], []
-            self._take(np.array(lines), list(zip(*rows, strict=True)))
+            (lines, records), self._rows = zip(*self._rows, strict=True), []
+            self._take(np.array(lines), list(zip(*records, strict=True)))
 
     def _count(self, reason: str, lines: int = 1) -> None:
         """Count lines that are no records; reasons are counted in the order of the lines."""
