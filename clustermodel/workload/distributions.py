@@ -6,16 +6,17 @@ Wherever a distribution is expected there may be
 * a dictionary ``{value: weight}``;
 * a list or array, from which values are drawn with replacement (a column of a trace, for example);
 * a frozen distribution of ``scipy.stats``, or any object with ``rvs(size=..., random_state=...)``;
-* an object with ``sample(rng, size)``, like those here.
+* an object with ``sample(rng, size)``, like those here, which refuse parameters out of range with a ``SpecificationError``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite, log, log1p, log2, sqrt
 from numbers import Real
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +50,7 @@ Distribution = float | Mapping[float, float] | Sequence[float] | npt.NDArray[Any
 
 
 def require_distribution(field: str, value: object) -> None:
-    """Refuse what cannot stand for a distribution.
-
-    Raises:
-        SpecificationError: ``value`` is not a distribution, or has values or weights that are not allowed.
-    """
+    """Refuse what cannot stand for a distribution, or has values or weights that are not allowed."""
     if isinstance(value, bool | type):
         _refuse(field, value)
     if isinstance(value, Real):
@@ -82,13 +79,7 @@ def _refuse(field: str, value: object) -> None:
 
 
 def draw(field: str, spec: Distribution, rng: np.random.Generator, size: int) -> FloatArray:
-    """Return ``size`` independent values, shape ``(size,)``.
-
-    Values come in chunks of one length, so the first values do not depend on ``size``.
-
-    Raises:
-        SpecificationError: an object of the user returned something else than that many finite numbers.
-    """
+    """Return ``size`` independent values, shape ``(size,)``, drawn in chunks so that the first do not depend on ``size``."""
     chunks = [_chunk(field, spec, rng) for _ in range(-(-size // CHUNK))]
     values: FloatArray = np.concatenate([*chunks, np.empty(0)])[:size]
     return values
@@ -115,18 +106,33 @@ def _chunk(field: str, spec: Distribution, rng: np.random.Generator) -> FloatArr
     return array.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Exponential:
-    """The exponential distribution.
+def positive(field: str, value: object) -> object:
+    """Refuse what is not a finite number above zero."""
+    return require_number(field, value, "a finite number > 0", lambda x: 0 < x < float("inf"))
 
-    Raises:
-        SpecificationError: ``mean`` is not a finite number above zero.
-    """
 
-    mean: float
+def _lies_within(least: float, most: float, value: float) -> bool:
+    return least <= value <= most
+
+
+class Checked:
+    """A frozen dataclass whose fields are checked when it is made, by functions of name and value that its class line names."""
+
+    _checks: ClassVar[Mapping[str, Callable[[str, Any], object]]] = {}
+
+    def __init_subclass__(cls, **checks: Callable[[str, Any], object]) -> None:
+        cls._checks = {**cls._checks, **checks}
 
     def __post_init__(self) -> None:
-        _require_positive("Exponential.mean", self.mean)
+        for field, check in self._checks.items():
+            check(f"{type(self).__name__}.{field}", getattr(self, field))
+
+
+@dataclass(frozen=True)
+class Exponential(Checked, mean=positive):
+    """The exponential distribution."""
+
+    mean: float
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent values, shape ``(size,)``."""
@@ -134,23 +140,16 @@ class Exponential:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lognormal:
+class Lognormal(Checked, mean=positive, cv=positive):
     """The lognormal distribution with a given mean and coefficient of variation.
 
     With sigma^2 = ln(1 + cv^2), the logarithm is normal with mean ln(mean) - sigma^2 / 2 and variance sigma^2.  One seed gives
     the same normal deviates for every mean and cv.
-
-    Raises:
-        SpecificationError: ``mean`` or ``cv`` is not a finite number above zero.
     """
 
     mean: float
     cv: float
     """Standard deviation over mean."""
-
-    def __post_init__(self) -> None:
-        _require_positive("Lognormal.mean", self.mean)
-        _require_positive("Lognormal.cv", self.cv)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent values, shape ``(size,)``."""
@@ -160,17 +159,13 @@ class Lognormal:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """Values whose logarithm is uniform: run times (Downey 1997 (workload)) and sizes of parallel jobs.
-
-    Raises:
-        SpecificationError: not 0 < ``low`` <= ``high``.
-    """
+    """Values whose logarithm is uniform: run times (Downey 1997 (workload)) and sizes of parallel jobs."""
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        _require_positive("LogUniform.low", self.low)
+        positive("LogUniform.low", self.low)
         require_number("LogUniform.high", self.high, f"a finite number >= {self.low:g}", lambda x: self.low <= x < float("inf"))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
@@ -185,9 +180,6 @@ class TwoStageUniform:
     A job is serial with probability ``serial``.  Otherwise the logarithm of its size, base 2, is uniform between ``low`` and
     ``medium`` with probability ``first``, else between ``medium`` and the logarithm of ``largest``; with probability
     ``powers_of_two`` (of all jobs) the logarithm is rounded to a whole number.
-
-    Raises:
-        SpecificationError: a value is out of range.
     """
 
     largest: int
@@ -203,16 +195,14 @@ class TwoStageUniform:
         require_whole("TwoStageUniform.largest", self.largest, at_least=2)
         share("TwoStageUniform.serial", self.serial)
         share("TwoStageUniform.first", self.first)
-        parallel = 1 - self.serial
-        require_number(
-            "TwoStageUniform.powers_of_two", self.powers_of_two, f"a number >= 0 and <= 1 - serial = {parallel:g}",
-            lambda x: 0 <= x <= parallel,
-        )  # fmt: skip
-        high = log2(self.largest)
-        require_number("TwoStageUniform.low", self.low, f"a number >= 0 and <= {high:g}", lambda x: 0 <= x <= high)
-        if self.medium is not None:
-            allowed = f"a number >= {self.low:g} and <= {high:g}"
-            require_number("TwoStageUniform.medium", self.medium, allowed, lambda x: self.low <= x <= high)
+        parallel, high = 1 - self.serial, log2(self.largest)
+        for field, least, most, allowed in (
+            ("powers_of_two", 0.0, parallel, f"a number >= 0 and <= 1 - serial = {parallel:g}"),
+            ("low", 0.0, high, f"a number >= 0 and <= {high:g}"),
+            ("medium", self.low, high, f"a number >= {self.low:g} and <= {high:g}"),
+        ):
+            if (value := getattr(self, field)) is not None:
+                require_number(f"TwoStageUniform.{field}", value, allowed, partial(_lies_within, least, most))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent sizes, whole numbers, shape ``(size,)``."""
@@ -227,19 +217,15 @@ class TwoStageUniform:
 
 
 @dataclass(frozen=True)
-class Zipf:
-    """Whole numbers from 1 to ``largest`` with probabilities proportional to 1 / number^``exponent``: a few busy users.
-
-    Raises:
-        SpecificationError: a value is out of range.
-    """
+class Zipf(
+    Checked,
+    largest=partial(require_whole, at_least=1),
+    exponent=partial(require_number, allowed="a number >= 0 and <= 100", holds=lambda x: 0 <= x <= 100),
+):
+    """Whole numbers from 1 to ``largest`` with probabilities proportional to 1 / number^``exponent``: a few busy users."""
 
     largest: int
     exponent: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_whole("Zipf.largest", self.largest, at_least=1)
-        require_number("Zipf.exponent", self.exponent, "a number >= 0 and <= 100", lambda x: 0 <= x <= 100)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent numbers, shape ``(size,)``."""
@@ -254,9 +240,6 @@ class BySize:
 
     ``BySize((8, 64), (short, medium, long))`` draws from ``short`` for jobs of at most 8 nodes, from ``medium`` for jobs of 9
     to 64 nodes, and from ``long`` for larger ones.
-
-    Raises:
-        SpecificationError: the boundaries do not rise, or there is not one distribution more than boundaries.
     """
 
     boundaries: Sequence[int]
@@ -284,10 +267,6 @@ class BySize:
         return values
 
 
-def _require_positive(field: str, value: object) -> None:
-    require_number(field, value, "a finite number > 0", lambda x: 0 < x < float("inf"))
-
-
 LARGEST_ORDER: Final = 1_000
 """Largest order allowed.  An Erlang distribution of order n has a coefficient of variation of 1/sqrt(n), which is about
 3 % for this order: times that need a larger order are constant for practical purposes."""
@@ -297,14 +276,10 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HyperErlang:
-    """A time that is the sum of ``order`` exponential stages, whose mean is one with probability ``p``, else another.
-
-    Raises:
-        SpecificationError: ``order`` is not a whole number from 1 to 1,000, ``p`` not in (0, 1], or a stage not a time > 0.
-    """
+    """A time that is the sum of ``order`` exponential stages, whose mean is one with probability ``p``, else another."""
 
     order: int
-    """Number n of stages, common to both branches."""
+    """Number n of stages, common to both branches, at most 1,000."""
     p: float
     """Probability of the first branch.  By convention (:meth:`fit`) this is the longer branch: it may be very improbable and
     still determine the third moment, and 1 - p would lose it to rounding.  1 is an Erlang distribution."""
@@ -384,9 +359,6 @@ class HyperErlang:
 
         ``cv`` > 1: order 1 (hyper-exponential) with balanced means, p x1 = (1 - p) x2.  ``cv`` <= 1: the Erlang distribution
         whose variance is nearest, of an order up to :data:`LARGEST_ORDER`, so the variance is approximate.
-
-        Raises:
-            SpecificationError: ``mean_s`` is not a time > 0 (seconds), or ``cv`` not a number from 0 to 1e6.
         """
         mean = require_seconds("HyperErlang.from_mean: mean_s", mean_s, positive=True)
         square = require_number("HyperErlang.from_mean: cv", cv, "a number >= 0 and <= 1e6", lambda x: 0 <= x <= 1e6) ** 2

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.validation import require_number, require_seconds
-from clustermodel.workload.distributions import Distribution, draw, require_distribution
+from clustermodel.validation import require_seconds, share
+from clustermodel.workload.distributions import Checked, Distribution, draw, require_distribution
 
 PHI: Final = 0.2
 """Fraction of jobs whose estimate is exact, in Zhang et al. 2003 (sections 3 and 5)."""
@@ -31,11 +31,8 @@ def phi_factors(rng: np.random.Generator, size: int, phi: float) -> npt.NDArray[
 
     With y uniform in [0, 1) the factor is 1 where y < ``phi``, else (1 - ``phi``) / (1 - y).  So a fraction ``phi`` of the
     estimates is exact, and run time over estimate is uniform in (0, 1] for the rest.  The mean factor is infinite.
-
-    Raises:
-        SpecificationError: ``phi`` is not a number in [0, 1].
     """
-    exact = require_number("phi", phi, "a number >= 0 and <= 1", lambda x: 0 <= x <= 1)
+    exact = share("phi", phi)
     y = rng.random(size)
     return np.where(y < exact, 1.0, (1 - exact) / (1 - y))
 
@@ -49,17 +46,10 @@ class EstimateModel(Protocol):
 
 
 @dataclass(frozen=True)
-class FactorEstimates:
-    """Estimates that are the run time times a factor; below 1 jobs run past their estimate, and may be killed there.
-
-    Raises:
-        SpecificationError: ``factor`` is not a distribution.
-    """
+class FactorEstimates(Checked, factor=require_distribution):
+    """Estimates that are the run time times a factor; below 1 jobs run past their estimate, and may be killed there."""
 
     factor: Distribution = 1.0
-
-    def __post_init__(self) -> None:
-        require_distribution("FactorEstimates.factor", self.factor)
 
     def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
@@ -67,17 +57,11 @@ class FactorEstimates:
 
 
 @dataclass(frozen=True)
-class PhiEstimates:
-    """Estimates by the phi model (:func:`phi_factors`).
-
-    Raises:
-        SpecificationError: ``phi`` is not a number in [0, 1].
-    """
+class PhiEstimates(Checked, phi=share):
+    """Estimates by the phi model (:func:`phi_factors`)."""
 
     phi: float = PHI
-
-    def __post_init__(self) -> None:
-        require_number("PhiEstimates.phi", self.phi, "a number >= 0 and <= 1", lambda x: 0 <= x <= 1)
+    """In [0, 1]."""
 
     def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
@@ -89,13 +73,11 @@ class RoundedEstimates:
     """Estimates of another model, rounded up to the next of a few popular values.
 
     An estimate above the largest value becomes the next whole multiple of it.
-
-    Raises:
-        SpecificationError: ``values_s`` are not times > 0 that rise, or ``estimates`` is not a model of estimates.
     """
 
     estimates: EstimateModel = field(default_factory=FactorEstimates)
     values_s: Sequence[float] = POPULAR_S
+    """Rising."""
 
     def __post_init__(self) -> None:
         require_estimate_model("RoundedEstimates.estimates", self.estimates)
@@ -113,11 +95,7 @@ class RoundedEstimates:
 
 
 def require_estimate_model(name: str, value: object) -> None:
-    """Refuse what is not a model of estimates.
-
-    Raises:
-        SpecificationError: ``value`` has no method ``estimate``.
-    """
+    """Refuse what has no method ``estimate``."""
     if isinstance(value, type) or not isinstance(value, EstimateModel):
         raise SpecificationError(
             f"{name}: {quoted(value)} is not allowed; it must be FactorEstimates(...), PhiEstimates(...), "

@@ -16,10 +16,10 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.job import UNSET, JobRow
+from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number, require_whole
-from clustermodel.workload.table import Workload
+from clustermodel.workload.table import Workload, table_of
 
 RESTORED: Final = ("uniform", "gap-start", "bursts")
 """Where in its gap a restored job is submitted: at a uniformly distributed time; with the last job before the gap; or with
@@ -30,11 +30,7 @@ BURST: Final = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Flurry:
-    """What is known of the jobs that a log has been cleaned of.
-
-    Raises:
-        SpecificationError: a value is out of range.
-    """
+    """What is known of the jobs that a log has been cleaned of."""
 
     first: int
     """The lowest job number that the filter removed."""
@@ -70,15 +66,9 @@ class Flurry:
 def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed: int = 1) -> Workload:
     """Return the jobs of a cleaned log and those that it has been cleaned of, which get the missing job numbers.
 
-    Times in a gap and run times are whole seconds, as in a log: a job that waits for a fraction of one would have an absurd
-    ratio of guaranteed to actual delay.  One seed gives the same run times for each ``at``.  The last workloads are kept, so
-    that the trials of a study do not draw them again.
-
-    Args:
-        workload: a log with its original job numbers.
-        flurry: what is known of the missing jobs.
-        at: one of :data:`RESTORED`.
-        seed: of the random numbers.
+    Times in a gap (``at``, one of :data:`RESTORED`) and run times are whole seconds, as in a log: a job that waits for a
+    fraction of one would have an absurd ratio of guaranteed to actual delay.  One seed gives the same run times for each
+    ``at``.  The last workloads are kept, so that the trials of a study do not draw them again.
 
     Raises:
         SpecificationError: no job number of the flurry is missing, the log has no job before or after it, or its job numbers
@@ -98,8 +88,7 @@ def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed
     sigma, estimate = flurry.sigma, round(flurry.estimate_s * TICKS_PER_SECOND)
     run_s = runs.lognormal(log(flurry.mean_run_s) - sigma**2 / 2, sigma, len(missing))
     run = np.round(np.clip(run_s, 1.0, flurry.estimate_s)).astype(np.int64) * TICKS_PER_SECOND
-    restored = zip(submit.tolist(), missing.tolist(), run.tolist(), strict=True)
-    rows = [JobRow(time, job, flurry.nodes, ran, estimate, UNSET, UNSET, 0, UNSET) for time, job, ran in restored]
+    rows = table_of(submit=submit, id=missing, nodes=flurry.nodes, run=run, estimate=estimate)
     extra = workload.extra
     if extra is not None:
         unset = np.full(len(missing), UNSET, dtype=np.int64)
@@ -107,7 +96,7 @@ def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed
         extra = replace(extra, ids=np.concatenate([extra.ids, missing]), columns=columns)
     options = {**workload.provenance.options, "flurry": flurry, "at": rule, "flurry_seed": seed}
     return Workload(
-        [*workload.rows(), *rows],
+        np.concatenate([workload.table, rows]),
         name=workload.name,
         provenance=replace(workload.provenance, options=options),
         machine_nodes=workload.machine_nodes,

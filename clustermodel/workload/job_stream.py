@@ -13,31 +13,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle
-from math import isfinite
-from typing import Final, NamedTuple
+from math import inf
+from typing import Final
 from zlib import crc32
 
 import numpy as np
 
+from clustermodel import validation
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.job import UNSET, JobRow
+from clustermodel.job import UNSET
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
-from clustermodel.validation import (
-    KIB_PER_GIB,
-    LARGEST_GIB,
-    LARGEST_WHOLE,
-    LONGEST_S,
-    MOST_JOBS,
-    require_jobs,
-    require_number,
-    require_seconds,
-    require_whole,
-)
-from clustermodel.workload.distributions import CHUNK, BySize, Distribution, draw, require_distribution
+from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, MOST_JOBS
+from clustermodel.workload.distributions import CHUNK, BySize, Checked, Distribution, draw, positive
+from clustermodel.workload.distributions import require_distribution as distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
-from clustermodel.workload.table import PRECEDING, THINK, ExtraColumns, Provenance, Workload
+from clustermodel.workload.table import PRECEDING, THINK, ExtraColumns, Provenance, Workload, table_of
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
@@ -64,17 +57,13 @@ class ArrivalProcess(ABC):
 
 
 def arrival_process(field: str, given: object) -> ArrivalProcess:
-    """Return ``given`` as an arrival process: a workload as its submission times, a distribution as that of the gaps.
-
-    Raises:
-        SpecificationError: ``given`` is neither.
-    """
+    """Return ``given`` as an arrival process: a workload as its submission times, a distribution as that of the gaps."""
     if isinstance(given, ArrivalProcess):
         return given
     if isinstance(given, Workload):
         return TraceArrivals(given)
     try:
-        require_distribution(field, given)
+        distribution(field, given)
     except SpecificationError:
         raise SpecificationError(
             f"{field}: {quoted(given)} is not allowed; it must be an arrival process, as Poisson(per_hour=30), a Workload, or "
@@ -84,17 +73,10 @@ def arrival_process(field: str, given: object) -> ArrivalProcess:
 
 
 @dataclass(frozen=True)
-class Renewal(ArrivalProcess):
-    """Independent times between arrivals with one distribution, as ``HyperErlang.from_mean(300, cv=2)``.
-
-    Raises:
-        SpecificationError: it is not a distribution.
-    """
+class Renewal(Checked, ArrivalProcess, gap_s=distribution):
+    """Independent times between arrivals with one distribution, as ``HyperErlang.from_mean(300, cv=2)``."""
 
     gap_s: Distribution
-
-    def __post_init__(self) -> None:
-        require_distribution("Renewal.gap_s", self.gap_s)
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals."""
@@ -103,18 +85,11 @@ class Renewal(ArrivalProcess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poisson(ArrivalProcess):
-    """Independent arrivals at a constant rate.
-
-    Raises:
-        SpecificationError: the rate is not a finite number above zero.
-    """
+class Poisson(Checked, ArrivalProcess, per_hour=positive):
+    """Independent arrivals at a constant rate."""
 
     per_hour: float
     """Mean number of arrivals per hour."""
-
-    def __post_init__(self) -> None:
-        require_number("Poisson.per_hour", self.per_hour, "a finite number > 0", lambda x: x > 0 and isfinite(x))
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals."""
@@ -124,14 +99,10 @@ class Poisson(ArrivalProcess):
 
 @dataclass(frozen=True, kw_only=True)
 class MarkovModulated(ArrivalProcess):
-    """A Poisson process whose rate alternates between two values, for exponentially distributed times (MMPP(2)).
-
-    Raises:
-        SpecificationError: the rates are not two numbers >= 0, at most one of them zero, or the times not two times > 0.
-    """
+    """A Poisson process whose rate alternates between two values, for exponentially distributed times (MMPP(2))."""
 
     per_hour: tuple[float, float]
-    """The two rates, arrivals per hour."""
+    """The two rates, arrivals per hour, of which one may be zero."""
     mean_s: tuple[float, float]
     """Mean length of a period of each rate, seconds."""
 
@@ -141,11 +112,11 @@ class MarkovModulated(ArrivalProcess):
             if not isinstance(pair, Sequence) or len(pair) != 2:
                 raise SpecificationError(f"MarkovModulated.{name}: {quoted(pair)} is not allowed; it must be two numbers")
         for rate in self.per_hour:
-            require_number("MarkovModulated.per_hour", rate, "a finite number >= 0", lambda x: x >= 0 and isfinite(x))
+            validation.require_number("MarkovModulated.per_hour", rate, "a finite number >= 0", lambda x: 0 <= x < inf)
         if not any(self.per_hour):
             raise SpecificationError("MarkovModulated.per_hour: (0, 0) is not allowed; one rate must be > 0")
         for mean in self.mean_s:
-            require_seconds("MarkovModulated.mean_s", mean, positive=True)
+            validation.require_seconds("MarkovModulated.mean_s", mean, positive=True)
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals; the process is in equilibrium when it begins."""
@@ -163,33 +134,39 @@ class MarkovModulated(ArrivalProcess):
             begin += length.sum()
 
 
-class _Modified(ArrivalProcess):
-    """A process that changes another one, its field ``arrivals``, whose clock it shares."""
+class _OfArrivals(Checked):
+    """A part whose field ``arrivals`` may be whatever :func:`arrival_process` makes one of."""
 
     arrivals: ArrivalProcess | Workload | Distribution
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrivals", arrival_process(f"{type(self).__name__}.arrivals", self.arrivals))
+        super().__post_init__()
+
     @property
-    def _inner(self) -> ArrivalProcess:
+    def process(self) -> ArrivalProcess:
+        """The field ``arrivals``."""
         assert isinstance(self.arrivals, ArrivalProcess)
         return self.arrivals
 
+
+class _Modified(_OfArrivals, ArrivalProcess):
+    """A process that changes another one, whose clock it shares."""
+
     def to_time(self, own_s: FloatArray) -> FloatArray:
         """Return the time of the simulation, seconds, for times on the process's own clock."""
-        return self._inner.to_time(own_s)
+        return self.process.to_time(own_s)
 
     def to_own_clock(self, time_s: float) -> float:
         """Return the time on the process's own clock, seconds, for a time of the simulation."""
-        return self._inner.to_own_clock(time_s)
+        return self.process.to_own_clock(time_s)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bursts(_Modified):
+class Bursts(_Modified, jobs=distribution, gap_s=distribution):
     """Several jobs at each arrival of another process, one ``gap_s`` after the other.
 
     The time to the next burst counts from the last job of a burst.
-
-    Raises:
-        SpecificationError: a part is not what it must be.
     """
 
     arrivals: ArrivalProcess | Workload | Distribution
@@ -199,15 +176,10 @@ class Bursts(_Modified):
     gap_s: Distribution = 0.0
     """Seconds between two jobs of a burst."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "arrivals", arrival_process("Bursts.arrivals", self.arrivals))
-        require_distribution("Bursts.jobs", self.jobs)
-        require_distribution("Bursts.gap_s", self.gap_s)
-
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals."""
         begins, sizes, inside = rng.spawn(3)
-        for gaps in self._inner.gaps(begins):
+        for gaps in self.process.gaps(begins):
             jobs = np.maximum(1, np.rint(draw("Bursts.jobs", self.jobs, sizes, len(gaps)))).astype(np.int64)
             between = draw("Bursts.gap_s", self.gap_s, inside, int(jobs.sum()))
             between[np.cumsum(jobs) - jobs] = gaps
@@ -252,9 +224,6 @@ class Cycle(_Modified):
     """Another process with a daily and weekly cycle: its own clock runs faster where the rate is higher.
 
     Over a week the mean rate is that of the process.  Time 0 is the beginning of the first day of ``days``.
-
-    Raises:
-        SpecificationError: a part is not what it must be.
     """
 
     arrivals: ArrivalProcess | Workload | Distribution
@@ -265,7 +234,7 @@ class Cycle(_Modified):
     """Relative rates of the seven days of the week."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrivals", arrival_process("Cycle.arrivals", self.arrivals))
+        super().__post_init__()
         hours = lublin_feitelson_day().tolist() if self.hours is None else self.hours
         object.__setattr__(self, "hours", _weights("Cycle.hours", hours))
         object.__setattr__(self, "days", _weights("Cycle.days", self.days))
@@ -274,7 +243,7 @@ class Cycle(_Modified):
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals on the process's own clock."""
-        return self._inner.gaps(rng)
+        return self.process.gaps(rng)
 
     def _week(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of all slots of a week, and the process's own clock there; shapes ``(slots + 1,)``."""
@@ -286,7 +255,7 @@ class Cycle(_Modified):
     def to_time(self, own_s: FloatArray) -> FloatArray:
         """Return the time of the simulation, seconds, for times on the process's own clock."""
         ends, own = self._week()
-        week, rest = np.divmod(self._inner.to_time(own_s), 7 * DAY_S)
+        week, rest = np.divmod(self.process.to_time(own_s), 7 * DAY_S)
         time: FloatArray = week * 7 * DAY_S + np.interp(rest, own, ends)
         return time
 
@@ -294,25 +263,21 @@ class Cycle(_Modified):
         """Return the time on the process's own clock, seconds, for a time of the simulation."""
         ends, own = self._week()
         week, rest = divmod(time_s, 7 * DAY_S)
-        return self._inner.to_own_clock(week * 7 * DAY_S + float(np.interp(rest, ends, own)))
+        return self.process.to_own_clock(week * 7 * DAY_S + float(np.interp(rest, ends, own)))
 
 
 def _weights(field: str, given: object) -> tuple[float, ...]:
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
         raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be a list of weights")
-    weights = tuple(require_number(field, each, "a finite number >= 0", lambda x: 0 <= x < float("inf")) for each in given)
+    weights = tuple(validation.require_number(field, each, "a finite number >= 0", lambda x: 0 <= x < inf) for each in given)
     if not any(weights):
         raise SpecificationError(f"{field}: {quoted(given)} is not allowed; one weight at least must be > 0")
     return weights
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sessions:
-    """Sessions that begin by an arrival process: the first job at that time, each other job after the one before it.
-
-    Raises:
-        SpecificationError: a part is not what it must be.
-    """
+class Sessions(_OfArrivals, jobs=distribution, think_time_s=distribution):
+    """Sessions that begin by an arrival process: the first job at that time, each other job after the one before it."""
 
     arrivals: ArrivalProcess | Workload | Distribution
     """When sessions begin."""
@@ -321,30 +286,18 @@ class Sessions:
     think_time_s: Distribution
     """Seconds from the completion of a job to the next submission of the session."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "arrivals", arrival_process("Sessions.arrivals", self.arrivals))
-        require_distribution("Sessions.jobs", self.jobs)
-        require_distribution("Sessions.think_time_s", self.think_time_s)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ClosedUsers:
+class ClosedUsers(Checked, users=partial(validation.require_whole, at_least=1), think_time_s=distribution):
     """A fixed number of users, each of whom thinks, submits a job, waits for its completion, and thinks again.
 
     Every user has a user number, from 1, and the same number of jobs, or one more.  As users complete their last jobs at
     different times, the end of such a run has fewer users.
-
-    Raises:
-        SpecificationError: a part is not what it must be.
     """
 
     users: int
     think_time_s: Distribution
     """Seconds from the completion of a job (for the first job: from time 0) to the next submission."""
-
-    def __post_init__(self) -> None:
-        require_whole("ClosedUsers.users", self.users, at_least=1)
-        require_distribution("ClosedUsers.think_time_s", self.think_time_s)
 
 
 RANDOM_NUMBERS: Final = "random numbers"
@@ -353,24 +306,11 @@ RANDOM_NUMBERS: Final = "random numbers"
 _LONGEST_SOURCE: Final = 500  # characters; a distribution may be a list of a million values
 
 
-class _Chains(NamedTuple):
-    """Which session each job belongs to; shapes ``(jobs,)``, in order of session, then of submission."""
-
-    session: IntArray
-    first: IntArray
-    """Position of the session's first job."""
-    think_s: FloatArray
-    """Seconds from the completion of the job before to the submission."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class JobStream:
     """Specification of a job stream, from which workloads are generated.
 
     :mod:`clustermodel.workload.distributions` says what may stand for a distribution.
-
-    Raises:
-        SpecificationError: a field is not what it must be.
     """
 
     arrivals: ArrivalProcess | Workload | Distribution | Sessions | ClosedUsers
@@ -401,7 +341,7 @@ class JobStream:
             value = getattr(self, name)
             optional = name in ("users", "memory_gib") and value is None
             if not optional and not (name == "run_s" and isinstance(value, BySize)):
-                require_distribution(f"JobStream.{name}", value)
+                distribution(f"JobStream.{name}", value)
         require_estimate_model("JobStream.estimates", self.estimates)
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
             raise SpecificationError(f"JobStream.name: {quoted(self.name)} is not allowed; it must be a line of text")
@@ -426,22 +366,18 @@ class JobStream:
                 0 to the last submission (to the end of the pause, if that is followed by a pause of the cycle).  Not for
                 streams with feedback, whose load depends on the schedule.
             machine_nodes: size of the machine; needed with ``load``, and the default machine of scenarios.
-
-        Raises:
-            SpecificationError: an argument is not allowed, or a value that no job can have is drawn.
         """
         if (jobs is None) == (days is None):
             raise SpecificationError("JobStream.generate: give either jobs or days")
         arguments = {"stream": self, "jobs": jobs, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
-        return self._generated(jobs, days, seed, load, machine_nodes).made_by("job_stream", arguments)
-
-    def _generated(
-        self, jobs: int | None, days: float | None, seed: int, load: float | None, machine_nodes: int | None
-    ) -> Workload:
         if jobs is None:
             assert days is not None
-            return draw_streams({"": self}, days=days, seed=seed, load=load, machine_nodes=machine_nodes)[""]
-        jobs = require_jobs(jobs)
+            made = draw_streams({"": self}, days=days, seed=seed, load=load, machine_nodes=machine_nodes)[""]
+        else:
+            made = self._first_jobs(validation.require_jobs(jobs), seed, load, machine_nodes)
+        return made.made_by("job_stream", arguments)
+
+    def _first_jobs(self, jobs: int, seed: int, load: float | None, machine_nodes: int | None) -> Workload:
         _require_load(self, seed, load, machine_nodes)
         if isinstance(self.arrivals, ClosedUsers):
             users = min(self.arrivals.users, jobs)
@@ -454,8 +390,7 @@ class JobStream:
         own = self._own_times(seed, arrivals=jobs)
         if load is not None:
             assert machine_nodes is not None
-            nodes, run = self._sizes_and_runs(jobs, seed)
-            length = dot(nodes, run) / (load * machine_nodes)
+            length = dot(*self._sizes_and_runs(jobs, seed)) / (load * machine_nodes)
             if not own[-1] > 0:
                 raise SpecificationError("JobStream.arrivals: all jobs are submitted at once; no factor gives them a load")
             own = own * (self._process.to_own_clock(length) / own[-1])
@@ -463,7 +398,7 @@ class JobStream:
 
     @property
     def _process(self) -> ArrivalProcess:
-        process = self.arrivals.arrivals if isinstance(self.arrivals, Sessions) else self.arrivals
+        process = self.arrivals.process if isinstance(self.arrivals, Sessions) else self.arrivals
         assert isinstance(process, ArrivalProcess)
         return process
 
@@ -518,66 +453,65 @@ class JobStream:
         first = np.flatnonzero(np.diff(session, prepend=-1))
         think = draw("think_time_s", self.arrivals.think_time_s, self._rng(seed, "think times"), len(session))
         _require_range("think_time_s", think, 0, LONGEST_S)
-        chains = _Chains(session, first[session], think)
-        if begins is None:
-            return self._workload(think[first][session], seed, machine_nodes, chains, users=session + 1)
-        return self._workload(self._process.to_time(begins)[session], seed, machine_nodes, chains)
+        begin = think[first] if begins is None else self._process.to_time(begins)
+        users = session + 1 if begins is None else None
+        return self._workload(begin[session], seed, machine_nodes, first[session], think, users)
 
     def _workload(
         self,
         begin_s: FloatArray,
         seed: int,
         machine_nodes: int | None,
-        chains: _Chains | None = None,
+        first: IntArray | None = None,
+        think_s: FloatArray | None = None,
         users: IntArray | None = None,
     ) -> Workload:
-        """Return the jobs that are submitted, or whose sessions begin, at ``begin_s``, seconds; shape ``(jobs,)``."""
+        """Return the jobs that are submitted, or whose sessions begin, at ``begin_s``, seconds.
+
+        All shapes are ``(jobs,)``.  The jobs of a session follow each other; ``first`` is the position of its first one, and
+        ``think_s`` the time from the completion of the job before.
+        """
         jobs = len(begin_s)
         if not jobs:
             raise SpecificationError(f"JobStream {self.name}: no job arrives in that time; give more days or a higher rate")
         nodes, run_s = self._sizes_and_runs(jobs, seed)
         estimate_s = np.asarray(self.estimates.estimate(run_s, self._rng(seed, "estimates")), dtype=np.float64)
         _require_range("JobStream.estimates", estimate_s, 0, np.inf)
-        priority = np.rint(draw("JobStream.priority", self.priority, self._rng(seed, "priorities"), jobs))
-        if self.users is not None:
-            drawn = np.rint(draw("JobStream.users", self.users, self._rng(seed, "users"), jobs)).astype(np.int64)
-            users = drawn if chains is None else drawn[chains.session]
         run, estimate = (np.maximum(1, _ticks(np.minimum(time, LONGEST_S))) for time in (run_s, estimate_s))
         _require_range(f"JobStream {self.name}: submission", begin_s, 0, LAST_TICK / TICKS_PER_SECOND / 2)
-        submit = _ticks(begin_s)
-        columns: dict[str, IntArray] = {}
-        preceding = np.full(jobs, UNSET)
-        if chains is not None:
-            think = _ticks(chains.think_s)
-            follows = np.arange(jobs) > chains.first
+        submit, place = _ticks(begin_s), np.arange(jobs)
+        if first is not None and think_s is not None:
+            think, follows = _ticks(think_s), place > first
             # The recorded submissions are those on a machine on which no job waits.
             steps = np.cumsum(np.where(follows, np.roll(run, 1) + think, 0))
-            submit += steps - steps[chains.first]
-            preceding = np.where(follows, np.arange(jobs) - 1, UNSET)
-            columns[THINK] = np.where(follows, think, UNSET)
+            submit += steps - steps[first]
         order = np.argsort(submit, kind="stable")
         number = np.empty(jobs, dtype=np.int64)
         number[order] = np.arange(1, jobs + 1)
-        if chains is not None:
-            columns[PRECEDING] = np.where(preceding == UNSET, UNSET, number[preceding])
-        memory = unknown = np.full(jobs, UNSET)
+        extra = None
+        if first is not None:
+            columns = {PRECEDING: np.where(follows, number[place - 1], UNSET), THINK: np.where(follows, think, UNSET)}
+            extra = ExtraColumns(ids=number, columns=columns)
+        of_job = {"submit": submit, "id": number, "nodes": nodes, "run": run, "estimate": estimate}
+        of_job["priority"] = np.rint(draw("JobStream.priority", self.priority, self._rng(seed, "priorities"), jobs))
+        if self.users is not None:
+            drawn = np.rint(draw("JobStream.users", self.users, self._rng(seed, "users"), jobs))
+            users = drawn if first is None else drawn[np.cumsum(place == first) - 1]  # one for each session
+        if users is not None:
+            of_job["user"] = users
         if self.memory_gib is not None:
             gib = draw("JobStream.memory_gib", self.memory_gib, self._rng(seed, "memory"), jobs)
             _require_range("JobStream.memory_gib", gib, 0, LARGEST_GIB)
-            memory = np.rint(gib * KIB_PER_GIB).astype(np.int64)
-        table = (
-            submit, number, nodes.astype(np.int64), run, estimate, unknown if users is None else users, unknown,
-            priority.astype(np.int64), unknown, memory,
-        )  # fmt: skip
+            of_job["memory"] = np.rint(gib * KIB_PER_GIB)
         return Workload(
-            (JobRow(*values) for values in np.stack(table, axis=1)[order].tolist()),
+            table_of(**of_job),
             name=self.name,
             provenance=Provenance(
                 source=f"{' '.join(repr(self).split())[:_LONGEST_SOURCE]}, seed {seed}",
                 options={"seed": seed, RANDOM_NUMBERS: f"name {self.name!r}, seed {seed}"},
             ),
             machine_nodes=machine_nodes,
-            extra=ExtraColumns(ids=number, columns=columns) if columns else None,
+            extra=extra,
         )
 
 
@@ -588,7 +522,7 @@ def draw_streams(
 
     A label that is not empty names the random numbers of its stream.
     """
-    length = require_seconds("days", days, positive=True) * DAY_S
+    length = validation.require_seconds("days", days, positive=True) * DAY_S
     named = {label: replace(stream, name=label) if label else stream for label, stream in streams.items()}
     for stream in named.values():
         _require_load(stream, seed, load, machine_nodes)
@@ -630,12 +564,12 @@ def _rate_factor(streams: Mapping[str, JobStream], length: float, seed: int, wor
 
 
 def _require_load(stream: JobStream, seed: int, load: float | None, machine_nodes: int | None) -> None:
-    require_whole("seed", seed, at_least=0)
+    validation.require_whole("seed", seed, at_least=0)
     if machine_nodes is not None:
-        require_whole("machine_nodes", machine_nodes, at_least=1)
+        validation.require_whole("machine_nodes", machine_nodes, at_least=1)
     if load is None:
         return
-    require_number("load", load, "> 0 and < 10", lambda x: 0 < x < 10)
+    validation.require_number("load", load, "> 0 and < 10", lambda x: 0 < x < 10)
     if machine_nodes is None:
         raise SpecificationError("machine_nodes: none is given; load needs it")
     if isinstance(stream.arrivals, Sessions | ClosedUsers):

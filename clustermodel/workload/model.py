@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
 from clustermodel.files import specification_bytes
-from clustermodel.job import JobRow
+from clustermodel.tables import Place, made
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
-from clustermodel.workload.cache import remembered
 from clustermodel.workload.distributions import HyperErlang
 from clustermodel.workload.estimates import PHI
-from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.table import Provenance, Workload, remembered, table_of
 from clustermodel.workload.transforms import LoadScale
 
 RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
@@ -39,24 +37,19 @@ _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
 MODEL_FORMAT: Final = {"format": _FORMAT, "version": _VERSION}
 """The fields that identify a file of a model."""
-_Made = TypeVar("_Made")
 _SHIPPED: Final = files("clustermodel.workload") / "models"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizeClass:
-    """The jobs of more than ``largest / 2`` and at most ``largest`` nodes: one renewal stream.
-
-    Raises:
-        SpecificationError: a size lies outside the class, a weight is not a number, or the numbers of sizes and weights differ.
-    """
+    """The jobs of more than ``largest / 2`` and at most ``largest`` nodes: one renewal stream."""
 
     largest: int
     """Upper bound of the class, a power of two."""
     sizes: tuple[int, ...]
     """Sizes that occur, ascending."""
     weights: tuple[float, ...]
-    """Relative frequency of each size; in a fitted model the number of jobs of that size in the trace."""
+    """Relative frequency of each size, from 1e-9 to 1e15; in a fitted model the number of jobs of that size in the trace."""
     interarrival: HyperErlang
     """Time between two submissions of this class."""
     run_time: HyperErlang
@@ -77,9 +70,8 @@ class SizeClass:
         if len(self.weights) != len(sizes):
             raise SpecificationError(f"SizeClass {self.label}: weights: {len(self.weights)} are given for {len(sizes)} sizes")
         for weight in self.weights:
-            require_number(
-                f"SizeClass {self.label}: weights", weight, "a number >= 1e-9 and <= 1e15", lambda x: 1e-9 <= x <= 1e15
-            )
+            allowed = "a number >= 1e-9 and <= 1e15"
+            require_number(f"SizeClass {self.label}: weights", weight, allowed, lambda x: 1e-9 <= x <= 1e15)
         object.__setattr__(self, "weights", tuple(self.weights))
         for field in ("interarrival", "run_time"):
             if not isinstance(getattr(self, field), HyperErlang):
@@ -110,12 +102,7 @@ class SizeClass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadModel:
-    """Distributions from which workloads of any number of jobs are drawn.
-
-    Raises:
-        SpecificationError: a text is empty, there is no class, the classes are not in ascending order, or a size is larger
-            than the machine.
-    """
+    """Distributions from which workloads of any number of jobs are drawn."""
 
     name: str
     """A label for tables and figures."""
@@ -178,10 +165,10 @@ class WorkloadModel:
         tick and at most 1e10 s, before the factor.
 
         Args:
-            jobs: number of jobs.
+            jobs: their number.
             seed: of the random streams.
-            run_time_factor: multiplies run times and estimates; :data:`RUN_TIME_FACTORS` has those of the paper.  The jobs are
-                the same as with ``scaled(LoadScale(run_time=...))``; the name has the factor, as ``"blue-pacific x1.3"``.
+            run_time_factor: multiplies run times and estimates, as ``scaled(LoadScale(run_time=...))``;
+                :data:`RUN_TIME_FACTORS` has those of the paper.  The name has the factor, as ``"blue-pacific x1.3"``.
             interarrival_factor: multiplies the times between submissions.
             phi: fraction of exact estimates, in the phi model of overestimation (Zhang et al. 2003, section 2.1).
             match_load: scale submission times so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
@@ -198,9 +185,12 @@ class WorkloadModel:
             tuple(np.random.default_rng(purpose) for purpose in stream.spawn(3))
             for stream in np.random.SeedSequence(seed).spawn(len(self.classes))
         ]
-        # A class has at most all of the first jobs, so this number of arrivals of each class is enough.
+        # Renewal processes in equilibrium.  A class has at most all of the first jobs, so this number of arrivals is enough.
         arrivals = np.array(
-            [_arrivals(each.interarrival, rng, jobs) for each, (rng, _, _) in zip(self.classes, streams, strict=True)]
+            [
+                np.cumsum([each.interarrival.sample_residual(rng), *each.interarrival.sample(rng, jobs - 1)])
+                for each, (rng, _, _) in zip(self.classes, streams, strict=True)
+            ]
         )
         first = np.argsort(arrivals, axis=None, kind="stable")[:jobs]
         submit = arrivals.ravel()[first]
@@ -216,13 +206,10 @@ class WorkloadModel:
             raise SpecificationError(
                 f"{self.name}: {counted(jobs, 'job')} take {submit[-1]:g} s to arrive, too long for 64-bit ticks"
             )
-        ticks = (
-            np.maximum(least, np.rint(time * TICKS_PER_SECOND)).astype(np.int64) for least, time in ((0, submit), (1, run))
-        )
-        rows = zip(*(column.tolist() for column in (*ticks, nodes)), strict=True)
+        submit, run = (np.maximum(least, np.rint(time * TICKS_PER_SECOND)) for least, time in ((0, submit), (1, run)))
         options = {"jobs": jobs, "seed": seed, "phi": phi}
         workload = Workload(
-            (JobRow(s, number, n, r, r, -1, -1, 0, -1) for number, (s, r, n) in enumerate(rows, 1)),
+            table_of(submit=submit, id=np.arange(1, jobs + 1), nodes=nodes, run=run, estimate=run),
             name=self.name if run_time_factor == 1 else f"{self.name} x{float(run_time_factor):g}",
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
@@ -248,11 +235,8 @@ class WorkloadModel:
 
     @classmethod
     def from_json(cls, text: str, *, file: str = "model") -> WorkloadModel:
-        """Return the model from JSON that :meth:`to_json` wrote; ``file`` is its name in messages.
-
-        Raises:
-            SpecificationError: ``text`` is not a model; the message names the file and the field.
-        """
+        """Return the model from JSON that :meth:`to_json` wrote; ``file`` is its name in messages."""
+        place = Place(file, Path())
         try:
             data = json.loads(text)
         except json.JSONDecodeError as problem:
@@ -260,16 +244,41 @@ class WorkloadModel:
         except (ValueError, RecursionError) as problem:
             raise SpecificationError(f"{file}: not JSON: {problem}") from None
         if not isinstance(data, dict) or data.get("format") != _FORMAT:
-            raise SpecificationError(f"{file}: format: it must be {_FORMAT!r}; is this a file of `clustermodel trace fit`?")
+            raise place.at("format").error(f"it must be {_FORMAT!r}; is this a file of `clustermodel trace fit`?")
         if data.get("version") != _VERSION or isinstance(data.get("version"), bool):
-            raise SpecificationError(f"{file}: version: {data.get('version')!r} is not known; this program reads {_VERSION}")
-        _require_fields(data, file, ("format", "version", "name", "source", "nodes", "notes", "classes"))
-        for field in ("notes", "classes"):
-            if not isinstance(data[field], list):
-                raise SpecificationError(f"{file}: {field}: it must be a list")
-        classes = tuple(_class_from_json(each, f"{file}: classes[{index}]") for index, each in enumerate(data["classes"]))
-        fields = {name: data[name] for name in ("name", "source", "nodes")}
-        return _named(file, lambda: cls(**fields, classes=classes, notes=tuple(data["notes"])))
+            raise place.at("version").error(f"{data.get('version')!r} is not known; this program reads {_VERSION}")
+        return model_from({name: value for name, value in data.items() if name not in MODEL_FORMAT}, place)
+
+
+def model_from(table: Mapping[str, Any], place: Place) -> WorkloadModel:
+    """Return the model that a table of a file describes: the fields of a model, with the weights of sizes by size."""
+    lists = {}
+    for field in ("notes", "classes"):
+        lists[field] = table.get(field, [])
+        if not isinstance(lists[field], list):
+            raise place.at(field).refused(lists[field], "a list")
+    classes = [_class_from(each, place.at("classes").at(number)) for number, each in enumerate(lists["classes"])]
+    return made(WorkloadModel, {**table, "classes": tuple(classes), "notes": tuple(lists["notes"])}, place)
+
+
+def _class_from(table: object, place: Place) -> SizeClass:
+    fields = dict(_mapping(table, place, "a table with largest, sizes, interarrival and run_time"))
+    allowed = "a table with the weight of each size"
+    sizes = _mapping(fields.pop("sizes", None), place.at("sizes"), allowed)
+    if not all(size.isascii() and size.isdecimal() and len(size) < 16 for size in sizes):
+        raise place.at("sizes").refused(sizes, allowed)
+    for time in _TIMES:
+        of_time = _mapping(fields.get(time), place.at(time), f"a table with {', '.join(_OF_TIMES)}")
+        fields[time] = made(HyperErlang, of_time, place.at(time))
+    return made(SizeClass, fields, place, sizes=tuple(map(int, sizes)), weights=tuple(sizes.values()))
+
+
+def _mapping(value: object, place: Place, allowed: str) -> Mapping[str, Any]:
+    if value is None:
+        raise place.error("is missing")
+    if not isinstance(value, Mapping):
+        raise place.refused(value, allowed)
+    return value
 
 
 def shipped_models() -> tuple[str, ...]:
@@ -278,11 +287,7 @@ def shipped_models() -> tuple[str, ...]:
 
 
 def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
-    """Return a model by its name, as ``"blue-pacific"``, or from a JSON file.
-
-    Raises:
-        SpecificationError: there is no model or readable file of that name, or the file has no model.
-    """
+    """Return a model by its name, as ``"blue-pacific"``, or from a JSON file."""
     names = shipped_models()
     if model in names:
         return WorkloadModel.from_json((_SHIPPED / f"{model}.json").read_text(encoding="utf-8"), file=str(model))
@@ -304,49 +309,8 @@ def class_label(largest: int) -> str:
     return str(largest) if largest <= 2 else f"{largest // 2 + 1}-{largest}"
 
 
-def _arrivals(interarrival: HyperErlang, rng: np.random.Generator, jobs: int) -> FloatArray:
-    """Return the first ``jobs`` arrivals of a renewal process in equilibrium, seconds after an arbitrary instant."""
-    first = interarrival.sample_residual(rng)
-    arrivals: FloatArray = np.cumsum(np.append(first, interarrival.sample(rng, jobs - 1)))
-    return arrivals
-
-
 _TIMES: Final = ("interarrival", "run_time")
 _OF_TIMES: Final = ("order", "p", "stage_s")
-
-
-def _named(where: str, make: Callable[[], _Made]) -> _Made:
-    """Return the result of ``make``; its errors begin with the place."""
-    try:
-        return make()
-    except SpecificationError as problem:
-        raise SpecificationError(f"{where}: {problem}") from None
-
-
-def _class_from_json(data: object, where: str) -> SizeClass:
-    fields = _require_fields(data, where, ("largest", "sizes", "interarrival", "run_time"))
-    sizes = fields["sizes"]
-    if not isinstance(sizes, dict) or not all(size.isascii() and size.isdecimal() and len(size) < 16 for size in sizes):
-        raise SpecificationError(f"{where}: sizes: it must be an object of size: weight")
-    times = {}
-    for time in _TIMES:
-        parts = _require_fields(fields[time], f"{where}: {time}", _OF_TIMES)
-        times[time] = _named(f"{where}: {time}", partial(HyperErlang, **parts))
-    weights = tuple(sizes.values())
-    return _named(where, lambda: SizeClass(largest=fields["largest"], sizes=tuple(map(int, sizes)), weights=weights, **times))
-
-
-def _require_fields(data: object, where: str, names: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return ``data`` if it is a JSON object with exactly these fields."""
-    if not isinstance(data, dict):
-        raise SpecificationError(f"{where}: it must be an object with the fields {', '.join(names)}")
-    for name in names:
-        if name not in data:
-            raise SpecificationError(f"{where}: {name}: it is missing")
-    for name in data:
-        if name not in names:
-            raise SpecificationError(f"{where}: {name}: it is unknown{did_you_mean(name, names)}; fields: {', '.join(names)}")
-    return data
 
 
 def _short(values: object) -> str:
@@ -359,14 +323,11 @@ def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
 
     The workload is treated as periodic: the time from the last job of a class, across the end of the period, to its first
     job is an interarrival time too.  So a class of k jobs has k interarrival times whose mean is the period over k, and every
-    class, even of a single job, arrives at its rate in the trace.
+    class, even of a single job, arrives at its rate in the trace.  Estimates and users are not modelled.
 
     If three moments admit no fit (equal times, for instance), the mean and the variance are kept, or the mean alone if there
-    is a single time: see ``HyperErlang.from_mean``.  ``notes`` lists these cases, and the jobs that were left out.
-
-    Args:
-        workload: the jobs.  Their estimates and users are not modelled.
-        nodes: size of the machine; that of the workload by default.  Jobs that need more are left out.
+    is a single time: see ``HyperErlang.from_mean``.  ``notes`` lists these cases, and the jobs that were left out, which need
+    more than ``nodes``, by default the size of the workload's machine.
 
     Raises:
         SpecificationError: the machine's size is not known, fewer than two jobs fit it, or all are submitted at the same time.

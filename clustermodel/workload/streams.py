@@ -17,16 +17,7 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.table import (
-    PRECEDING,
-    RECORDED_FIELDS,
-    STREAM,
-    THINK,
-    ExtraColumns,
-    JobSource,
-    Provenance,
-    Workload,
-)
+from clustermodel.workload.table import PRECEDING, RECORDED_FIELDS, STREAM, THINK, ExtraColumns, JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,25 +71,16 @@ def _checked(source: JobSource) -> Iterator[JobRow]:
 class JobStreams:
     """The job streams of one run, with the job numbers of the run.
 
-    Workloads with disjoint numbers keep them.  Otherwise, and if the numbers of a stream are unknown before it is read, job i
-    of the k-th stream gets the number i + the sum of the largest numbers of the streams before it.  So the first stream keeps
-    its numbers.  (A later stream whose numbers begin at 0 or below is shifted by more, to begin above the streams before it.)
-
-    Args:
-        sources: in order; if there are several, a source that is not in memory is read an additional time.
-
-    Raises:
-        SpecificationError: the numbers do not fit 64 bits.
-        TraceError: a trace that is read for its largest number is malformed.
+    Workloads with disjoint numbers keep them.  Otherwise, and if the numbers of a stream are unknown before it is read (then
+    it is read an additional time), job i of the k-th stream gets the number i + the sum of the largest numbers of the streams
+    before it.  So the first stream keeps its numbers.  (A later stream whose numbers begin at 0 or below is shifted by more, to
+    begin above the streams before it.)
     """
 
     def __init__(self, sources: Sequence[JobSource]) -> None:
         self._sources = sources
         self._disjoint = _have_disjoint_numbers(sources)
-        if self._disjoint:
-            self._shifts = [0] * len(sources)
-        else:
-            self._shifts, self._largest = _shifts(sources)
+        self._shifts, self._largest = ([0] * len(sources), []) if self._disjoint else _shifts(sources)
 
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
         """Return the recorded columns of jobs in memory, by their numbers in the run, shape ``(jobs,)``; missing for others."""
@@ -146,13 +128,10 @@ class JobStreams:
         """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
         import pandas as pd
 
-        position = self._positions(jobs)
         first = np.cumsum([0, *(len(_labels(source)) for source in self._sources)])
-        codes = first[position]
-        for number, source in enumerate(self._sources):
-            if isinstance(source, Workload) and source.streams:
-                own = position == number
-                codes[own] += source.values(STREAM, jobs[own] - self._shifts[number])
+        codes = first[self._positions(jobs)]
+        if (own := self.column(STREAM, jobs)) is not None:
+            codes += np.maximum(own, 0)
         return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
 
     def column(self, name: str, jobs: IntArray) -> IntArray | None:
@@ -226,11 +205,10 @@ def _range(source: JobSource) -> tuple[int, int]:
     if isinstance(source, Workload):
         ids = source.column("id")
         return int(ids.min()), int(ids.max())
-    smallest: int | None = None
-    largest = 0
+    smallest, largest = LAST_TICK, -LAST_TICK
     for row in source.rows():
-        smallest, largest = (row.id, row.id) if smallest is None else (min(smallest, row.id), max(largest, row.id))
-    return (1, 0) if smallest is None else (smallest, largest)
+        smallest, largest = min(smallest, row.id), max(largest, row.id)
+    return (1, 0) if smallest > largest else (smallest, largest)
 
 
 @dataclass(frozen=True)
@@ -241,16 +219,10 @@ class JobStreamMix:
     """The streams by label; the label is also the name of the stream's random numbers."""
 
     def generate(self, *, days: float, seed: int = 1, load: float | None = None, machine_nodes: int | None = None) -> Workload:
-        """Return the merged jobs that the streams submit within ``days``.
+        """Return the merged jobs that the streams submit within ``days``; later jobs are left out.
 
-        Args:
-            days: length of the workload; later jobs are left out.
-            seed: of the random numbers, which are independent between streams.
-            load: offered load of all streams together; one factor then multiplies the rates of all arrival processes.
-            machine_nodes: size of the machine; needed with ``load``.
-
-        Raises:
-            SpecificationError: an argument is not allowed, or a stream draws a value that no job can have.
+        ``seed`` gives random numbers that are independent between streams.  With ``load``, the offered load of all streams
+        together on ``machine_nodes``, one factor multiplies the rates of all arrival processes.
         """
         parts = draw_streams(self.streams, days=days, seed=seed, load=load, machine_nodes=machine_nodes)
         arguments = {"streams": self.streams, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
@@ -269,9 +241,8 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
     job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
     memory.  Feedback is kept; labels of earlier merges are replaced.
 
-    Args:
-        streams: workloads, which give a workload; or :class:`~clustermodel.workload.job_stream.JobStream` builders, which
-            give a :class:`JobStreamMix`, to be generated together with independent random numbers.
+    Workloads give a workload; :class:`~clustermodel.workload.job_stream.JobStream` builders give a :class:`JobStreamMix`, to
+    be generated together with independent random numbers.
 
     Raises:
         SpecificationError: no stream is given, streams and builders are mixed, a stream has no jobs, or two generated streams

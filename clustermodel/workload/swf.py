@@ -40,7 +40,7 @@ from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
 from clustermodel.workload import table as extras
-from clustermodel.workload.table import MEMORY, ExtraColumns, Provenance, Recipe, Workload
+from clustermodel.workload.table import MEMORY, ExtraColumns, Provenance, Recipe, Workload, table_of
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 _log = logging.getLogger(__name__)
@@ -199,16 +199,8 @@ class SwfStream:
     def tables(self, *, waits: bool = False, feedback: bool = False) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the jobs in file order, neither filtered nor scaled, some thousands at a time, with their line numbers.
 
-        Args:
-            waits: add a column of recorded waits.
-            feedback: add two columns: preceding jobs and think times.
-
-        Yields:
-            The columns of :class:`~clustermodel.job.JobRow` and those added, times in ticks, shape ``(jobs, 13 to 16)``; and
-            the lines, shape ``(jobs,)``.
-
-        Raises:
-            TraceError: as for the class.
+        The columns are those of :class:`~clustermodel.job.JobRow`, then recorded ``waits``, then preceding jobs and think times
+        (``feedback``), times in ticks, shape ``(jobs, 13 to 16)``; the lines have shape ``(jobs,)``.
         """
         provenance = self.provenance
         for counts in (provenance.dropped, provenance.repaired, provenance.partial, self.malformed):
@@ -246,28 +238,26 @@ class SwfStream:
             memory[~known] = to_kib(self._default_memory)
         for line in block.repairs.keys() & set(block.numbers.tolist()):
             repaired.update(block.repairs[line])
-        table = np.full((len(memory), len(JobRow._fields) + len(added)), UNSET, dtype=np.int64)
-        for name, column in {
-            "submit": _ticks(fields[SUBMIT]),
-            "id": fields[NUMBER],
-            "nodes": np.where(size > 0, size, fields[other]),
-            "run": np.maximum(_ticks(run), 1),
-            "estimate": np.maximum(_ticks(np.where(estimate > 0, estimate, run)), 1),
-            "user": fields[USER],
-            "group": fields[GROUP],
-            "priority": 0,
-            "status": fields[STATUS],
-            "memory": memory,
-        }.items():
-            table[:, JobRow._fields.index(name)] = column
-        for place, field in enumerate(added, start=len(JobRow._fields)):
+        table = table_of(
+            submit=_ticks(fields[SUBMIT]),
+            id=fields[NUMBER],
+            nodes=np.where(size > 0, size, fields[other]),
+            run=np.maximum(_ticks(run), 1),
+            estimate=np.maximum(_ticks(np.where(estimate > 0, estimate, run)), 1),
+            user=fields[USER],
+            group=fields[GROUP],
+            status=fields[STATUS],
+            memory=memory,
+        )
+        others = []
+        for field in added:
             values = np.minimum(fields[field], 2 * LONGEST_S)  # above all job numbers, and fits 64-bit ticks
             if field == WAIT:
                 values = np.where((values >= 0) & (values <= LONGEST_S), _ticks(values), UNSET)
             elif field == THINK:
                 values = _ticks(np.maximum(values, 0))
-            table[:, place] = values
-        return table, block.numbers
+            others.append(values.astype(np.int64))
+        return np.column_stack([table, *others]), block.numbers
 
 
 def read_swf(
@@ -361,11 +351,7 @@ def _ticks(seconds: FloatArray) -> FloatArray:
 
 
 def read_header(path: Path) -> dict[str, str]:
-    """Return the ``; Key: value`` comments before the first data line; values of the same key are joined by line breaks.
-
-    Raises:
-        TraceError: the file cannot be read, is damaged, or exceeds a limit.
-    """
+    """Return the ``; Key: value`` comments before the first data line; values of the same key are joined by line breaks."""
     header: dict[str, list[str]] = {}
     for _, text in _texts(path):
         if text[0] != ";":
@@ -381,15 +367,8 @@ def data_lines(
 ) -> Iterator[Lines]:
     """Yield the data lines of a file, some thousand at a time.
 
-    Args:
-        path: the file.
-        needed: the fields on which results depend.
-        lenient: skip a malformed line instead of raising.
-        dropped: where skipped lines are counted.
-        messages: takes what is wrong with the first ten of them.
-
-    Raises:
-        TraceError: the file cannot be read, is damaged, or a line is malformed; all lines before it have been yielded.
+    Results depend on the fields ``needed``.  If ``lenient``, malformed lines are counted as ``dropped``, and the first ten
+    messages kept; otherwise the first one is a TraceError, raised after all lines before it have been yielded.
     """
     texts = _texts(path, comments=False)
     failure: TraceError | None = None
@@ -460,11 +439,7 @@ def _numbers(texts: list[str]) -> FloatArray:
 
 
 def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected.
-
-    Raises:
-        ValueError: the line is malformed; the message names the field.
-    """
+    """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected."""
     words = text.split()
     if len(words) != len(SWF_FIELDS):
         raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
@@ -551,10 +526,7 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
 
     Each line of a value gets a ``; Key:`` of its own.  A file whose name ends in ``.gz`` is compressed, without a time stamp,
-    so that equal schedules give equal bytes.
-
-    Raises:
-        OutputError: the file cannot be written.
+    so that equal schedules give equal bytes.  Raises OutputError if the file cannot be written.
     """
     lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
     lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
@@ -573,22 +545,14 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     numbers; the names are ``; UserMap: 1 alice`` and the like in the header (``Queue`` and ``Partition`` as the format has
     them).  Without groups, accounts take their field.  Names that are too many for a header go to ``PATH.names.csv``.
 
-    Returns:
-        Lines that a reader of the file should know about what SWF has no field for, and the file of names.
-
-    Raises:
-        OutputError: a file cannot be written.
+    Returns lines that a reader of the file should know, about what SWF has no field for, and the file of names.  Raises
+    OutputError if a file cannot be written.
     """
     groups = "group" if (workload.column("group") != UNSET).any() or not workload.has(extras.ACCOUNT) else extras.ACCOUNT
     queues = extras.QUEUE if workload.has(extras.QUEUE) or not workload.has(extras.QOS) else extras.QOS
-    maps = {
-        "Partition": extras.PARTITION,
-        "Queue": queues,
-        "GroupMap": groups,
-        "UserMap": "user",
-        "ExecutableMap": extras.JOB_NAME,
-    }
-    names = {key: tuple(map(visible, workload.names.get(column, ()))) for key, column in maps.items()}
+    columns = (extras.PARTITION, queues, groups, "user", extras.JOB_NAME)
+    maps = zip(("Partition", "Queue", "GroupMap", "UserMap", "ExecutableMap"), columns, strict=True)
+    names = {key: tuple(map(visible, workload.names.get(column, ()))) for key, column in maps}
     header, separate, left = _header(workload), [], LONGEST_NAMES
     for key, texts in names.items():
         length = sum(len(text) + len(key) + 16 for text in texts)
@@ -656,14 +620,9 @@ def _lost(workload: Workload, kept: set[str]) -> list[str]:
         extras.SUSPENDED: "suspended time",
         extras.REQUEUES: "run attempts before this one",
         extras.ARRAY_LIMIT: "limits of job arrays",
-        extras.NODE_COUNT: "nodes and cores together",
+        extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "",
         extras.QOS: "QOS",
     }
     return [
-        text
-        for column, text in without_field.items()
-        if column not in kept
-        and workload.has(column)
-        and (column != extras.NODE_COUNT or workload.has(extras.CORES))
-        and (workload.column(column) > 0).any()
+        text for column, text in without_field.items() if text and column not in kept and (workload.column(column) > 0).any()
     ]

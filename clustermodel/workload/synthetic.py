@@ -14,12 +14,10 @@ import numpy as np
 
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
-from clustermodel.workload.cache import remembered
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.table import Provenance, Workload, remembered, table_of
 
 DAY_S = 86_400.0
 LONGEST_RUN_S = 36 * 3600.0
@@ -40,11 +38,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     (Zhang et al. 2003, section 2.1) with phi = 0.2, cut at 50 times the run time.  Users are drawn with probabilities
     proportional to 1/rank.
 
-    Args:
-        jobs: number of jobs.
-        nodes: size of the machine.
-        load: offered load, sum of nodes x run time / (machine nodes x span).
-        seed: of the random streams, one per attribute.
+    There is a random stream for each attribute.
 
     Raises:
         SpecificationError: an argument is out of range, or there are too few jobs for so large a machine.
@@ -84,14 +78,10 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     ranks = np.arange(1, 101)
     user = users.choice(ranks, size=jobs, p=(1 / ranks) / (1 / ranks).sum())
 
-    def ticks(seconds: np.ndarray) -> list[int]:
-        whole: list[int] = np.round(seconds * TICKS_PER_SECOND).astype(np.int64).tolist()
-        return whole
-
+    submit, run, estimate = (np.round(seconds * TICKS_PER_SECOND) for seconds in (submit, run, run * factor))
     arguments = {"jobs": jobs, "nodes": nodes, "load": load, "seed": seed}
-    rows = zip(ticks(submit), size.tolist(), ticks(run), ticks(run * factor), user.tolist(), strict=True)
     return Workload(
-        (JobRow(s, number, n, r, e, u, -1, 0, -1) for number, (s, n, r, e, u) in enumerate(rows, 1)),
+        table_of(submit=submit, id=np.arange(1, jobs + 1), nodes=size, run=run, estimate=estimate, user=user),
         name=f"synthetic-{seed}",
         provenance=Provenance(
             source=f"synthetic_workload(jobs={jobs}, nodes={nodes}, load={load}, seed={seed})",
@@ -113,20 +103,10 @@ def study_jobs(
     seed: int = 1,
     processors_from: str = "allocated",
 ) -> Workload:
-    """Return the jobs of a trace, the same for every seed, or without a trace synthetic jobs drawn from ``seed``.
+    """Return the jobs of a trace in SWF, or without a trace synthetic jobs drawn from ``seed`` for a machine of ``nodes``.
 
-    The last few workloads are kept, so that the trials of a study neither read a trace nor draw its jobs again.
-
-    Args:
-        trace: an SWF file; ``None`` for synthetic jobs.
-        jobs: the number of the first jobs; 0 for all of the trace, or 20,000 synthetic ones.
-        nodes: size of the machine of synthetic jobs.
-        seed: of synthetic jobs.
-        processors_from: as for :func:`~clustermodel.workload.swf.read_swf`.
-
-    Raises:
-        TraceError: the trace cannot be read.
-        SpecificationError: an argument is not allowed.
+    ``jobs`` is the number of the first jobs; 0 for all of the trace, or 20,000 synthetic ones.  The last few workloads are
+    kept, so that the trials of a study neither read a trace nor draw its jobs again.
     """
     if trace is None:
         return synthetic_workload(jobs=jobs or STUDY_JOBS, nodes=nodes, load=STUDY_LOAD, seed=seed)

@@ -6,14 +6,19 @@ cost nothing: the stream of a job, the job that its submission depends on, and w
 
 from __future__ import annotations
 
+import copy
+import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from functools import wraps
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
@@ -21,45 +26,24 @@ from clustermodel.formatting import duration, html_fields
 from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
+from clustermodel.workload import transforms
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.transforms import (
-    RESAMPLE,
-    JobFilter,
-    LoadScale,
-    Unit,
-    checked_unit,
-    distinct_jobs,
-    distinct_users,
-    drawn_blocks,
-    drawn_users,
-    filtered,
-    scaled,
-    shifted,
-)
+from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale, Unit, filtered, scaled, shifted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STREAM: Final = "stream"
-PRECEDING: Final = "preceding"
-THINK: Final = "think"
-EXTRA_COLUMNS: Final = (STREAM, PRECEDING, THINK)
-WAIT: Final = "wait"
-SUSPENDED: Final = "suspended"
-REQUEUES: Final = "requeues"
-ARRAY_LIMIT: Final = "array_limit"
-NODE_COUNT: Final = "node_count"
-CORES: Final = "cores"
-GPUS: Final = "gpus"
-ACCOUNT: Final = "account"
-PARTITION: Final = "partition"
-QOS: Final = "qos"
-QUEUE: Final = "queue"
-JOB_NAME: Final = "job_name"
-NAMED_COLUMNS: Final = (ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME)
+_log = logging.getLogger(__name__)
+
+STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
+NAMED_COLUMNS: Final = ("account", "partition", "qos", "queue", "job_name")
 """Recorded columns whose numbers stand for names."""
-RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *NAMED_COLUMNS)
+RECORDED_COLUMNS: Final = (
+    "wait", "suspended", "requeues", "array_limit", "node_count", "cores", "gpus", *NAMED_COLUMNS,
+)  # fmt: skip
 """What an accounting log records of a job; no schedule depends on it."""
+ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS
+WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS = RECORDED_COLUMNS[:7]
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
@@ -87,10 +71,9 @@ class ExtraColumns:
     submission depends; ``think``: ticks from that completion to the submission.  :data:`~clustermodel.job.UNSET` where a job
     has no value.
 
-    Recorded by an accounting log: ``wait``: ticks from the submission to the start; ``suspended``: ticks for which the job was
-    suspended; ``requeues``: number of run attempts before this one; ``array_limit``: largest number of tasks of its job array
-    that may run at a time; ``node_count``, ``cores``, ``gpus``: allocated; ``account``, ``partition``, ``qos``, ``queue``,
-    ``job_name``: numbers of :attr:`names`.
+    Recorded by an accounting log, in ticks: ``wait``, ``suspended``; numbers: ``requeues`` (run attempts before this one),
+    ``array_limit`` (tasks of its job array that may run at a time), ``node_count``, ``cores``, ``gpus``; numbers of
+    :attr:`names`: ``account``, ``partition``, ``qos``, ``queue``, ``job_name``.
     """
 
     ids: IntArray
@@ -103,11 +86,7 @@ class ExtraColumns:
     """The names that the numbers 1, 2, ... of a column stand for; of :data:`NAMED_COLUMNS`, ``user`` and ``group``."""
 
     def of(self, ids: IntArray) -> dict[str, IntArray]:
-        """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them.
-
-        Raises:
-            SpecificationError: jobs wait for each other.
-        """
+        """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them."""
         order = np.argsort(self.ids)
         place = order[np.searchsorted(self.ids, ids, sorter=order)]
         columns = {name: column[place] for name, column in self.columns.items()}
@@ -261,9 +240,8 @@ class Recipe:
     arguments: Mapping[str, Any]
     """Of the function, by name."""
     name: str
-    """The name that the workload got."""
     machine_nodes: int | None
-    """The size of the recorded machine that the workload got."""
+    """Name and size of the machine as the function has given them, which may have been changed since."""
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
     model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
@@ -289,9 +267,8 @@ class ImportReport:
     source: str
     """File name."""
     format: str
-    """Kind of log that was recognised: ``sacct with a header line``, ``sacct in the layout of Open XDMoD`` or ``PBS``."""
+    """Kind of log that was recognised, as ``sacct with a header line``."""
     lines: int
-    """Number of lines of the file."""
     counts: Mapping[str, int]
     """Number of lines by what became of them, ``jobs`` first; they sum to :attr:`lines`."""
     jobs: int
@@ -303,13 +280,9 @@ class ImportReport:
     examples: tuple[str, ...] = ()
     """The first damaged lines, as ``file:line: what is wrong``."""
 
-    def summary(self) -> str:
-        """Return the counts as one sentence: ``4,285 lines: 4,100 jobs, 120 steps, 65 never started``."""
-        return f"{counted(self.lines, 'line')}: {counts_in_words(self.counts)}"
-
     def texts(self) -> list[str]:
-        """Return the report, a line of text each: the counts, the remarks, the first damaged lines."""
-        return [self.summary(), *self.remarks, *self.examples]
+        """Return the counts (``4,285 lines: 4,100 jobs, 120 steps``), the remarks, the first damaged lines."""
+        return [f"{counted(self.lines, 'line')}: {counts_in_words(self.counts)}", *self.remarks, *self.examples]
 
     def __str__(self) -> str:
         return visible("\n".join((f"{self.source}: {self.format}", *self.texts())), keep="\n")
@@ -324,7 +297,7 @@ class Provenance:
     options: Mapping[str, object] = field(default_factory=dict)
     """Options with which it was read or made."""
     header: Mapping[str, str] = field(default_factory=dict)
-    """SWF header comments, ``key -> value``; repeated keys are joined with newlines."""
+    """SWF header comments; values of repeated keys are joined with newlines."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
@@ -378,6 +351,14 @@ class JobSource(Protocol):
         """Yield the jobs in order of submission; a new iterator at each call."""
 
 
+def table_of(**columns: npt.ArrayLike) -> IntArray:
+    """Return rows, shape ``(jobs, 13)``, of their columns by name; priorities are 0, other columns that are missing -1."""
+    rows = np.full((len(np.asarray(columns["id"])), len(JobRow._fields)), UNSET, dtype=np.int64)
+    for name, values in {"priority": 0, **columns}.items():
+        rows[:, JobRow._fields.index(name)] = values
+    return rows
+
+
 class Workload:
     """An immutable table of jobs in order of submission, then id.
 
@@ -386,8 +367,8 @@ class Workload:
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
-        extra: columns beside the rows: streams, preceding jobs and think times.
-        recipe: how it was made, if it can be made again.
+        extra: columns beside the rows, which may cover more jobs than these.
+        recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
         SpecificationError: there is no job, two jobs have the same id, a time is below :data:`~clustermodel.job.LEAST_TICKS`,
@@ -428,14 +409,13 @@ class Workload:
             times = int((ids == repeated[0]).sum())
             raise SpecificationError(f"Workload {name!r}: job id {repeated[0]} appears {times} times; ids must be unique")
         table.setflags(write=False)
-        self._table: IntArray = table
+        self.table: IntArray = table
+        """The rows, shape ``(jobs, 13)``, read-only."""
         self.name = name
         self.provenance = provenance or Provenance(source=name)
         self.machine_nodes = machine_nodes
         self.extra = extra
-        """Columns beside the rows, ``None`` if there are none; they may cover more jobs than these."""
         self.recipe = recipe
-        """How it was made, so that a scenario file can name it; ``None`` for a workload that exists in memory only."""
         self._columns: dict[str, IntArray] = {} if extra is None else extra.of(table[:, _ID])
 
     @classmethod
@@ -443,11 +423,9 @@ class Workload:
         """Return a workload of the rows of a table, which may be in any order.
 
         Args:
-            frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; ``job``,
-                ``estimate_s``, ``user``, ``group``, ``priority``, ``status``, ``stream`` (a label), ``memory_gib`` (per node),
-                ``checkpoint_s``, ``restart_s``, ``checkpoint_interval_s``, ``preceding`` (number of a job) and ``think_time_s``
-                may be missing, or ``nan`` where a job has no value.  Without ``job``, jobs are numbered from 1 in order of
-                submission.
+            frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; the others may be
+                missing, or ``nan`` where a job has no value; ``stream`` is a label, ``memory_gib`` per node, ``preceding`` the
+                number of a job.  Without ``job``, jobs are numbered from 1 in order of submission.
             name: a label for tables and figures.
             machine_nodes: size of the machine they were recorded on, used as the default machine.
 
@@ -460,11 +438,7 @@ class Workload:
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
-        """Return a workload of ``jobs``, which may be in any order.
-
-        Raises:
-            SpecificationError: an element is not a job, there is none, or two jobs have the same id.
-        """
+        """Return a workload of ``jobs``, which may be in any order; two with the same id are refused."""
         given = list(jobs)
         for job in given:
             if not isinstance(job, Job):
@@ -472,25 +446,24 @@ class Workload:
         return cls((job.row() for job in given), name=name, machine_nodes=machine_nodes)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other is a workload of the same jobs, name and machine."""
         if not isinstance(other, Workload):
             return NotImplemented
         own, others = ((each.name, each.machine_nodes, each.streams, each._columns.keys()) for each in (self, other))
-        if own != others or not np.array_equal(self._table, other._table):
+        if own != others or not np.array_equal(self.table, other.table):
             return False
         return all(np.array_equal(column, other._columns[name]) for name, column in self._columns.items())
 
     def __hash__(self) -> int:
-        return hash((len(self), *self._table[0].tolist(), *self._table[-1].tolist()))
+        return hash((len(self), *self.table[0].tolist(), *self.table[-1].tolist()))
 
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
 
     def _repr_html_(self) -> str:
-        """Return the jobs as a table for notebooks: their number, and smallest, median and largest values."""
         nodes, size, unit = self.column("nodes"), self.machine_nodes, self.provenance.unit
         load = None if size is None or len(self) < 2 or not self.span_s else self.offered_load(size)
         fields: list[tuple[str, object]] = [
@@ -507,22 +480,21 @@ class Workload:
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
-        for start in range(0, len(self._table), _CHUNK):
-            yield from map(row_of, self._table[start : start + _CHUNK].tolist())
+        for start in range(0, len(self.table), _CHUNK):
+            yield from map(row_of, self.table[start : start + _CHUNK].tolist())
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""
         return map(Job.from_row, self.rows())
 
     def column(self, name: str) -> IntArray:
-        """Return one column (shape ``(jobs,)``, read-only), times in ticks.
+        """Return one column of :class:`~clustermodel.job.JobRow` or :class:`~clustermodel.workload.table.ExtraColumns`.
 
-        Names are those of :class:`~clustermodel.job.JobRow` and of :class:`~clustermodel.workload.table.ExtraColumns`;
-        an extra column that the workload does not have is -1 throughout.
+        It has shape ``(jobs,)``, is read-only, and has times in ticks; an extra column that is missing is -1 throughout.
         """
         if name in EXTRA_COLUMNS + RECORDED_COLUMNS:
             return self._columns.get(name, np.full(len(self), UNSET, dtype=np.int64))
-        column: IntArray = self._table[:, JobRow._fields.index(name)]
+        column: IntArray = self.table[:, JobRow._fields.index(name)]
         return column
 
     def has(self, name: str) -> bool:
@@ -608,22 +580,19 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         dropped: Counter[str] = Counter()
-        rows = self._table[filtered(self._table, keep, dropped)]
+        rows = self.table[filtered(self.table, keep, dropped)]
         return self._derived(rows, KEEP, keep, {"filter": keep}, dropped=dropped)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         extra = None if self.extra is None else self.extra.think_times_scaled(scale.interarrival)
-        rows = scaled(self._table, scale, int(self._table[0, _SUBMIT]))
+        rows = scaled(self.table, scale, int(self.table[0, _SUBMIT]))
         return self._derived(rows, SCALE, scale, {"scale": scale}, extra=extra)
 
     def with_default_memory(self, gib: float) -> Workload:
         """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.
 
         The number of these jobs is in the provenance, among the repaired ones.
-
-        Raises:
-            SpecificationError: ``gib`` is out of range.
         """
         default = to_kib(require_gib("Workload.with_default_memory", gib))
         memory = self.column("memory")
@@ -638,16 +607,9 @@ class Workload:
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
         """Return the same jobs with estimates by the phi model of overestimation (Zhang et al. 2003, section 2.1).
 
-        Job by job in order of submission, the estimate is the run time times a factor drawn from ``seed``; one seed gives
-        the same random numbers y for every ``phi`` and every scaling of run times.  Factors have no upper bound; the
-        estimate is at most 1e10 s (317 years), so that it fits 64-bit ticks.
-
-        Args:
-            phi: fraction of jobs whose estimate is exact, in [0, 1].
-            seed: of the random stream.
-
-        Raises:
-            SpecificationError: an argument is out of range.
+        ``phi``, in [0, 1], is the fraction of exact estimates.  Job by job in order of submission, the estimate is the run time
+        times a factor drawn from ``seed``; one seed gives the same random numbers y for every ``phi`` and every scaling of run
+        times.  Factors have no upper bound; the estimate is at most 1e10 s (317 years), so that it fits 64-bit ticks.
         """
         require_whole("seed", seed, at_least=0)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_ESTIMATES))
@@ -661,37 +623,33 @@ class Workload:
     def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
         """Return a log as it might have been: weeks or users of this one, drawn with replacement.
 
-        Whole weeks are laid end to end until they are as long as this log; each job keeps its time in the week, its run time,
-        estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log's first day, if the header says when and
-        where that was, otherwise with the first submission.  What lasts longer than a week is lost, such as trends and seasons
-        (Künsch 1989).
+        Whole weeks (or blocks of ``of`` seconds) are laid end to end until they are as long as this log; each job keeps its
+        time in the week, its run time, estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log's first
+        day, if the header says when and where that was, otherwise with the first submission, as other blocks do.  What lasts
+        longer than a week is lost, such as trends and seasons (Künsch 1989).
 
-        Users are drawn with all their jobs, at their recorded times; a user drawn twice appears as two users who submit the
-        same jobs at the same times.  The number of jobs and the offered load then vary between seeds.
+        Users (``"users"``) are drawn with all their jobs, at their recorded times; a user drawn twice appears as two users who
+        submit the same jobs at the same times.  The number of jobs and the offered load then vary between seeds.
 
         A job whose preceding job is not in the same week and draw is submitted at its own time.  Numbers of jobs end with the
         original number; the digits before it count draws from 0.
 
-        Args:
-            of: ``"weeks"``, ``"users"``, or the length of another block in seconds; blocks begin with the first submission.
-            seed: of the random stream.
-
         Raises:
             SpecificationError: an argument is not allowed, or there are not two weeks, blocks or users.
         """
-        of, submit = checked_unit(of), self.column("submit")
+        of = transforms.checked_unit(of)
         if of == "users":
-            draws = drawn_users(self.column("user"), seed)
+            draws = transforms.drawn_users(self.column("user"), seed)
         else:
-            draws = drawn_blocks(submit, of, seed, self.provenance.header)
+            draws = transforms.drawn_blocks(self.column("submit"), of, seed, self.provenance.header)
         if not len(draws.place):
             raise SpecificationError(f"Workload.resampled: the {of} drawn have no jobs; give another seed")
-        table = self._table[draws.place]
+        table = self.table[draws.place]
         table[:, _SUBMIT] += draws.shift
-        table[:, _ID], added = distinct_jobs(table[:, _ID], draws.draw)
+        table[:, _ID], added = transforms.distinct_jobs(table[:, _ID], draws.draw)
         extra, names = self.extra, dict(self.names)
         if of == "users":
-            table[:, _USER], users = distinct_users(table[:, _USER], draws.draw, names.get("user", ()))
+            table[:, _USER], users = transforms.distinct_users(table[:, _USER], draws.draw, names.get("user", ()))
             names |= {"user": users} if users else {}
         if extra is not None:
             columns = {name: column[draws.place] for name, column in self._columns.items()}
@@ -711,9 +669,6 @@ class Workload:
 
         The streams of a merged workload (``by="stream"``) get their labels as names.  Where a job follows a job of another
         part, its submission no longer depends on it.
-
-        Raises:
-            SpecificationError: ``by`` is not a column.
         """
         if not isinstance(by, str) or by not in (*JobRow._fields, *self._columns):
             allowed = ", ".join((*JobRow._fields, *self._columns))
@@ -724,7 +679,7 @@ class Workload:
         for value in np.unique(column).tolist():
             text = texts[value - 1] if 0 < value <= len(texts) else str(value)
             name = self.streams[value] if by == STREAM else f"{self.name} {by} {text}"
-            parts.append(self._like(self._table[column == value], name=name, extra=extra))
+            parts.append(self._like(self.table[column == value], name=name, extra=extra))
         return parts
 
     def made_by(self, source: Source, arguments: Mapping[str, object]) -> Workload:
@@ -734,7 +689,7 @@ class Workload:
 
     def _with(self, **columns: IntArray) -> IntArray:
         """Return a copy of the table with other columns."""
-        table = self._table.copy()
+        table = self.table.copy()
         for name, values in columns.items():
             table[:, JobRow._fields.index(name)] = values
         return table
@@ -768,6 +723,38 @@ class Workload:
         """Return other rows with the name, the provenance, the machine and the extra columns of these, but for ``changes``."""
         kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra")}
         return Workload(rows, **{**kept, **changes})
+
+
+_Arguments = ParamSpec("_Arguments")
+MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 104 bytes
+_kept: dict[object, Workload] = {}  # by function and arguments; the one used last comes last
+
+
+def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Workload]:
+    """Return a function, or a method of an immutable object, that keeps the workloads made last.
+
+    So the trials of an experiment do not make the same jobs for every policy.  1, 1.0 and ``True`` are different arguments.
+    """
+
+    @wraps(make)
+    def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Workload:
+        values = (*args, *(kwargs[name] for name in sorted(kwargs)))
+        key = (make, len(args), *sorted(kwargs), values, *map(type, values))
+        try:
+            workload = _kept.get(key)
+        except TypeError:  # an argument has no hash
+            return make(*args, **kwargs)
+        if workload is None:
+            began = perf_counter()
+            workload = make(*args, **kwargs)
+            _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
+        _kept.pop(key, None)
+        _kept[key] = workload
+        while sum(map(len, list(_kept.values()))) > MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        return copy.copy(workload)  # with a name and provenance of its own; the table is shared
+
+    return made
 
 
 _ESTIMATES = (crc32(b"estimates"),)

@@ -12,26 +12,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from clustermodel.errors import did_you_mean, quoted, shown
 from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
-from clustermodel.workload.distributions import BySize, Exponential, HyperErlang, Lognormal, LogUniform, TwoStageUniform, Zipf
-from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
-from clustermodel.workload.job_stream import (
-    Bursts,
-    ClosedUsers,
-    Cycle,
-    JobStream,
-    MarkovModulated,
-    Poisson,
-    Renewal,
-    Sessions,
-    TraceArrivals,
-)
-from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, shipped_models
+from clustermodel.workload import distributions, estimates, job_stream
+from clustermodel.workload.job_stream import JobStream, TraceArrivals
+from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from, shipped_models
 from clustermodel.workload.streams import JobStreamMix, merge
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
@@ -42,25 +32,23 @@ from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 SOURCES: Final = get_args(Source)
 """The keys of which a table has exactly one."""
 TYPES: Final[dict[str, type]] = {
-    kind.__name__: kind
-    for kind in (
-        Exponential, Lognormal, LogUniform, TwoStageUniform, Zipf, BySize, HyperErlang,
-        Poisson, MarkovModulated, Renewal, Bursts, Cycle, Sessions, ClosedUsers,
-        FactorEstimates, PhiEstimates, RoundedEstimates,
+    kind: getattr(module, kind)
+    for module, kinds in (
+        (distributions, "Exponential Lognormal LogUniform TwoStageUniform Zipf BySize HyperErlang"),
+        (job_stream, "Poisson MarkovModulated Renewal Bursts Cycle Sessions ClosedUsers"),
+        (estimates, "FactorEstimates PhiEstimates RoundedEstimates"),
     )
-}  # fmt: skip
+    for kind in kinds.split()
+}
 """What ``type`` may be."""
 RUN_TIME: Final = "run-time"
 """Text of estimates that are the run times."""
 _STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
+_PARTS: Final[dict[str, type[Any]]] = {KEEP: JobFilter, SCALE: LoadScale}
 
 
 def workload_from(value: object, place: Place) -> JobSource:
-    """Return the workload that a table describes, or the file that it names.
-
-    Raises:
-        SpecificationError: a key is unknown or missing, a value is not allowed, or a file cannot be read.
-    """
+    """Return the workload that a table describes, or the file that it names."""
     table, place = table_at(value, place, "a workload")
     kinds = [key for key in SOURCES if key in table]
     if len(kinds) != 1:
@@ -96,9 +84,7 @@ def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSour
     path = place.folder / value
     if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
         raise place.at("trace").error(f"{quoted(value)}: there is no such file")
-    for key, kind in ((KEEP, JobFilter), (SCALE, LoadScale)):
-        if key in arguments:
-            arguments[key] = made(kind, _table(arguments[key], place.at(key)), place.at(key))
+    arguments |= {key: _part(key, arguments[key], place) for key in _PARTS if key in arguments}
     if arguments.pop("stream", False) is True:
         return made(SwfStream, arguments, place, path=path)
     reader = placed(lambda: reader_for(path), place, ())
@@ -111,9 +97,7 @@ def _of_model(value: object, arguments: dict[str, Any], place: Place) -> Workloa
         name = value if value in shipped_models() else place.folder / value
         model = placed(lambda: load_model(name), place, ("model",))
     elif isinstance(value, Mapping):
-        model = placed(
-            lambda: WorkloadModel.from_json(json.dumps({**MODEL_FORMAT, **value}), file="model"), place.at("model"), ()
-        )
+        model = model_from(value, place.at("model"))
     else:
         raise place.at("model").refused(value, f"one of {', '.join(shipped_models())}, the name of a file, or a table")
     return made(model.generate, arguments, place)
@@ -162,6 +146,10 @@ def _table(value: object, place: Place) -> Mapping[str, Any]:
     return value
 
 
+def _part(key: str, value: object, place: Place) -> Any:
+    return made(_PARTS[key], _table(value, place.at(key)), place.at(key))
+
+
 def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     table = _table(step, place)
     require_keys(table, _STEPS, place)
@@ -169,12 +157,9 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
         raise place.error(f"a step has one of {', '.join(_STEPS[:-1])} and {_STEPS[-1]}; steps are carried out in order")
     ((key, value),) = table.items()
     inside = place.at(key)
-    if key == KEEP:
-        keep = made(JobFilter, _table(value, inside), inside)
-        return placed(lambda: workload.select(keep), place, ())
-    if key == SCALE:
-        scale = made(LoadScale, _table(value, inside), inside)
-        return placed(lambda: workload.scaled(scale), place, ())
+    if key in _PARTS:
+        part, change = _part(key, value, place), workload.select if key == KEEP else workload.scaled
+        return placed(lambda: change(part), place, ())
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), inside, ())
     if key == RESAMPLE:
@@ -233,19 +218,13 @@ def _of_scipy(value: Mapping[str, Any], place: Place) -> object:
 
 def _number(key: str, place: Place) -> float:
     for convert in (int, float):
-        try:
+        with suppress(ValueError):
             return convert(key)
-        except ValueError:
-            continue
     raise place.at(key).error("unknown key; a distribution has type, scipy, or numbers with their weights")
 
 
 def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
-    """Return the table that describes a workload, or the stream of a trace.
-
-    Raises:
-        SpecificationError: the workload exists in memory only, or has a part that a file cannot describe.
-    """
+    """Return the table that describes a workload, or the stream of a trace."""
     recipe: object = getattr(source, "recipe", None)
     if not isinstance(recipe, Recipe):
         how = "write it with write_trace first and read that file" if isinstance(source, Workload) else "it must be a Workload"

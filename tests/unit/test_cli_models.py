@@ -203,7 +203,7 @@ def test_models_that_are_not_there_or_no_models(command_line: Command, trace: Pa
     path = tmp_path / "m.json"
     path.write_text(load_model("blue-pacific").to_json().replace('"nodes": 320', '"nodes": 200'))
     assert complaint(command_line("run", "--model", path)) == (
-        f"{path}: WorkloadModel.classes: a size of 256 is not allowed; the machine has 200 nodes"
+        f"{path}: classes: a size of 256 is not allowed; the machine has 200 nodes"
     )
     assert complaint(command_line("run", "--model", "blue-pacific", "--scale-run-time", "0")) == (
         "LoadScale.run_time: 0.0 is not allowed; it must be a finite number > 0"

@@ -305,7 +305,7 @@ MISTAKES = {
     '[workload]\nmodel = "blu-pacific"': "workload.model: 'blu-pacific' is neither a file nor a shipped model",
     "[workload]\nmodel = 3": "workload.model: 3 is not allowed; it must be one of blue-pacific, blue-pacific-2, the name of "
     "a file, or a table",
-    "[workload.model]\nname = 'x'": "workload.model: ",
+    "[workload.model]\nname = 'x'": "workload.model.source: is missing",
     "[workload]\njob_stream = 3": "workload.job_stream: 3 is not allowed; it must be a table with the fields of a JobStream",
     "[workload.job_stream]\nnodes = 1\nrun_s = 3": "workload.job_stream.arrivals: is missing",
     "[workload.job_stream]\narrivals = 5\nnodes = 'x'\nrun_s = 3": "workload.job_stream.nodes: 'x' is not a distribution",

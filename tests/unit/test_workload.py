@@ -91,16 +91,24 @@ def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None
     assert {type(value) for one in workload.rows() for value in one} == {int}
 
 
-def test_a_workload_needs_a_job() -> None:
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Workload([], name="w"), "Workload 'w': it has no jobs; at least one is needed"),
+        (lambda: Workload(FOUR, name="w").select(JobFilter(window_s=(100, 200))), "Workload 'w': it has no jobs; at least one "
+         "is needed"),
+        (lambda: Workload([row(1, 0), *(row(7, number) for number in range(3))], name="w"), "Workload 'w': job id 7 appears 3 "
+         "times; ids must be unique"),
+        (lambda: Workload(FOUR).split("colour"), "Workload.split by: 'colour' is not allowed; it must be one of submit, id, "
+         "nodes, run, estimate, user, group, priority, status, memory, checkpoint, restart, checkpoint_interval"),
+        (lambda: Workload(FOUR).with_default_memory(-1), "Workload.with_default_memory: -1 is not allowed; it must be a number "
+         "of GiB >= 0 and <= 2^33"),
+    ],
+)  # fmt: skip
+def test_what_is_no_workload_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(SpecificationError) as refused:
-        Workload([], name="nothing")
-    assert str(refused.value) == "Workload 'nothing': it has no jobs; at least one is needed"
-
-
-def test_two_jobs_of_one_id_are_refused_by_id_and_count() -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Workload([row(1, 0), row(7, 1), row(7, 2), row(7, 3)], name="w")
-    assert str(refused.value) == "Workload 'w': job id 7 appears 3 times; ids must be unique"
+        make()
+    assert str(refused.value) == message
 
 
 def test_columns_are_in_ticks_and_cannot_be_changed() -> None:
@@ -157,12 +165,6 @@ def test_selecting_keeps_the_rest_counted_by_reason_and_leaves_the_original_alon
     assert first.provenance.options == {"filter": wide}
     assert ids(whole) == [2, 3, 4, 9]
     assert not whole.provenance.dropped
-
-
-def test_selecting_nothing_is_refused() -> None:
-    workload = Workload(FOUR, name="w")
-    with pytest.raises(SpecificationError, match="Workload 'w': it has no jobs"):
-        workload.select(JobFilter(window_s=(100, 200)))
 
 
 @pytest.mark.parametrize(
@@ -240,10 +242,6 @@ def test_jobs_of_unknown_memory_get_the_default_of_the_workload() -> None:
     assert filled.column("memory").tolist() == [2**19] * 3 + [7]
     assert filled.provenance.lines() == ["3 jobs repaired: memory unknown, 0.5 GiB per node used"]
     assert filled.with_default_memory(1).provenance.lines() == filled.provenance.lines()
-    with pytest.raises(
-        SpecificationError, match=r"^Workload\.with_default_memory: -1 is not allowed; it must be a number of GiB"
-    ):
-        jobs.with_default_memory(-1)
 
 
 def test_so_do_those_of_a_stream(write_trace: Callable[..., Path]) -> None:
@@ -259,16 +257,6 @@ def test_so_do_those_of_a_stream(write_trace: Callable[..., Path]) -> None:
         SpecificationError, match=r"^SwfStream\.default_memory_gib: -1 is not allowed; it must be a number of GiB"
     ):
         SwfStream(path, default_memory_gib=-1)
-
-
-def test_splitting_by_something_else_names_the_columns() -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Workload(FOUR).split("colour")
-    assert str(refused.value) == (
-        "Workload.split by: 'colour' is not allowed; "
-        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status, memory, "
-        "checkpoint, restart, checkpoint_interval"
-    )
 
 
 def test_provenance_lines_say_how_many_jobs_and_why() -> None:
