@@ -107,33 +107,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
-        code = _run_command(arguments)
-        if code == 0:
+        try:
+            code = cli.main(args=arguments, prog_name="clustermodel", standalone_mode=False)
+        except click.exceptions.NoArgsIsHelpError as problem:
+            click.echo(problem.format_message())
+            code = BAD_INPUT
+        if not code:
             sys.stdout.flush()
-    except OutputError as problem:
-        return _complain(str(problem), FAILED)
+    except click.ClickException as problem:
+        return _complain(_message_of(problem), BAD_INPUT)
+    except ClusterModelError as problem:
+        return _complain(str(problem), FAILED if isinstance(problem, OutputError | PolicyError | ExecutionError) else BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt) as problem:
+        stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
+        return _complain("interrupted", exit_code_of(stopped))
     except BrokenPipeError:  # the reader of our output has gone (| head)
         return FAILED
     except SystemExit as end:  # click and rich raise it for the same reason
         return end.code if isinstance(end.code, int) else FAILED
-    return code
-
-
-def _run_command(arguments: Sequence[str] | None) -> int:
-    try:
-        code = cli.main(args=arguments, prog_name="clustermodel", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as problem:
-        click.echo(problem.format_message())
-        return BAD_INPUT
-    except click.ClickException as problem:
-        return _complain(_message_of(problem), BAD_INPUT)
-    except OutputError:
-        raise
-    except ClusterModelError as problem:
-        return _complain(str(problem), FAILED if isinstance(problem, PolicyError | ExecutionError) else BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt) as problem:
-        stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
-        return _complain("interrupted", exit_code_of(stopped))
     return code if isinstance(code, int) else 0
 
 

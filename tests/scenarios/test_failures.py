@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,22 +23,13 @@ from clustermodel import (
     outage_facts,
     read_outages,
 )
-from clustermodel.experiment.script import load_experiment
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from tests.scripts import study_of
 from tests.shared_data import SHARED
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
 LOS_ALAMOS = SHARED / "traces" / "failures" / "lanl_systems_18_19_20.csv.gz"
-
-
-def study(script: str, **settings: str) -> Study:
-    path = SCENARIOS / script
-    assert len(path.read_text().splitlines()) <= 120
-    found = load_experiment(path, path.read_text(), settings)
-    assert isinstance(found, Study)
-    return found
 
 
 def run(found: Study, **point: object) -> Result:
@@ -51,13 +41,13 @@ def shares(result: Result) -> Mapping[str, float]:
 
 
 def test_more_bandwidth_makes_preemption_cheaper() -> None:
-    found = study("tradeoffs/store_bandwidth.py", jobs="100", replications="2")
+    found = study_of("tradeoffs/store_bandwidth", {"jobs": "100", "replications": "2"})
     slow, fast = (shares(run(found, bandwidth_gib_s=bandwidth, load=0.9, policy="SS"))["checkpoint"] for bandwidth in (1, 16))
     assert slow > 4 * fast > 0
 
 
 def test_on_an_exascale_machine_short_intervals_are_paid_for_with_checkpoints_and_long_ones_with_work() -> None:
-    found = study("hypothetical/exascale.py", jobs="40", replications="2")
+    found = study_of("hypothetical/exascale", {"jobs": "40", "replications": "2"})
     often, rarely = (shares(run(found, mtbf_h=3.1, writers="least_waste", multiple=multiple)) for multiple in (0.25, 4.0))
     assert often["checkpoint"] > 3 * rarely["checkpoint"]
     assert often["lost"] < rarely["lost"]
@@ -65,7 +55,7 @@ def test_on_an_exascale_machine_short_intervals_are_paid_for_with_checkpoints_an
 
 @pytest.mark.parametrize("policy", ["bf", "mbgs"])
 def test_failures_stop_gangs_that_share_nodes_and_others(policy: str) -> None:
-    found = study("hypothetical/gangs_and_failures.py", jobs="60", replications="2")
+    found = study_of("hypothetical/gangs_and_failures", {"jobs": "60", "replications": "2"})
     stopped = [run(found, mtbf_h=mtbf_h, policy=policy).summary().failed_attempts for mtbf_h in (3.0, 1000.0)]
     assert stopped[0] > stopped[1]
 
@@ -79,7 +69,7 @@ def recorded(system: int) -> Outages:
 @pytest.mark.parametrize("system", [18, 19, 20])
 def test_the_simulated_outages_are_the_recorded_ones(system: int) -> None:
     outages = recorded(system)
-    found = study("hypothetical/recorded_outages.py", outages=str(LOS_ALAMOS), jobs="150", replications="2")
+    found = study_of("hypothetical/recorded_outages", {"outages": str(LOS_ALAMOS), "jobs": "150", "replications": "2"})
     result = run(found, system=system, interval="1 h")
     ledger, simulated = result.ledger, result.records.outages
     merged = outages.merged()

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from clustermodel import Checkpointing, Job, Machine, Outages, Scenario, Study, Workload
-from clustermodel.experiment.script import load_experiment
+from tests.scripts import study_of
 
-SCRIPT = Path(__file__).parents[2] / "scenarios" / "papers" / "herault_2018" / "shared_store.py"
 BOUNDS = {"40 GB/s, MTBF 8 h": 0.1066, "160 GB/s, MTBF 1 h": 0.1549}
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    found = load_experiment(SCRIPT, SCRIPT.read_text(), {"days": "40"})
-    assert isinstance(found, Study)
-    return found
+    return study_of("papers/herault_2018/shared_store", {"days": "40"})
 
 
 def waste(study: Study, case: str, writers: str) -> float:

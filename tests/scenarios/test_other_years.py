@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clustermodel.experiment.exhibits import exhibits_of
-from clustermodel.experiment.script import load_experiment
 from clustermodel.statistics import Interval
-from tests.scenarios.test_yuan_2010 import ROOT, stored
+from tests.scripts import stored, study_of
 
-SCRIPT = ROOT / "scenarios" / "hypothetical" / "other_years.py"
 RECORDED, DRAWN = {"sample": "as recorded"}, {"sample": "weeks drawn"}
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 
@@ -17,7 +15,7 @@ SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 @pytest.mark.long
 def test_a_small_run_compares_policies_on_the_same_weeks() -> None:
     settings = {"jobs": "2500", "nodes": "64", "weeks": "1,2", "replications": "2"}
-    study = load_experiment(SCRIPT, SCRIPT.read_text(), settings)
+    study = study_of("hypothetical/other_years", settings)
     table = study.run(workers=1)
     exhibits = exhibits_of(study, table)
     assert not exhibits.problems

@@ -15,9 +15,10 @@ import pytest
 
 from clustermodel import StudyTable, Workload, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
-from clustermodel.experiment.script import load_experiment, run_script
+from clustermodel.experiment.script import run_script
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.workload.flurry import RESTORED
+from tests.scripts import stored, study_of
 from tests.shared_data import trace_path
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +32,6 @@ SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mea
 def run(path: Path) -> Mapping[str, Any]:
     """Return the global names of a script, which may import others of its folder."""
     return run_script(path, path.read_text()) if path.parent == SCRIPTS else runpy.run_path(str(path))
-
-
-@cache
-def stored(name: str) -> StudyTable:
-    return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
 
 
 def mean(table: StudyTable, measure: str = SLOWDOWN, **levels: Any) -> float:
@@ -164,8 +160,7 @@ def test_the_flurry_changes_little_for_other_jobs() -> None:
 
 def test_facts_of_small_jobs() -> None:
     """The facts of 500 synthetic jobs are those that the first edition stored."""
-    path = SCRIPTS / "job_shapes.py"
-    table = load_experiment(path, path.read_text(), {"jobs": "500"}).run(workers=1)
+    table = study_of("papers/perkovic_2000/job_shapes", {"jobs": "500"}).run(workers=1)
     facts = json.loads(Path(__file__).with_name("queue_order.json").read_text())["facts"]
     names = {
         "parallelism": "nodes",

@@ -10,11 +10,9 @@ from clustermodel import StudyTable, synthetic_workload
 from clustermodel.statistics import Interval
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
-from tests.scenarios.test_yuan_2010 import MBS, ROOT, SIZE, mean, stored
-from tests.scripts import defined_in
+from tests.scenarios.test_yuan_2010 import MBS, SIZE
+from tests.scripts import defined_in, mean, stored
 
-JOB_CLASSES = ROOT / "scenarios" / "papers" / "kettimuthu_2005" / "job_classes.py"
-URGENT_JOBS = ROOT / "scenarios" / "hypothetical" / "urgent_jobs.py"
 RESPONSE = "mean_response_s"
 SMALL = [
     Small("papers/kettimuthu_2005/job_classes.py", "selective_suspension", {**SIZE, "factors": "2"}),

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from clustermodel.experiment.exhibits import exhibits_of
-from clustermodel.experiment.script import load_experiment
-
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+from tests.scripts import study_of
 
 
 class Small(NamedTuple):
@@ -69,8 +67,7 @@ WHOLE = {"capacity_loss", "migration_tradeoff"}
 )
 @pytest.mark.long
 def test_small_tables_are_those_that_are_checked_in(small: Small) -> None:
-    path = SCENARIOS / small.script
-    study = load_experiment(path, path.read_text(), small.settings)
+    study = study_of(small.script.removesuffix(".py"), small.settings)
     table = study.run(workers=1)
     known = json.loads(Path(__file__).with_name(f"{small.known}.json").read_text())
     rows = [dict(zip(known["columns"], row, strict=True)) for row in known["rows"]]

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 from clustermodel import StudyTable
 from clustermodel.experiment.exhibits import exhibits_of
-from tests.scripts import defined_in
+from tests.scripts import defined_in, stored
 
-DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = defined_in("papers/talby_1999/slack")
 
 
 @pytest.fixture(scope="module")
 def table() -> StudyTable:
-    stored = StudyTable.read_csv(DOCS / "data" / "slack.csv")
-    assert not stored.frame[["reservation_violations", "benign_violations"]].any(axis=None)  # no job starts after its bound
-    return stored
+    kept = stored("slack")
+    assert not kept.frame[["reservation_violations", "benign_violations"]].any(axis=None)  # no job starts after its bound
+    return kept
 
 
 def test_delayed_and_compressed_jobs_give_the_papers_order_of_heuristics() -> None:
-    table = StudyTable.read_csv(DOCS / "data" / "slack_compression.csv")
+    table = stored("slack_compression")
     assert not table.frame["reservation_violations"].any()
     script = vars(defined_in("papers/talby_1999/compression"))
     found = script["by_heuristic"](table)
@@ -32,7 +29,7 @@ def test_delayed_and_compressed_jobs_give_the_papers_order_of_heuristics() -> No
 
 
 def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -> None:
-    table = StudyTable.read_csv(DOCS / "data" / "conservative_compression.csv")
+    table = stored("conservative_compression")
     found = defined_in("papers/talby_1999/conservative").by_compression(table)
     waits = found["mean wait (s)"]
     assert (abs(waits.drop("none") / waits["in queue order"] - 1) < 0.05).all()
@@ -42,16 +39,16 @@ def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -
 
 
 def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
-    stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
-    assert not stored.frame["reservation_violations"].any()
+    kept = stored("slack_every_fifth")
+    assert not kept.frame["reservation_violations"].any()
     script = vars(defined_in("papers/talby_1999/every_fifth"))
-    found = script["by_beginning"](stored, script["EQUAL_WEIGHTS"])
+    found = script["by_beginning"](kept, script["EQUAL_WEIGHTS"])
     assert found.loc[("afresh", 5)].to_list()[:3] == pytest.approx(
         SCRIPT.gap_sizes(table).loc[2.0, ["slack", "every fifth", "the others"]].to_list()
     )
     differences = found["difference (s)"].groupby("compression")
     assert set(differences.idxmin()) == {("afresh", 5), ("shift", 5)}
-    means = script["means"](stored)
+    means = script["means"](kept)
     paper = 2294.0 - 1955.28
     assert means["paper, difference (s)"].dropna().to_list() == pytest.approx([paper] * 2)
     assert (means["highest"] < paper).all()
@@ -59,17 +56,17 @@ def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
 
 def test_weights_of_the_price() -> None:
     """Both classes wait longer where priority counts most, as in the paper; the difference between them is not larger."""
-    stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
-    means = defined_in("papers/talby_1999/every_fifth").means(stored)
+    kept = stored("slack_every_fifth")
+    means = defined_in("papers/talby_1999/every_fifth").means(kept)
     usual, low = (means.xs(weights, level="weights") for weights in ("all 1", "alpha_p = 1, the others 0.2"))
     assert (low[["every fifth (s)", "the others (s)"]] > usual[["every fifth (s)", "the others (s)"]]).all(axis=None)
     assert (low["difference (s)"] < 0.6 * usual["difference (s)"]).all()
 
 
 def test_experiments_without_a_table(table: StudyTable) -> None:
-    stored = StudyTable.read_csv(DOCS / "data" / "slack_experiments.csv")
-    assert not stored.frame["reservation_violations"].any()
-    found = defined_in("papers/talby_1999/experiments").by_experiment(stored)
+    kept = stored("slack_experiments")
+    assert not kept.frame["reservation_violations"].any()
+    found = defined_in("papers/talby_1999/experiments").by_experiment(kept)
     months = SCRIPT.months(table).loc["year"]
     afresh, shift = (found[f"{compression}, mean wait (s)"] for compression in ("afresh", "shift"))
     assert afresh.iloc[:2].to_list() == pytest.approx(months[["conservative", "slack"]].to_list())

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from clustermodel import StudyTable
 from clustermodel.cli import main
 from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
-from clustermodel.experiment.script import load_experiment
 from clustermodel.figures.tables import frame_table, study_notes
+from tests.scripts import SCENARIOS, stored, study_of
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SIZE = {"jobs": "60", "replications": "2"}
 SMALL: Mapping[str, Mapping[str, str]] = {
     "tradeoffs/checkpoint_cost.py": SIZE,
@@ -50,8 +48,7 @@ LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothet
 @pytest.mark.parametrize("script", [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in SMALL])
 @pytest.mark.long
 def test_a_small_run_has_all_its_tables_and_figures(script: str) -> None:
-    path = SCENARIOS / script
-    study = load_experiment(path, path.read_text(), SMALL[script])
+    study = study_of(script.removesuffix(".py"), SMALL[script])
     table = study.run(workers=1)
     assert not table.failures
     exhibits = exhibits_of(study, table)
@@ -89,7 +86,7 @@ STORED = [one for one in MAKE["documented_studies"]() if one.page == DOCS / "tra
 
 
 def test_preemption_pays_at_every_cost_of_the_map() -> None:
-    table = StudyTable.read_csv(DOCS / "data" / "checkpoint_cost.csv")
+    table = stored("checkpoint_cost")
     slowdown = "mean_bounded_slowdown"
     found = table.lowest(slowdown)
     assert set(found["lowest"]) == {"SS"}

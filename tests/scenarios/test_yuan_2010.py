@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from clustermodel import StudyTable, check_policy
 from clustermodel.experiment.measure_table import published_table
-from clustermodel.experiment.script import load_experiment
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
-from tests.scripts import defined_in
+from tests.scripts import defined_in, mean, stored, study_of
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "yuan_2010"
@@ -22,14 +20,6 @@ RECORDED, CUT = "as recorded", "cut at the estimate"
 WITH_PREEMPTION = ("PV-EASY", "PV-EASY without VB", "PV-EASY, estimates", "PV-EASY, perfect predictions")
 ERRORS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 TRACES = ("ctc", "blue", "kth")
-
-
-def stored(name: str) -> StudyTable:
-    return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
-
-
-def mean(table: StudyTable, measure: str, **levels: Any) -> float:
-    return table.interval(measure, **levels).mean
 
 
 def of(trace: str) -> StudyTable:
@@ -57,9 +47,8 @@ def test_small_tables(small: Small) -> None:
 
 def test_killing_costs_the_same_at_each_cost() -> None:
     """The points of mode kill share one run, and a store that is too small delays jobs."""
-    path = SCRIPTS / "preemption_mode.py"
     settings = {"jobs": "200", "costs_s": "0,60", "store": "4"}
-    table = load_experiment(path, path.read_text(), settings).run(workers=1)
+    table = study_of("papers/yuan_2010/preemption_mode", settings).run(workers=1)
     assert table.at(mode="kill").frame["run"].unique().size == 1
     assert set(table.levels("mode")) == {"kill", "checkpoint", "suspend", "checkpoint, limited store"}
     assert mean(table, "blocked_share", mode="checkpoint, limited store", cost_s=60) > 0

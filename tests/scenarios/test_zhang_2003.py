@@ -9,12 +9,10 @@ import pytest
 from clustermodel import RUN_TIME_FACTORS
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.measure_table import published_table
-from clustermodel.experiment.script import load_experiment
-from tests.scenarios.test_yuan_2010 import ROOT, mean, stored
-from tests.scripts import defined_in
+from tests.scripts import SCENARIOS, defined_in, mean, stored, study_of
 from tests.shared_data import SHARED
 
-SCRIPTS = ROOT / "scenarios" / "papers" / "zhang_2003"
+SCRIPTS = SCENARIOS / "papers" / "zhang_2003"
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 
@@ -218,8 +216,8 @@ def test_real_logs_small() -> None:
     traces = SHARED / "traces"
     if not (traces / "KTH-SP2-1996-2.2.swf.gz").exists():
         pytest.skip("the traces are not here; they are not part of the repository")
-    path = SCRIPTS / "real_traces.py"
-    study = load_experiment(path, path.read_text(), {"traces": str(traces), "logs": "KTH-SP2", "jobs": "400", "parts": "2"})
+    settings = {"traces": str(traces), "logs": "KTH-SP2", "jobs": "400", "parts": "2"}
+    study = study_of("papers/zhang_2003/real_traces", settings)
     table = study.run(workers=1)
     assert not exhibits_of(study, table).problems
     frame = table.frame
