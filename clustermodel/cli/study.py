@@ -226,7 +226,7 @@ def _validated(study: Path, folder: Path, settings: dict[str, str], options: dic
         table = design.stored_table(folder)
         _show_exhibits(design, table, folder)
     else:
-        origin = Origin.of_script(study, text, settings, load_validation)
+        origin = Origin(script=str(study), text=text, settings=settings, load=load_validation)
         code, design, table = _run_experiment(origin, folder, options, whole_tracebacks=False)
         if table is None or options["shard"] is not None:
             return code

@@ -211,7 +211,7 @@ def origin_of_script(path: Path, settings: Mapping[str, str] = MappingProxyType(
     Raises:
         SpecificationError: the script cannot be read.
     """
-    return Origin.of_script(path, read_script(path), settings, load_experiment)
+    return Origin(script=str(path), text=read_script(path), settings=dict(settings), load=load_experiment)
 
 
 def sweep(
@@ -249,7 +249,7 @@ def sweep(
         ExecutionError: no workers are left; unfinished runs remain pending.
         KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
     """
-    origin = Origin.of_design(source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
+    origin = Origin(design=source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
     options: dict[str, Any] = {"workers": workers, "dask": dask, "dask_options": dask_options, "shard": shard}
     return run_missing(origin, directory, run_timeout_s=run_timeout_s, progress=progress, **options)
 

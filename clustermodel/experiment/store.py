@@ -18,12 +18,12 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
@@ -33,8 +33,10 @@ from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import RESERVED, Label, Trial, describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.worker import Finished
 from clustermodel.files import PART, write_file
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.worker import Outcome
 
 FORMAT: Final = "5"
 """Version of the layout of a store."""
@@ -44,13 +46,13 @@ RUNS: Final = "runs"
 Shard = tuple[int, int]
 """A part of the trials of an experiment: number, from 1 on, and how many parts there are."""
 State = Literal["pending", "done", "failed"]
-STATES: Final[tuple[State, ...]] = ("pending", "done", "failed")
 
 _OF_SHARD: Final = re.compile(r"study-(\d+)-of-(\d+)\.json")
-_KEY: Final = re.compile("[0-9a-f]{32}")
 _PARTIAL: Final = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(PART)}")
 """Names of partial files of this package."""
+_ABOUT: Final = {"policy": str | None, "workload": str | None, "nodes": int | None, "seed": int}
 _LARGEST: Final = 2**63 - 1
+Content = TypeVar("Content")
 
 
 # Files.
@@ -124,12 +126,34 @@ class RunFile:
     """Digests of the run's tables, by their names."""
 
 
-def write_content(path: Path, content: StudyFile | RunFile) -> None:
-    """Write a JSON file with its digest.
+_AMONG: Final = (f"among {', '.join(TABLES)}", lambda names: set(names) <= set(TABLES))
+_NOT_NEGATIVE: Final = ("a number >= 0", lambda number: number >= 0)
+_CONDITIONS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
+    "replication": ("an integer >= 1", lambda number: number >= 1),
+    "key": ("32 hexadecimal digits", re.compile("[0-9a-f]{32}").fullmatch),
+    "about": (
+        "the policy, the workload, the nodes and the seed",
+        lambda about: about.keys() == _ABOUT.keys() and all(_fits(about[name], kind) for name, kind in _ABOUT.items()),
+    ),
+    "tables": _AMONG,
+    "files": _AMONG,
+    "warm_up_s": _NOT_NEGATIVE,
+    "seconds": _NOT_NEGATIVE,
+    "jobs": _NOT_NEGATIVE,
+    "factors": (
+        "different names of factors, or a level for each and a replication >= 1",
+        lambda factors: (
+            len(set(factors)) == len(factors) and not set(factors) & set(RESERVED)
+            if isinstance(factors, list)
+            else type(number := factors.get("replication")) is int and number >= 1
+        ),
+    ),
+}
+"""What holds for the values of fields besides their types, in words and as a function."""
 
-    Raises:
-        OutputError: the file cannot be written.
-    """
+
+def write_content(path: Path, content: StudyFile | RunFile) -> None:
+    """Write a JSON file with its digest."""
     plain = asdict(content)
     _write(path, json.dumps({**plain, "digest": _digest_of(plain)}))
 
@@ -145,25 +169,12 @@ def read_study(path: Path) -> StudyFile:
         raise SpecificationError(
             f"{path.parent}: its format is {plain.get('format')!r}; this version of clustermodel reads {FORMAT!r}"
         )
-    _require_types(path, StudyFile, plain, "")
-    about_of = {"policy": str | None, "workload": str | None, "nodes": int | None, "seed": int}
-    trials = []
-    for number, entry in enumerate(plain["trials"]):
-        place = f"trials[{number}]."
-        _require_types(path, Entry, entry, place)
-        trials.append(Entry(**entry))
-        about = entry["about"]
-        sound = about.keys() == about_of.keys() and all(_fits(about[name], kind) for name, kind in about_of.items())
-        _require(path, f"{place}point", entry["point"], "a label for each factor", len(entry["point"]) == len(plain["factors"]))
-        _require(path, f"{place}replication", entry["replication"], "an integer >= 1", entry["replication"] >= 1)
-        _require(path, f"{place}key", entry["key"], "32 hexadecimal digits", _KEY.fullmatch(entry["key"]))
-        _require(path, f"{place}tables", entry["tables"], f"among {', '.join(TABLES)}", set(entry["tables"]) <= set(TABLES))
-        _require(path, f"{place}about", about, "the policy, the workload, the nodes and the seed", sound)
-    factors = plain["factors"]
-    unique = len(set(factors)) == len(factors) and not set(factors) & set(RESERVED)
-    _require(path, "factors", factors, "different names of factors", unique)
-    _require(path, "warm_up_s", plain["warm_up_s"], "a number >= 0", plain["warm_up_s"] >= 0)
-    return StudyFile(**{**plain, "trials": trials})
+    study = _checked(path, StudyFile, plain)
+    trials = [_checked(path, Entry, entry, f"trials[{number}].") for number, entry in enumerate(plain["trials"])]
+    for number, entry in enumerate(trials):
+        if len(entry.point) != len(study.factors):
+            raise _not_allowed(path, f"trials[{number}].point", entry.point, "a label for each factor")
+    return replace(study, trials=trials)
 
 
 def read_run(path: Path) -> RunFile:
@@ -175,15 +186,10 @@ def read_run(path: Path) -> RunFile:
     plain = _read(path)
     if plain.get("key") != path.stem:
         raise _damaged(path, "it is not the file of this run")
-    _require_types(path, RunFile, plain, "")
-    whole = plain["state"] != "done" or "policy" in plain["specification"]
-    replication = plain["factors"].get("replication")
-    _require(path, "files", plain["files"], f"among {', '.join(TABLES)}", set(plain["files"]) <= set(TABLES))
-    _require(path, "jobs", plain["jobs"], "an integer >= 0", plain["jobs"] >= 0)
-    _require(path, "seconds", plain["seconds"], "a number >= 0", plain["seconds"] >= 0)
-    _require(path, "specification", plain["specification"], "a table with the policy", whole)
-    _require(path, "factors.replication", replication, "an integer >= 1", type(replication) is int and replication >= 1)
-    return RunFile(**plain)
+    run = _checked(path, RunFile, plain)
+    if run.state == "done" and "policy" not in run.specification:
+        raise _not_allowed(path, "specification", run.specification, "a table with the policy")
+    return run
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -191,13 +197,13 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():  # reading a pipe would block
         raise _damaged(path, "it is no file")
     try:
-        plain = json.loads(path.read_bytes())
+        plain: dict[str, Any] = json.loads(path.read_bytes())
         sound = isinstance(plain, dict) and plain.pop("digest", None) == _digest_of(plain)
     except (OSError, ValueError, RecursionError) as problem:
         raise _damaged(path, getattr(problem, "strerror", None) or "not as it was written") from None
     if not sound:
         raise _damaged(path, "not as it was written")
-    return plain  # type: ignore[no-any-return]
+    return plain
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -213,23 +219,27 @@ def _damaged(path: Path, what: str) -> SpecificationError:
     return SpecificationError(f"{path}: damaged: {what}")
 
 
+def _not_allowed(path: Path, place: str, value: object, allowed: str) -> SpecificationError:
+    return _damaged(path, f"{shown(place)}: {quoted(value)} is not allowed; it must be {allowed}")
+
+
 def _digest_of(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(plain).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _require_types(path: Path, kind: type, plain: object, place: str) -> None:
-    """Refuse a table that lacks a field of a class, has another one, or a value of another type."""
+def _checked(path: Path, kind: type[Content], plain: object, place: str = "") -> Content:
+    """Return the object that a table of JSON describes: it has all fields of a class, of their types, within the conditions."""
     types = get_type_hints(kind)
     if not isinstance(plain, dict) or plain.keys() != types.keys():
         raise _damaged(path, f"{place or 'it'}: it must have {', '.join(types)}")
-    for name, allowed in types.items():
-        words = "of the type " + (allowed.__name__ if type(allowed) is type else str(allowed).replace("typing.", ""))
-        _require(path, f"{place}{name}", plain[name], words, _fits(plain[name], allowed))
-
-
-def _require(path: Path, place: str, value: object, allowed: str, sound: object) -> None:
-    if not sound:
-        raise _damaged(path, f"{shown(place)}: {quoted(value)} is not allowed; it must be {allowed}")
+    for name, declared in types.items():
+        if not _fits(plain[name], declared):
+            words = declared.__name__ if type(declared) is type else str(declared).replace("typing.", "")
+            raise _not_allowed(path, place + name, plain[name], f"of the type {words}")
+        allowed, holds = _CONDITIONS.get(name, ("", None))
+        if holds is not None and not holds(plain[name]):
+            raise _not_allowed(path, place + name, plain[name], allowed)
+    return kind(**plain)
 
 
 def _fits(value: object, kind: Any) -> bool:
@@ -270,13 +280,7 @@ class Store:
     def create(
         cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None, version: str = ""
     ) -> Iterator[Self]:
-        """Open an experiment's directory to add runs, and make it if need be.
-
-        Args:
-            directory: of the experiment.
-            design: the experiment.
-            shard: the part of the trials that this process runs.
-            version: of the experiment.
+        """Open an experiment's directory to add runs, those of a shard or all, and make it if need be.
 
         Raises:
             SpecificationError: the directory holds another experiment, shards of another number, or something else; or its
@@ -302,11 +306,10 @@ class Store:
                     f"{directory}: it has shards of {there[2]}, not of {shard[1]}; use the same number, or another directory"
                 )
             known = _read_to_continue(directory / other)
-            for field_name in ("study", "seed"):
-                ours, theirs = getattr(study, field_name), getattr(known, field_name)
+            for fact, ours, theirs in (("study", study.study, known.study), ("seed", study.seed, known.seed)):
                 if ours != theirs:
                     raise SpecificationError(
-                        f"{directory}: it holds the {field_name} {str(theirs)!r}, not {str(ours)!r}; give another --out"
+                        f"{directory}: it holds the {fact} {str(theirs)!r}, not {str(ours)!r}; give another --out"
                     )
             if other == name:
                 study = replace(study, trials=known.trials)
@@ -338,11 +341,11 @@ class Store:
             raise SpecificationError(f"{directory}: there is no study here (no {STUDY_FILE})")
         (first_name, first), *others = listings.items()
         for name, other in others:
-            for field_name in ("study", "seed", "warm_up_s"):
-                ours, theirs = getattr(first, field_name), getattr(other, field_name)
+            for fact in ("study", "seed", "warm_up_s"):
+                ours, theirs = getattr(first, fact), getattr(other, fact)
                 if ours != theirs:
                     raise SpecificationError(
-                        f"{directory / name}: its {field_name} is {theirs!r}, in {directory / first_name} it is {ours!r}"
+                        f"{directory / name}: its {fact} is {theirs!r}, in {directory / first_name} it is {ours!r}"
                     )
             if other.version != first.version:
                 raise SpecificationError(
@@ -398,15 +401,13 @@ class Store:
         return sorted((key, run) for key, run in self._runs.items() if isinstance(run, str))
 
     def missing_shards(self) -> list[str]:
-        """Return the shards that have not been started, while others have, as ``"I/N"``.
-
-        None are missing where the whole experiment has been run.
-        """
-        if STUDY_FILE in self._listings:
+        """Return the shards that have not been started, while others have, as ``"I/N"``; none beside a whole experiment."""
+        matches = [match for match in map(_OF_SHARD.fullmatch, self._listings) if match is not None]
+        if len(matches) < len(self._listings):
             return []
-        there = {(int(match[1]), int(match[2])) for match in map(_OF_SHARD.fullmatch, self._listings) if match is not None}
-        every = [(number, count) for count in {count for _, count in there} for number in range(1, count + 1)]
-        return [f"{number}/{count}" for number, count in every if (number, count) not in there]
+        there = {(int(match[1]), int(match[2])) for match in matches}
+        counts = {count for _, count in there}
+        return [f"{number}/{count}" for count in counts for number in range(1, count + 1) if (number, count) not in there]
 
     # Writing.
 
@@ -414,9 +415,6 @@ class Store:
         """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
 
         The lists of shards are deleted when that of the whole experiment is written.
-
-        Raises:
-            OutputError: the file of the experiment cannot be written.
         """
         entries = [
             Entry(
@@ -446,11 +444,12 @@ class Store:
         wanted: dict[str, set[str]] = {}
         for entry in self.study.trials:
             wanted.setdefault(entry.key, set()).update(entry.tables)
-        runs = {key: self.run(key) for key in wanted}
-        missing = [
-            key for key, run in runs.items() if run is None or run.state != "done" or not wanted[key] <= run.files.keys()
-        ]
-        return {key: what if isinstance(what := self._runs[key], str) else "" for key in missing}
+        missing = {}
+        for key, tables in wanted.items():
+            run = self.run(key)
+            if run is None or run.state != "done" or not tables <= run.files.keys():
+                missing[key] = what if isinstance(what := self._runs[key], str) else ""
+        return missing
 
     def seconds_per_job(self) -> dict[str, float]:
         """Return the mean wall time per job of each policy of which runs are done."""
@@ -460,31 +459,28 @@ class Store:
                 times.setdefault(str(run.specification["policy"]), []).append(run.seconds / max(run.jobs, 1))
         return {policy: sum(each) / len(each) for policy, each in times.items()}
 
-    def keep(self, run: Run, factors: Mapping[str, Label], finished: Finished) -> None:
-        """Write the tables and the numbers of a run.
+    def keep(self, run: Run, factors: Mapping[str, Label], outcome: Outcome) -> None:
+        """Write the tables and the numbers of a run, or why it failed.
 
         Raises:
             OutputError: they cannot be written.
         """
-        for table, content in finished.tables.items():
+        for table, content in outcome.tables.items():
             _write(self._path(table, run.key), content)
-        digests = {table: hashlib.sha256(content).hexdigest() for table, content in finished.tables.items()}
-        facts: dict[str, Any] = {"seconds": finished.seconds, "versions": dict(finished.versions), "files": digests}
-        self._write_run(run, factors, state="done", measured=dict(finished.measured), **facts)
-
-    def fail(self, run: Run, factors: Mapping[str, Label], error: str) -> None:
-        """Record why a run failed.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
-        self._write_run(run, factors, state="failed", error=error.encode("utf-8", "backslashreplace").decode())
-
-    def _write_run(self, run: Run, factors: Mapping[str, Label], **more: Any) -> None:
-        facts: dict[str, Any] = {"specification": dict(run.specification), "jobs": run.jobs, "sources": list(run.sources)}
-        content = RunFile(key=run.key, factors=dict(factors), **facts, **more)
-        write_content(self.directory / RUNS / f"{run.key}.json", content)
-        self._runs[run.key] = content
+        self._runs[run.key] = kept = RunFile(
+            key=run.key,
+            state="failed" if outcome.error else "done",
+            factors=dict(factors),
+            specification=dict(run.specification),
+            jobs=run.jobs,
+            sources=list(run.sources),
+            measured=dict(outcome.measured),
+            error=outcome.error.encode("utf-8", "backslashreplace").decode(),
+            seconds=outcome.seconds,
+            versions=dict(outcome.versions),
+            files={table: hashlib.sha256(content).hexdigest() for table, content in outcome.tables.items()},
+        )
+        write_content(self.directory / RUNS / f"{run.key}.json", kept)
 
     # Looking.
 
@@ -492,20 +488,18 @@ class Store:
         """Return the number of the experiment's trials in each state."""
         runs = [self.run(entry.key) for entry in self.entries()]
         states = [run.state if run is not None else "pending" for run in runs]
-        return {state: states.count(state) for state in STATES}
+        return {state: states.count(state) for state in get_args(State)}
 
     def table(self) -> StudyTable:
         """Return the table of the finished trials."""
         return StudyTable.of_rows(self._rows(), self.study.factors, self.study.study, self.failures(), self.study.shown)
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for entry in self.entries():
-            run = self.run(entry.key)
-            if run is not None and run.state == "done":
-                factors = dict(zip(self.study.factors, entry.point, strict=True))
-                rows.append(_row(entry.key, factors, entry.replication, entry.about, run.measured))
-        return rows
+        return [_row(entry.key, self.factors_of(entry), entry.about, run.measured) for entry, run in self._trials("done")]
+
+    def _trials(self, state: State) -> list[tuple[Entry, RunFile]]:
+        runs = [(entry, self.run(entry.key)) for entry in self.entries()]
+        return [(entry, run) for entry, run in runs if run is not None and run.state == state]
 
     def results(self, *, earlier: bool = False) -> pd.DataFrame:
         """Return the tidy table: a row for each finished trial, in the order of the experiment.
@@ -513,12 +507,8 @@ class Store:
         Args:
             earlier: include runs that the experiment had before it was changed.
         """
-        rows = self._rows()
-        if earlier:
-            for run in self._earlier():
-                factors = {name: value for name, value in run.factors.items() if name != "replication"}
-                rows.append(_row(run.key, factors, int(run.factors.get("replication") or 0), {}, run.measured))
-        return pd.DataFrame(rows)
+        before = self._earlier() if earlier else []
+        return pd.DataFrame([*self._rows(), *(_row(run.key, run.factors, {}, run.measured) for run in before)])
 
     def _earlier(self) -> list[RunFile]:
         known = {entry.key for entry in self.entries()}
@@ -530,10 +520,7 @@ class Store:
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the factors and the error of each failed trial of the experiment."""
-        runs = [(entry, self.run(entry.key)) for entry in self.entries()]
-        return [
-            (describe(self.factors_of(entry)), run.error) for entry, run in runs if run is not None and run.state == "failed"
-        ]
+        return [(describe(self.factors_of(entry)), run.error) for entry, run in self._trials("failed")]
 
     def factors_of(self, entry: Entry) -> dict[str, Label]:
         """Return the labels of a trial's levels by factor, and its replication."""
@@ -544,11 +531,9 @@ class Store:
         problems = [f"{key}: {what}" for key, what in self.damaged()]
         wrong = [run.key for run in self._all_runs() if key_of(run.specification) != run.key]
         problems += [f"{key}: its key is not that of its specification" for key in wrong]
-        for table in TABLES:
-            names = sorted(path.name for path in (self.directory / table).glob("*.parquet"))
-            strays = [name for name in names if self._runs.get(name.removesuffix(".parquet")) is None]
-            problems += [f"{table}/{name}: belongs to no run of this study" for name in strays]
-        return problems
+        files = sorted(path for table in TABLES for path in (self.directory / table).glob("*.parquet"))
+        strays = [file for file in files if self._runs.get(file.stem) is None]
+        return problems + [f"{file.parent.name}/{file.name}: belongs to no run of this study" for file in strays]
 
     def number_of_files(self) -> tuple[int, int]:
         """Return the numbers of undamaged runs and of their tables."""
@@ -564,18 +549,13 @@ class Store:
         return self._table(RECORDS, key)
 
     def states_over_time(self, key: str) -> pd.DataFrame:
-        """Return the state of the machine after each scheduling event of a run: ``Result.states``.
-
-        Raises:
-            SpecificationError: as for :meth:`records`.
-        """
+        """Return the state of the machine after each scheduling event of a run, ``Result.states``; see :meth:`records`."""
         return self._table(STATES_OVER_TIME, key)
 
     def placements(self, key: str) -> pd.DataFrame:
-        """Return the nodes of each gang of a run over time: ``Result.placements``.
+        """Return the nodes of each gang of a run over time, ``Result.placements``; see :meth:`records`.
 
-        Raises:
-            SpecificationError: as for :meth:`records`, or the run used time sharing and kept no history.
+        A run with time sharing has them only if it kept its history.
         """
         return self._table(PLACEMENTS, key)
 
@@ -640,11 +620,12 @@ def _delete_partial(directory: Path) -> None:
 
 
 def _row(
-    key: str, factors: Mapping[str, Label], replication: int, about: Mapping[str, Label], measured: Mapping[str, float | None]
+    key: str, factors: Mapping[str, Label], about: Mapping[str, Label], measured: Mapping[str, float | None]
 ) -> dict[str, Any]:
     """Return a row of the table: a factor wins over a number of the same name."""
-    row: dict[str, Any] = {"run": key, **factors, "replication": replication}
-    for values in (about, measured):
-        row |= {name: value for name, value in values.items() if name not in row}
-    texts = {name: value for name, value in row.items() if isinstance(value, str)}
-    return row | {name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()}
+    row = {**measured, **about, "run": key, **factors}
+    names = dict.fromkeys(("run", *factors, *about, *measured))
+    return {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value := row[name], str) else value
+        for name in names
+    }

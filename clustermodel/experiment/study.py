@@ -95,7 +95,7 @@ class Experiment(Design, Generic[Conclusion]):
             raise SpecificationError("path: none is given; a shard must keep its results where the others keep theirs")
         options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard, "run_timeout_s": run_timeout_s}
         with tempfile.TemporaryDirectory(prefix="clustermodel-") if path is None else nullcontext(path) as folder:
-            table = run_missing(Origin.of_design(self), folder, progress=progress, **options)
+            table = run_missing(Origin(design=self), folder, progress=progress, **options)
         conclusion = self.conclude(_with_failures_named(table))
         if path is not None and shard is None and any(self.exhibits()):
             exhibits = exhibits_of(self, table)

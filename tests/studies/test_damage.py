@@ -18,8 +18,9 @@ import pytest
 from clustermodel import synthetic_workload
 from clustermodel.experiment.run_key import TABLES
 from clustermodel.experiment.store import RUNS as RUN_FILES
-from clustermodel.experiment.store import STUDY_FILE, Finished, RunFile, Store
+from clustermodel.experiment.store import STUDY_FILE, RunFile, Store
 from clustermodel.experiment.study import Study
+from clustermodel.experiment.worker import Outcome
 from clustermodel.report.write import write_report
 from tests.studies.test_sweep import all_tables, command, content, held, runs_of, serial, swept
 
@@ -276,7 +277,7 @@ def test_keys_are_computed_anew(command: Command, tmp_path: Path) -> None:
     with Store.create(tmp_path, study) as store:
         wrong = run._replace(key="0" * 32)
         store.enter(study, [wrong])
-        store.keep(wrong, {"replication": 1}, Finished({}, {}, 1.0, {}))
+        store.keep(wrong, {"replication": 1}, Outcome())
     code, _, err = command("results", "--verify", tmp_path)
     assert (code, f"{'0' * 32}: its key is not that of its specification" in err.replace("\n", " ")) == (1, True)
 

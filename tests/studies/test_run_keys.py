@@ -27,7 +27,7 @@ from clustermodel.experiment.run_key import Run, canonical, digest_of_jobs, key_
 from clustermodel.experiment.script import origin_of_script, sweep
 from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
-from clustermodel.experiment.worker import Failed, Task, execute, opened
+from clustermodel.experiment.worker import execute, opened
 from clustermodel.policies.easy import Easy
 from tests.studies.test_sweep import command, runs_of, serial, swept
 
@@ -369,6 +369,5 @@ def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: 
     mine = opened(one)
     (run,) = mine.design.runs(mine.design.trials(mine.design.first_table()), mine)
     origin_of_script(tmp_path / "two.py").open()
-    outcome = execute(one, Task(run.trial, run.key, {}, ()))
-    assert isinstance(outcome, Failed)
+    outcome = execute(one, run)
     assert outcome.error == "policy mine: another script has registered this name meanwhile"

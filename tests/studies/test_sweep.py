@@ -25,9 +25,10 @@ from clustermodel.experiment.executor import Progress, longest_first
 from clustermodel.experiment.run_key import Run, key_of
 from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
-from clustermodel.experiment.store import STUDY_FILE, Finished, Store, read_study, write_content
+from clustermodel.experiment.store import STUDY_FILE, Store, read_study, write_content
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.worker import Outcome
 from clustermodel.measure.quantities import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
@@ -434,7 +435,7 @@ def test_two_sweeps_at_a_time_write_the_same_files(tmp_path: Path) -> None:
     with Store.create(tmp_path, study) as one, Store.create(tmp_path, study) as other:
         for store in (one, other):
             store.enter(study, [run])
-            store.keep(run, {"replication": 1}, Finished({}, {"records": b"1"}, 1.0, {}))
+            store.keep(run, {"replication": 1}, Outcome(tables={"records": b"1"}))
     with Store.read(tmp_path) as store:
         assert store.states()["done"] == 1
 
@@ -455,7 +456,7 @@ def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tm
         store.enter(study, runs)
         (tmp_path / "records").rmdir()
         with pytest.raises(OutputError, match="cannot be written"):
-            store.keep(runs[0], {}, Finished({}, {"records": b""}, 1.0, {}))
+            store.keep(runs[0], {}, Outcome(tables={"records": b""}))
         assert store.missing() == {runs[0].key: ""}
 
 
