@@ -43,9 +43,7 @@ COMPRESSED: Final = tuple(_BY_NAME)
 def opened(path: Path, newline: str | None = None) -> IO[str]:
     """Return a file opened as text; what gzip, bzip2 or xz has compressed, by its first bytes, is decompressed.
 
-    Args:
-        path: the file; a name that ends as one of a compressed file promises that it is one.
-        newline: as for ``open``.
+    A name that ends as one of a compressed file promises that it is one, unless ``newline``, as for ``open``, is given.
     """
     return TextIOWrapper(decompressed(path, named=newline is None), encoding=_ENCODING, errors="replace", newline=newline)
 
@@ -68,8 +66,7 @@ def specification_bytes(path: Path) -> bytes:
     """Return the content of a small file, such as a scenario or a workload model, that may come from anywhere.
 
     Raises:
-        SpecificationError: the file cannot be read, is a pipe or a device, or has more than :data:`LARGEST_SPECIFICATION`
-            bytes.
+        SpecificationError: it cannot be read, is a pipe or a device, or has more than :data:`LARGEST_SPECIFICATION` bytes.
     """
     try:
         _require_file(path)
@@ -87,15 +84,10 @@ def specification_bytes(path: Path) -> bytes:
 def numbered_lines(
     path: Path, *, opened: Callable[[Path], IO[str]] = opened, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line with its line break).
-
-    Args:
-        path: the file.
-        opened: opens it as text.
-        longest: largest number of characters in a line.
+    """Yield (line number from 1, line with its line break) of a file that a function opens as text.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, or has a longer line.
+        TraceError: the file cannot be read, is damaged, or has a line of more than ``longest`` characters.
     """
     number = 0
     try:
@@ -135,11 +127,7 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
 
     Until then it has a random name in the same folder, made exclusively, so that no link is followed and no other file is
     touched; whatever goes wrong, no half-written file stays.  What is no regular file (``/dev/stdout``, a pipe) is written
-    directly.
-
-    Args:
-        path: the file to write.
-        durable: wait until the content is on the disk before the file takes its name.
+    directly.  A ``durable`` file is on the disk before it takes its name.
 
     Raises:
         OutputError: the file cannot be written.
@@ -159,11 +147,7 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str, *, durable: bool = False) -> None:
-    """Write a file as a whole or not at all; text as UTF-8.  See :func:`replacing`.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write a file as a whole or not at all, text as UTF-8; see :func:`replacing`."""
     with replacing(path, durable=durable) as file:
         file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
 
@@ -173,15 +157,13 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
     These are texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return.  Numbers stay as they are.
     """
-    texts = table.select_dtypes(exclude=["number", "bool", "datetime", "timedelta"])
     guarded = table.copy(deep=False)
-    for name in texts:
-        guarded[name] = texts[name].map(_no_formula)
+    for name in table.select_dtypes(exclude=["number", "bool", "datetime", "timedelta"]):
+        guarded[name] = [
+            f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+            for cell in table[name]
+        ]
     return guarded
-
-
-def _no_formula(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 @contextmanager

@@ -37,15 +37,11 @@ def _wait_and_end() -> None:
 
 
 def end_without_waiting(code: int) -> None:
-    """End this process at once if Python would wait for threads or processes that code of users has left; else return.
-
-    Args:
-        code: exit code of the process.
-    """
+    """End this process at once if Python would wait for threads or processes that code of users has left; else return."""
     from multiprocessing import active_children  # noqa: PLC0415  few commands start processes
 
     children = active_children()
-    if children or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+    if children or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         for child in children:
             child.kill()
         _end(code)

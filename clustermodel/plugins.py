@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError, shown
@@ -52,11 +52,9 @@ class Plugin:
         return _package(self.entry)
 
     def problem(self, taken: Collection[str] = (), *, unfit: str = "") -> str:
-        """Return why the name cannot be used, in one line without importing anything; empty if it can.
+        """Return why the name cannot be used, without importing anything; empty if it can.
 
-        Args:
-            taken: names that are not available.
-            unfit: characters that a name must not have.
+        It is among the names ``taken``, has one of the characters ``unfit``, or several packages have it.
         """
         if self.name in taken:
             return f"{self.kind} {shown(self.name)!r} of package {self.package}: the name is taken; it is ignored"
@@ -95,12 +93,11 @@ def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
 
     kind = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}[group]
     entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
-    several = Counter(entry.name for entry in entries)
     found: dict[str, Plugin] = {}
-    for entry in entries:
-        same = [one for one in entries if several[entry.name] > 1 and one.name == entry.name and one is not entry]
-        found.setdefault(entry.name, Plugin(kind, entry, tuple(map(_package, same))))
-        _log.debug("found %s %s of package %s", kind, entry.name, _package(entry))
+    for name, same in groupby(entries, key=lambda entry: entry.name):
+        entry, *others = same
+        found[name] = Plugin(kind, entry, tuple(map(_package, others)))
+        _log.debug("found %s %s of package %s", kind, name, _package(entry))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -47,26 +48,18 @@ class StoredExhibits(NamedTuple):
 def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
     """Return the tables and figures of an experiment; what cannot be made is a problem, not an error."""
     made = Exhibits({}, {}, [])
-    tables, figures = experiment.exhibits()
-    for title, tabulate in tables.items():
-        try:
-            made.tables[title] = tabulate(table)
-        except Exception as problem:  # of the user's function, for example because runs have failed
-            made.problems.append(f"table {title}: {failure_line(problem)}")
-    for title, draw in figures.items():
-        try:
-            made.figures[title] = draw(table)
-        except Exception as problem:  # of the user's function
-            made.problems.append(f"figure {title}: {failure_line(problem)}")
+    results: tuple[dict[str, Any], dict[str, Any]] = made.tables, made.figures
+    for kind, functions, into in zip(("table", "figure"), experiment.exhibits(), results, strict=True):
+        for title, function in functions.items():
+            try:
+                into[title] = function(table)
+            except Exception as problem:  # of the user's function, for example because runs have failed
+                made.problems.append(f"{kind} {title}: {failure_line(problem)}")
     return made
 
 
 def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
-    """Write tables as CSV and figures as PNG, and return their folder.
-
-    Raises:
-        OutputError: a file cannot be written.
-    """
+    """Write tables as CSV and figures as PNG, and return their folder."""
     folder = directory / EXHIBITS
     if folder.is_symlink():
         raise OutputError(f"{folder}: is a symbolic link; a study's directory must have its own {EXHIBITS}")
@@ -74,13 +67,13 @@ def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise OutputError(f"{folder}: cannot be written: {problem.strerror or problem}") from None
-    names = _Names()
     index: dict[str, dict[str, str]] = {"tables": {}, "figures": {}}
     for title, frame in exhibits.tables.items():
-        index["tables"][title] = name = names.of(title, "csv")
-        write_file(folder / name, frame.to_csv(index=_index_is_named(frame), lineterminator="\n"))
+        index["tables"][title] = name = _file_name(title, "csv", index["tables"].values())
+        named = any(name is not None for name in frame.index.names)
+        write_file(folder / name, frame.to_csv(index=named, lineterminator="\n"))
     for title, figure in exhibits.figures.items():
-        index["figures"][title] = name = names.of(title, "png")
+        index["figures"][title] = name = _file_name(title, "png", index["figures"].values())
         with replacing(folder / name) as file:
             figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
     write_file(folder / _INDEX, json.dumps(index))
@@ -88,11 +81,7 @@ def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
 
 
 def stored_exhibits(directory: Path) -> StoredExhibits:
-    """Return the exhibits that an experiment's directory has.
-
-    Raises:
-        SpecificationError: the index is damaged.
-    """
+    """Return the exhibits that an experiment's directory has."""
     folder = directory / EXHIBITS
     try:
         index = json.loads((folder / _INDEX).read_bytes())
@@ -103,23 +92,12 @@ def stored_exhibits(directory: Path) -> StoredExhibits:
         return StoredExhibits({}, {})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise SpecificationError(f"{folder / _INDEX}: damaged; the same sweep writes it again") from None
-    return StoredExhibits(*({title: path for title, path in one.items() if path.is_file()} for one in (tables, figures)))
+    there = ({title: path for title, path in files.items() if path.is_file()} for files in (tables, figures))
+    return StoredExhibits(*there)
 
 
-class _Names:
-    """Names of files that follow from titles, and are distinct."""
-
-    def __init__(self) -> None:
-        self._given: set[str] = set()
-
-    def of(self, title: str, ending: str) -> str:
-        """Return the name of the next file."""
-        stem = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_").lower()[:80] or "exhibit"
-        names = (f"{stem}{number}.{ending}" for number in ("", *(f"_{count}" for count in range(2, len(self._given) + 3))))
-        name = next(name for name in names if name not in self._given)
-        self._given.add(name)
-        return name
-
-
-def _index_is_named(frame: pd.DataFrame) -> bool:
-    return any(name is not None for name in frame.index.names)
+def _file_name(title: str, ending: str, taken: Collection[str]) -> str:
+    """Return the name of a file that follows from a title and is not taken."""
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_").lower()[:80] or "exhibit"
+    numbers = ("", *(f"_{count}" for count in range(2, len(taken) + 3)))
+    return next(name for number in numbers if (name := f"{stem}{number}.{ending}") not in taken)

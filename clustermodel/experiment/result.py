@@ -34,7 +34,6 @@ from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require, require_seconds
-from clustermodel.workload.table import PRECEDING, THINK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -295,16 +294,9 @@ class Result:
             OutputError: the file cannot be written.
             SpecificationError: the layout is unknown, or has no columns for what the run did.
         """
-        from clustermodel.experiment import schedule_files  # noqa: PLC0415  with the formats of all files
+        from clustermodel.experiment.schedule_files import write_jobs  # noqa: PLC0415  with the formats of all files
 
-        schedule_files.require_layout(layout)
-        names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
-        if layout == "jobs":
-            table = schedule_files.jobs_layout(self.jobs)
-        else:
-            in_time = self.slices is not None
-            table = schedule_files.evalys_layout(self.jobs, self.records, shared_in_time=in_time, **names)
-        schedule_files.write_csv(table, path)
+        write_jobs(self, path, layout)
 
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
@@ -318,10 +310,7 @@ class Result:
         """
         from clustermodel.experiment.schedule_files import write_schedule  # noqa: PLC0415  the same
 
-        names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
-        ids = self.records.column("id")
-        extra = {name: self.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}
-        write_schedule(path, self.records, extra, nodes=self.machine.processors, **names)
+        write_schedule(self, path)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a trace for https://ui.perfetto.dev, in Chrome's JSON format (``.gz`` is compressed).

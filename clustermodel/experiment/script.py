@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.settings import ScenariosWithSettings
+from clustermodel.experiment.settings import scenario_of_function
 from clustermodel.experiment.study import Experiment, Study, run_missing
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
@@ -35,27 +36,21 @@ _OF_TRACES: Final = frozenset(
 """Endings of the names of traces and tables."""
 
 
-def _is_trace(path: Path) -> bool:
-    """Return whether a file that is not named as a script is a trace."""
-    if path.suffix.lower() == ".py":
-        return False
-    try:
-        return recognised(path) is not None
-    except ClusterModelError:  # which the readers of scripts explain
-        return False
-
-
 def read_script(path: Path) -> str:
     """Return the text of a script.
 
     Raises:
-        SpecificationError: the script does not exist, is no text, or by its name no script.
+        SpecificationError: the script does not exist, is no text, or by its name or its lines a trace.
     """
     try:
         exists = path.is_file()
     except OSError:  # a name that is too long for any file, before Python 3.13
         exists = False
-    if path.suffix.lower() in _OF_TRACES or (exists and _is_trace(path)):
+    is_trace = path.suffix.lower() in _OF_TRACES
+    if exists and path.suffix.lower() != ".py":
+        with suppress(ClusterModelError):  # which the readers of scripts explain
+            is_trace = is_trace or recognised(path) is not None
+    if is_trace:
         raise SpecificationError(
             f"{path}: neither a Python script nor a scenario file (.toml); clustermodel run --trace {path} simulates a trace"
         )
@@ -68,13 +63,9 @@ def read_script(path: Path) -> str:
 
 
 def run_script(path: Path, text: str) -> Mapping[str, Any]:
-    """Run a script, as a module of its own, and return its global names.
+    """Run a script, which need not exist any more, as a module of its own, and return its global names.
 
     While the script runs its folder is on the module path, as for any script, so that it can import modules beside it.
-
-    Args:
-        path: of the script, which need not exist any more.
-        text: of the script.
 
     Raises:
         SpecificationError: the script failed; the message starts with ``path:line:``.
@@ -133,13 +124,9 @@ def load_scenarios(path: Path) -> list[Scenario]:
 def load_experiment(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Experiment[Any]:
     """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``.
 
-    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set, and the fields
-    of all its scenarios.  The docstring of the script is the text of an experiment without one.
-
-    Args:
-        path: of the script, which need not exist any more.
-        text: of the script.
-        settings: values of parameters of ``study``, and of fields of scenarios by dotted names, as texts.
+    ``study`` is an experiment, or a function that returns one.  ``settings`` are values of its parameters, which have defaults,
+    and of fields of all its scenarios by dotted names, as texts.  The docstring of the script is the text of an experiment
+    without one.
 
     Raises:
         SpecificationError: the script fails, defines none, or its function has no such parameter.
@@ -160,7 +147,7 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
             "Scenario, or a function of none)"
         )
     if of_scenarios:
-        study = replace(study, scenario=ScenariosWithSettings(study.scenario, of_scenarios))
+        study = replace(study, scenario=partial(scenario_of_function, study.scenario, of_scenarios))
     return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
 
 
@@ -182,11 +169,7 @@ def _called(path: Path, study: Callable[..., object], settings: Mapping[str, str
 
 
 def value_of(name: str, text: str, default: object) -> object:
-    """Return a parameter's value from its text, of the type of its default; a sequence is written with commas.
-
-    Raises:
-        SpecificationError: the text is no such value.
-    """
+    """Return a parameter's value from its text, of the type of its default; a sequence is written with commas."""
     if isinstance(default, list | tuple):
         like = default[0] if default else ""
         values = [value_of(name, part.strip(), like) for part in text.split(",")]
@@ -206,11 +189,7 @@ def value_of(name: str, text: str, default: object) -> object:
 
 
 def origin_of_script(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Origin:
-    """Return the origin of the experiment that a script defines.
-
-    Raises:
-        SpecificationError: the script cannot be read.
-    """
+    """Return the origin of the experiment that a script defines."""
     return Origin(script=str(path), text=read_script(path), settings=dict(settings), load=load_experiment)
 
 
@@ -226,7 +205,7 @@ def sweep(
     settings: Mapping[str, str] = MappingProxyType({}),
     progress: Callable[[Progress], None] | None = None,
 ) -> StudyTable:
-    """Run the missing trials of an experiment, or of the experiment that a script defines, and store their results.
+    """Run the missing trials of an experiment, or of the experiment that a script defines, and return the finished ones.
 
     Args:
         source: the experiment, or the path of the script; then all workers run the script.
@@ -240,9 +219,6 @@ def sweep(
             (``"machine.time_slicing.quantum_s"``), as texts.
         progress: called whenever a run has started or ended.
 
-    Returns:
-        The table of the finished trials.
-
     Raises:
         SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
         OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
@@ -250,8 +226,16 @@ def sweep(
         KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
     """
     origin = Origin(design=source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
-    options: dict[str, Any] = {"workers": workers, "dask": dask, "dask_options": dask_options, "shard": shard}
-    return run_missing(origin, directory, run_timeout_s=run_timeout_s, progress=progress, **options)
+    return run_missing(
+        origin,
+        directory,
+        workers=workers,
+        dask=dask,
+        dask_options=dask_options,
+        shard=shard,
+        run_timeout_s=run_timeout_s,
+        progress=progress,
+    )
 
 
 def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:

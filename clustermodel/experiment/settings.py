@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import fields, replace
+from typing import Any
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.machine import Machine
 from clustermodel.workload.synthetic import synthetic_workload
 
-_NONE: Final = "none"
-
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:
-    """Return the values of ``--set`` by name.
-
-    Raises:
-        SpecificationError: a text is not NAME=VALUE.
-    """
+    """Return the values of ``--set`` by name."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -31,10 +25,10 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> Scenario:
-    """Return a scenario with other values of some of its fields.
+    """Return a scenario with other values of some of its fields; its jobs stay.
 
     Args:
-        scenario: any; its jobs stay.
+        scenario: any.
         settings: values by the dotted keys of scenario files, as texts: numbers, ``true``, ``false``, other values of TOML, or
             words.  ``none`` is the field's default.
 
@@ -72,11 +66,7 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
 
 
 def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Machine:
-    """Return a machine with the values of those settings that begin with ``machine.``.
-
-    Raises:
-        SpecificationError: there is no such field, or it does not allow the value.
-    """
+    """Return a machine with the values of those settings that begin with ``machine.``."""
     own = {path: text for path, text in settings.items() if path.startswith("machine.")}
     if not own:
         return machine
@@ -84,17 +74,12 @@ def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Mach
     return changed.used_machine
 
 
-@dataclass(frozen=True)
-class ScenariosWithSettings:
-    """The scenario function of a study with other values of some fields of each scenario."""
-
-    function: Callable[..., Scenario | None]
-    settings: Mapping[str, str]
-
-    def __call__(self, **factors: Any) -> Scenario | None:
-        """Return the scenario of a point."""
-        scenario = self.function(**factors)
-        return scenario_with_settings(scenario, self.settings) if isinstance(scenario, Scenario) else scenario
+def scenario_of_function(
+    function: Callable[..., Scenario | None], settings: Mapping[str, str], **factors: Any
+) -> Scenario | None:
+    """Return the scenario of a study's function with other values of some fields."""
+    scenario = function(**factors)
+    return scenario_with_settings(scenario, settings) if isinstance(scenario, Scenario) else scenario
 
 
 def _set(table: dict[str, Any], path: str, text: str) -> None:
@@ -105,7 +90,7 @@ def _set(table: dict[str, Any], path: str, text: str) -> None:
         if not isinstance(part, dict):
             whole = ".".join(parts[:number])
             raise SpecificationError(f"--set: {path}: not allowed; {whole} is {quoted(part)}, which has no fields")
-    if text.lower() == _NONE:
+    if text.lower() == "none":
         part.pop(name, None)
     else:
         part[name] = _value(text)

@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -227,9 +228,14 @@ def _digest_of(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(plain).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+@cache
+def _types_of(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _checked(path: Path, kind: type[Content], plain: object, place: str = "") -> Content:
     """Return the object that a table of JSON describes: it has all fields of a class, of their types, within the conditions."""
-    types = get_type_hints(kind)
+    types = _types_of(kind)  # type: ignore[arg-type]
     if not isinstance(plain, dict) or plain.keys() != types.keys():
         raise _damaged(path, f"{place or 'it'}: it must have {', '.join(types)}")
     for name, declared in types.items():

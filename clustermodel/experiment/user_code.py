@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -44,11 +44,7 @@ _MOST_CATCHES: Final = 10
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked to stop the study.
-
-    Args:
-        number: of the signal.
-    """
+    """A signal asked to stop the study."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)  # SimPy copies exceptions from their arguments
@@ -57,24 +53,6 @@ class Stopped(KeyboardInterrupt):
 
 class RunTimeoutError(BaseException):
     """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""
-
-
-Handler = Callable[[int, FrameType | None], object]
-
-
-def _stop_after(before: Handler | int | None) -> Handler:
-    """Return a signal handler that calls the previous one and stops the study, once."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if _Signals.received is None:
-            _Signals.received = number
-            if callable(before):
-                with suppress(KeyboardInterrupt):
-                    before(number, frame)
-            if not _Signals.held:
-                raise Stopped(number)
-
-    return stop
 
 
 class _Signals:
@@ -95,11 +73,22 @@ def stoppable() -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in STOPPING}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if _Signals.received is None:
+            _Signals.received = number
+            handler = before[number]
+            if callable(handler):
+                with suppress(KeyboardInterrupt):
+                    handler(number, frame)
+            if not _Signals.held:
+                raise Stopped(number)
+
     _Signals.watching, _Signals.received = True, None
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                signal.signal(number, _stop_after(handler))
+                signal.signal(number, stop)
         yield
     finally:
         _Signals.watching = False
@@ -136,17 +125,15 @@ def interrupts_held() -> Iterator[None]:
 
 def is_request_to_stop(problem: BaseException) -> bool:
     """Return whether an exception comes from a signal, not from the user's code."""
-    if not isinstance(problem, KeyboardInterrupt):
-        return False
     in_main_thread = threading.current_thread() is threading.main_thread()
-    return isinstance(problem, Stopped) or (in_main_thread and not _Signals.watching)
+    unwatched = isinstance(problem, KeyboardInterrupt) and in_main_thread and not _Signals.watching
+    return isinstance(problem, Stopped) or unwatched
 
 
 def as_failure(problem: BaseException) -> str:
     """Return the record of a run's failure: one line for an error of this package, else the traceback and one line.
 
-    Raises:
-        BaseException: ``problem`` itself is a request to stop.
+    A request to stop is raised again.
     """
     if is_request_to_stop(problem):
         raise problem
@@ -212,45 +199,36 @@ def deadline(seconds: float | None) -> Iterator[None]:
 
 
 def where_raised(exception: BaseException) -> str | None:
-    """Return ``file:line`` of the user's code that raised an exception; ``None`` if no file of the user is involved.
+    """Return ``file:line`` of the innermost code of the user that raised an exception; ``None`` if there is none.
 
-    This is the innermost frame outside this package, the standard library and installed packages.  SimPy raises copies of
-    exceptions, so the causes of the exception count too.
+    SimPy raises copies of exceptions, so their causes count too.
     """
-    for cause in _with_causes(exception):
+    seen: list[BaseException] = []
+    cause: BaseException | None = exception
+    while cause is not None and cause not in seen:
         for frame in reversed(traceback.extract_tb(cause.__traceback__)):
             if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
                 return f"{frame.filename}:{frame.lineno}"
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
     return None
 
 
 def failure_line(exception: BaseException) -> str:
     """Return the place and the error of a failure in the user's code, in one line."""
-    words = shortened(" ".join(f"{type(exception).__name__}: {_text(exception)}".rstrip(": ").split()), _LONGEST_LINE)
+    try:
+        text = str(exception)
+    except BaseException:  # of the exception's own method
+        text = "(it cannot say what is wrong)"
+    words = shortened(" ".join(f"{type(exception).__name__}: {text}".rstrip(": ").split()), _LONGEST_LINE)
     where = where_raised(exception)
     return words if where is None else f"{where}: {words}"
-
-
-def _text(exception: BaseException) -> str:
-    try:
-        return str(exception)
-    except BaseException:  # of the exception's own method
-        return "(it cannot say what is wrong)"
 
 
 def shortened(text: str, longest: int) -> str:
     """Return text without its middle, if it has more characters than ``longest``."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
-
-
-def _with_causes(exception: BaseException) -> Iterator[BaseException]:
-    seen: list[BaseException] = []
-    following: BaseException | None = exception
-    while following is not None and following not in seen:
-        yield following
-        seen.append(following)
-        following = following.__cause__ or following.__context__
 
 
 # The origin of code.

@@ -8,9 +8,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +16,7 @@ import pytest
 from clustermodel import synthetic_workload
 from clustermodel.experiment.run_key import TABLES
 from clustermodel.experiment.store import RUNS as RUN_FILES
-from clustermodel.experiment.store import STUDY_FILE, RunFile, Store
+from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import Outcome
 from clustermodel.report.write import write_report
@@ -142,31 +140,14 @@ def test_a_pipe_in_the_place_of_any_file_is_replaced_by_the_same_sweep(command: 
     assert held(copy) == held(sound / "results")
 
 
-def edited(value: Any) -> Any:
-    """Return another value of the same type."""
-    if isinstance(value, str):
-        return value + "x"
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + 1
-    if isinstance(value, list):
-        return [*value, 1]
-    return {**value, "more": 1} if isinstance(value, dict) else 1
+EDITS: dict[str, object] = {"state": "failed", "measured": {"mean_wait_s": 1.0}, "seconds": 2, "digest": "0", "a new one": 1}
 
 
-FIELDS = ["key", "state", "factors", "specification", "jobs", "sources", "measured", "error", "seconds", "versions", "files"]
-
-
-def test_every_field_of_a_run_is_edited_below() -> None:
-    assert {one.name for one in fields(RunFile)} == set(FIELDS)
-
-
-@pytest.mark.parametrize("field", [*FIELDS, "digest", "a new one"])
+@pytest.mark.parametrize("field", EDITS)
 def test_an_edited_file_of_a_run_is_found(command: Command, sound: Path, copy: Path, field: str) -> None:
     path = sorted((copy / RUN_FILES).iterdir())[2]
     plain = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**plain, field: edited(plain.get(field))}))
+    path.write_text(json.dumps({**plain, field: EDITS[field]}))
     for arguments in (["results", copy], ["results", "--verify", copy]):
         code, _, err = command(*arguments)
         assert code == 1
@@ -196,13 +177,10 @@ def test_a_lost_file_of_a_run_is_found(command: Command, sound: Path, copy: Path
     assert held(copy) == held(sound / "results")
 
 
-@pytest.mark.parametrize("field", ["study", "seed", "factors", "trials", "format", "digest"])
-def test_an_edited_file_of_the_study_is_one_line_and_mended_by_deleting_it(
-    command: Command, sound: Path, copy: Path, field: str
-) -> None:
+def test_an_edited_file_of_the_study_is_one_line_and_mended_by_deleting_it(command: Command, sound: Path, copy: Path) -> None:
     path = copy / STUDY_FILE
     plain = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**plain, field: edited(plain[field])}))
+    path.write_text(json.dumps({**plain, "seed": plain["seed"] + 1}))
     for arguments in (["results", copy], ["results", "--verify", copy]):
         code, _, err = command(*arguments)
         assert (code, err) == (2, f"clustermodel: error: {path}: damaged: not as it was written\n")
@@ -219,7 +197,7 @@ def test_an_edited_file_of_the_study_is_one_line_and_mended_by_deleting_it(
     assert held(copy) == held(sound / "results")
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.long] if case % 8 else []) for case in range(40)])
+@pytest.mark.parametrize("case", range(0, 40, 3))
 def test_a_json_file_that_is_truncated_or_flipped_is_never_a_traceback_nor_a_wrong_result(
     command: Command, sound: Path, copy: Path, case: int
 ) -> None:
@@ -253,7 +231,7 @@ def test_a_json_file_that_is_truncated_or_flipped_is_never_a_traceback_nor_a_wro
     pd.testing.assert_frame_equal(all_tables(copy), all_tables(sound / "results"))
 
 
-@pytest.mark.parametrize("table", [TABLES[0], *(pytest.param(table, marks=pytest.mark.long) for table in TABLES[1:])])
+@pytest.mark.parametrize("table", ["records", "states"])
 def test_a_report_leaves_damaged_runs_out_and_names_them(command: Command, copy: Path, table: str) -> None:
     victim = sorted((copy / table).iterdir())[1]
     victim.write_bytes(victim.read_bytes()[:100])

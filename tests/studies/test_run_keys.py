@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -161,18 +159,7 @@ def test_an_edited_policy_gives_new_numbers(tmp_path: Path) -> None:
     waits = []
     for depth in (1, 30):
         script.write_text(text.replace("depth = 1", f"depth = {depth}"))
-        arguments = [
-            sys.executable,
-            "-m",
-            "clustermodel",
-            "sweep",
-            str(script),
-            "--out",
-            str(tmp_path / "out"),
-            "--workers",
-            "1",
-        ]
-        subprocess.run(arguments, check=True, capture_output=True)
+        serial(script, tmp_path / "out")
         with Store.read(tmp_path / "out") as store:
             table = store.results()
         waits.append(table.set_index("policy")["mean_wait_s"].to_dict())
@@ -347,12 +334,6 @@ def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:
             "run its script with clustermodel sweep, or give workers=1"
         )
     assert len(study.run(workers=1)) == 2
-
-
-def test_an_origin_is_opened_anew_for_each_sweep(tmp_path: Path) -> None:
-    script = tmp_path / "s.py"
-    script.write_text("study = 1\n")
-    assert origin_of_script(script).token != origin_of_script(script).token
 
 
 def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: Path) -> None:

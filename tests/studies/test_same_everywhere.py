@@ -88,13 +88,10 @@ def test_two_processes_give_the_same(serially: tuple[str, Path], tmp_path: Path,
         assert held(tmp_path) == held(directory)
 
 
-def test_dask_gives_the_same(tmp_path: Path) -> None:
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "processes": True}
-    with LocalCluster(**options) as cluster:
-        for which in WHICH:
-            sweep(SCRIPT, tmp_path / which, dask=cluster.scheduler_address, settings={"which": which})
-            serial(SCRIPT, tmp_path / "serial" / which, settings={"which": which})
-            assert_same(tmp_path / which, tmp_path / "serial" / which)
+def test_dask_gives_the_same(cluster: LocalCluster, serially: tuple[str, Path], tmp_path: Path) -> None:
+    which, directory = serially
+    sweep(SCRIPT, tmp_path, dask=cluster.scheduler_address, settings={"which": which})
+    assert_same(tmp_path, directory)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
