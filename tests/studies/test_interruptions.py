@@ -261,15 +261,8 @@ def test_names_of_files_that_are_no_text_can_be_read_again(
     trace = tmp_path / "a\udcff.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
     serial(Study.of_scenarios("s", [Scenario(workload=read_swf(trace))]), tmp_path / "out")
-    for more in ([], ["--csv", tmp_path / "t.csv"], ["--parquet", tmp_path / "t.parquet"]):
+    for more in ([], ["--csv", tmp_path / "t.csv"], ["--parquet", tmp_path / "t.parquet"], ["--verify"]):
         assert command("results", tmp_path / "out", *more)[0] == 0
-    assert command("results", tmp_path / "out", "--verify")[0] == 0
-
-
-def test_a_report_shows_names_of_files_that_are_no_text(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
-    trace = tmp_path / "a\udcff.swf"
-    trace.write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
-    serial(Study.of_scenarios("s", [Scenario(workload=read_swf(trace))]), tmp_path / "out")
     assert command("report", tmp_path / "out")[0] == 0
 
 

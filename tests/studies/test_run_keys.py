@@ -294,30 +294,6 @@ def test_no_key_is_made_from_an_address(tmp_path: Path) -> None:
 JOBS = synthetic_workload(jobs=5)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"policies": [print]},
-            r"^Study\.factors: policy: <built-in function print> is not allowed in a list; levels that are neither "
-            r"numbers, texts nor policies must be a dictionary of them by name$",
-        ),
-        (
-            {"policies": "easy"},
-            r"^Study\.factors: policy: 'easy' is not allowed; it must be a list of levels, or a dictionary of them by name$",
-        ),
-        ({"policies": [object()]}, r"^Study\.factors: policy: <object object at .*> is not allowed in a list; "),
-        ({"workloads": [JOBS]}, r"^Study\.factors: workload: <Workload .*> is not allowed in a list; "),
-        ({"machines": [Machine(nodes=5)]}, r"^Study\.factors: machine: Machine\(.*\) is not allowed in a list; "),
-        ({"name": "a\0b"}, r"^Study\.name: 'a\\x00b' is not allowed; a name must have no NUL character$"),
-    ],
-)
-def test_messages_name_the_thing(given: dict[str, object], message: str) -> None:
-    fields = {"name": "s", "workloads": {"jobs": JOBS}, "policies": ["easy"], **given}
-    with pytest.raises(SpecificationError, match=message):
-        Study.grid(**fields)  # type: ignore[arg-type]
-
-
 def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:
     lock = threading.Lock()
 

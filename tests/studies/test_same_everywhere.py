@@ -20,7 +20,7 @@ from clustermodel.cli import main
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.script import load_experiment, sweep
 from tests.processes import started
-from tests.studies.test_sweep import assert_same, held, serial, swept
+from tests.studies.test_sweep import assert_same, content, held, serial, swept
 from tests.studies.three import study as experiment
 from tests.tiers import some
 
@@ -106,8 +106,11 @@ def test_kill_9_at_a_random_moment_and_resumed_leaves_the_same_bytes(
             time.sleep(0.005)
         time.sleep(random.Random(moment).uniform(0, 1.5))
         process.send_signal(signal.SIGKILL)
+    done = [path for path in (out / "runs").glob("*.json") if content(path)["state"] == "done"]
+    before = {path: path.stat().st_mtime_ns for path in done}
     finish(which, out)
     assert_same_files(out, directory)
+    assert {path: path.stat().st_mtime_ns for path in done} == before  # nothing is repeated
 
 
 # Shards.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from clustermodel.cli import main
 from clustermodel.errors import OutputError
 from clustermodel.experiment.design import Opened
 from clustermodel.experiment.executor import Progress, longest_first
-from clustermodel.experiment.run_key import Run, key_of
+from clustermodel.experiment.run_key import Run
 from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Store, read_study, write_content
@@ -32,13 +31,11 @@ from clustermodel.experiment.worker import Outcome
 from clustermodel.measure.quantities import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
-from tests.tiers import some
 
 SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
 FAILING = 4
 """Greedy gives up on the 300 made jobs: two machines, two replications."""
-MOMENTS = some(range(20), one_in=4)
 
 
 def content(path: Path) -> dict[str, Any]:
@@ -177,22 +174,6 @@ def test_job_tables_are_kept_of_the_first_replication_or_of_all(tmp_path: Path) 
                     store.records(keys[1])
 
 
-def test_again_runs_only_what_is_missing_or_has_failed(whole: Path, tmp_path: Path) -> None:
-    sweep(SCRIPT, tmp_path, workers=1)
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
-    gone = sorted(before)[3]
-    with Store.read(tmp_path) as store:
-        lost = store.results()["run"].tolist().count(Path(gone).stem)  # trials that cannot differ share a run
-    (tmp_path / "records" / gone).unlink()
-    seen: list[Progress] = []
-    serial(SCRIPT, tmp_path, progress=seen.append)
-    assert_same(tmp_path, whole)
-    assert lost >= 1
-    assert seen[0].done == RUNS - FAILING - lost
-    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
-    assert {name for name in after if after[name] != before[name]} == {gone}
-
-
 def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=50)
     serial(Study.grid(name="grows", workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
@@ -273,32 +254,6 @@ def test_the_tables_of_a_run_are_those_of_its_result(tmp_path: Path) -> None:
                     store.placements(keys[1])
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.long
-def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int, whole: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    workers = 1 + moment % 2
-    command = [sys.executable, "-m", "clustermodel", "sweep", str(SCRIPT), "--out", str(out), "--workers", str(workers)]
-    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        # Importing takes a second, in which nothing can be lost: the moment is counted from the first sign of the directory.
-        while not out.exists() and process.poll() is None:
-            time.sleep(0.005)
-        time.sleep(random.Random(moment).uniform(0, 1.5))
-        process.send_signal(signal.SIGKILL)
-    expected = held(whole)
-    finished = list((out / RUN_FILES).glob("*.json"))
-    for path in finished:  # what is done is complete
-        found = content(path)
-        if found["state"] == "done":
-            assert found == expected[path.name]
-            assert all((out / table / f"{path.stem}.parquet").is_file() for table in found["files"])
-    before = {path.name: path.stat().st_mtime_ns for path in finished if content(path)["state"] == "done"}
-    serial(SCRIPT, out)
-    assert_same(out, whole)
-    assert {name: (out / RUN_FILES / name).stat().st_mtime_ns for name in before} == before
-    assert not list(out.rglob("*.part"))
-
-
 @pytest.mark.long
 def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -> None:
     script = tmp_path / "deadly.py"
@@ -372,6 +327,16 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
         ({"seed": -1}, "Study.seed: -1 is not allowed"),
         ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed; it must be a Workload, an SwfStream, or a function"),
         ({"machines": {"m": 5}}, "Study.machines: m: 5 is not allowed; it must be a Machine"),
+        ({"name": "a\0b"}, r"Study\.name: 'a\\x00b' is not allowed; a name must have no NUL character$"),
+        (
+            {"policies": "easy"},
+            "Study.factors: policy: 'easy' is not allowed; it must be a list of levels, or a dictionary of them",
+        ),
+        (
+            {"policies": [print]},
+            r"Study\.factors: policy: <built-in function print> is not allowed in a list; levels that are neither "
+            "numbers, texts nor policies must be a dictionary of them by name$",
+        ),
     ],
 )
 def test_a_study_names_the_field_and_what_is_allowed(given: dict[str, object], message: str) -> None:
@@ -447,17 +412,6 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     for use in (lambda: serial(study, tmp_path), lambda: Store.read(tmp_path).__enter__()):
         with pytest.raises(SpecificationError, match=r"its format is '9'; this version of clustermodel reads '5'$"):
             use()
-
-
-def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tmp_path: Path) -> None:
-    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    runs = runs_of(study)
-    with Store.create(tmp_path, study) as store:
-        store.enter(study, runs)
-        (tmp_path / "records").rmdir()
-        with pytest.raises(OutputError, match="cannot be written"):
-            store.keep(runs[0], {}, Outcome(tables={"records": b""}))
-        assert store.missing() == {runs[0].key: ""}
 
 
 # Commands.
@@ -598,13 +552,6 @@ def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path,
     assert "interrupted; " in err
     serial(SCRIPT, out)
     assert_same(out, whole)
-
-
-def test_nothing_is_pickled_on_disk(whole: Path) -> None:
-    suffixes = {path.suffix for path in whole.rglob("*") if path.is_file()}
-    assert suffixes <= {".json", ".parquet"}
-    for path in (whole / RUN_FILES).iterdir():
-        assert key_of(content(path)["specification"]) == path.stem
 
 
 def test_set_with_a_dotted_name_changes_a_field_of_every_scenario(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -123,20 +122,22 @@ def test_the_reader_refuses_values_of_a_wrong_type(sound: Path, tmp_path: Path) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("what", ["results", "report"])
-def test_a_tampered_store_is_read_or_refused(sound: Path, tmp_path: Path, number: int, what: str) -> None:
+def test_a_tampered_store_is_read_or_refused(sound: Path, tmp_path: Path, number: int) -> None:
+    """What the reader of a file refuses is refused in the same words by all commands, so that one such file is enough."""
     directory = tmp_path / "results"
     shutil.copytree(sound, directory)
     path, read = files(directory)[number]
-    accepted = 0
-    for where, tampered in islice(changed(content(path)), 0, None, 11):  # each takes a second
+    refused = False
+    for place, (where, tampered) in enumerate(changed(content(path))):
         write(path, tampered)
-        if accepted and message(partial(read, path)):
-            continue  # the readers are one, and it has refused the file
-        accepted += 1
-        act = partial(read_all, directory) if what == "results" else partial(write_report, directory, directory / "report.html")
+        if message(partial(read, path)):
+            if refused:
+                continue
+            refused = True
         try:
-            assert "\n" not in message(act)
+            assert "\n" not in message(partial(read_all, directory))
+            if place % 7 == 0:  # it takes a second
+                assert "\n" not in message(partial(write_report, directory, directory / "report.html"))
         except Exception as problem:
             raise AssertionError(where) from problem
 
