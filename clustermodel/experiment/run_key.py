@@ -152,13 +152,7 @@ def _file_of(name: str, folder: str) -> str | None:
 
 
 class Sources:
-    """The source files of the user in one experiment: its script, or the program of this process, and what that imports.
-
-    Args:
-        script: the path of the script; the program of this process if it is empty.
-        text: of the script.
-        settings: of the script's parameters.
-    """
+    """The source files of the user in one experiment: its script, or the program of this process, and what that imports."""
 
     def __init__(self, script: str = "", text: str = "", settings: Mapping[str, str] | None = None) -> None:
         self.token = secrets.token_hex(16)
@@ -176,11 +170,7 @@ class Sources:
             self._roots = [("", program)]
 
     def digest(self, others: Iterable[tuple[str, str]] = ()) -> str:
-        """Return the digest of the experiment's sources, and of other modules: their names and files.
-
-        Raises:
-            SpecificationError: a file has changed since this process imported it.
-        """
+        """Return the digest of the experiment's sources, and of other modules: their names and files."""
         others = tuple(sorted(set(others)))
         if others not in self._digests:
             reached: dict[str, tuple[object, ...]] = {}
@@ -227,12 +217,8 @@ def _modules_of_users(imports: Iterable[str], folder: str) -> list[tuple[str, st
 def fingerprint(thing: object, name: str, sources: Sources | None = None) -> str:
     """Return the digest of an object, a class or a function, the same in every process that makes it from the same code.
 
-    It covers the object's values, the files that these name and, if it reaches code of the user, the experiment's sources.
-
-    Args:
-        thing: the object.
-        name: of the object in messages.
-        sources: of the experiment; by default those of this process.
+    It covers the object's values, the files that these name and, if it reaches code of the user, the experiment's sources: by
+    default those of this process.  Messages call the object ``name``.
 
     Raises:
         SpecificationError: the object reaches another one without known source and value, or a source file has changed since
@@ -416,12 +402,7 @@ class Identities:
         self._known: dict[str | int, tuple[object, object]] = {}  # by names, and ids of policies: what makes it, its identity
 
     def of_code(self, scenario: Scenario, measures: object = None) -> dict[str, object]:
-        """Return the identities of all code of a run: policy, speedup model and measures.
-
-        Raises:
-            SpecificationError: a policy or a speedup model reaches an object without known source and value, or another policy
-                has been registered under its name.
-        """
+        """Return the identities of all code of a run: policy, speedup model and measures."""
         speedup, policy = scenario.speedup, scenario.policy
         kind = type(speedup).__name__
         # Identified once, before any run: it may change what the policy reads, and another script may register the name anew.
@@ -510,7 +491,6 @@ class Run(NamedTuple):
     """A trial with the key of its run.  Trials whose scenarios cannot differ have the same key."""
 
     key: str
-    """Digest of the specification: 32 hexadecimal digits."""
     trial: Trial
     specification: Mapping[str, Any]
     """Everything that the run's numbers depend on; plain values."""
@@ -557,13 +537,17 @@ def specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[st
     machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
     """
     machine = scenario.used_machine
-    used = set(dependencies_of(make_policy(scenario.policy)))  # and what counts whatever the policy decides:
-    if machine.checkpointing.interval_s is not None or machine.checkpointing.restart_charge != "on-start":
-        used.add("checkpointing")
-    if machine.failures is not None:
-        used.add(RANDOM_NUMBERS)
-    if _refuses_jobs(scenario):
-        used.add("node_memory_gib")
+    checkpointing, memory = machine.checkpointing, machine.node_memory
+    whatever_the_policy_decides = {
+        "checkpointing": checkpointing.interval_s is not None or checkpointing.restart_charge != "on-start",
+        RANDOM_NUMBERS: machine.failures is not None,
+        "node_memory_gib": memory is not None  # some jobs may need more than a node has
+        and any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources),
+    }
+    used = {
+        *dependencies_of(make_policy(scenario.policy)),
+        *(part for part, counts in whatever_the_policy_decides.items() if counts),
+    }
     unused = {*PARTS, "failures"} - used
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
@@ -580,20 +564,8 @@ def specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[st
     }
 
 
-def _refuses_jobs(scenario: Scenario) -> bool:
-    """Return whether some jobs may need more memory than a node of the machine has."""
-    memory = scenario.used_machine.node_memory
-    if memory is None:
-        return False
-    return any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
-
-
 def key_of_scenario(scenario: Scenario) -> str:
-    """Return the key of a run on its own, without a warm-up or measures; reads streamed traces to their ends.
-
-    Raises:
-        SpecificationError: the policy or the speedup model reaches an object without known source and value.
-    """
+    """Return the key of a run on its own, without a warm-up or measures; reads streamed traces to their ends."""
     jobs = [digest_of_jobs(source).sha256 for source in scenario.sources]
     return key_of(specification(scenario, Identities().of_code(scenario), jobs, warm_up_s=0.0))
 

@@ -160,11 +160,7 @@ def write_content(path: Path, content: StudyFile | RunFile) -> None:
 
 
 def read_study(path: Path) -> StudyFile:
-    """Return the content of the file of an experiment, after a check of every value.
-
-    Raises:
-        SpecificationError: another version of clustermodel wrote the file, or it is damaged.
-    """
+    """Return the content of the file of an experiment, after a check of every value."""
     plain = _read(path)
     if plain.get("format") != FORMAT:
         raise SpecificationError(
@@ -179,11 +175,7 @@ def read_study(path: Path) -> StudyFile:
 
 
 def read_run(path: Path) -> RunFile:
-    """Return the content of the file of a run, after a check of every value.
-
-    Raises:
-        SpecificationError: the file is damaged.
-    """
+    """Return the content of the file of a run, after a check of every value."""
     plain = _read(path)
     if plain.get("key") != path.stem:
         raise _damaged(path, "it is not the file of this run")
@@ -199,12 +191,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise _damaged(path, "it is no file")
     try:
         plain: dict[str, Any] = json.loads(path.read_bytes())
-        sound = isinstance(plain, dict) and plain.pop("digest", None) == _digest_of(plain)
+        if isinstance(plain, dict) and plain.pop("digest", None) == _digest_of(plain):
+            return plain
     except (OSError, ValueError, RecursionError) as problem:
         raise _damaged(path, getattr(problem, "strerror", None) or "not as it was written") from None
-    if not sound:
-        raise _damaged(path, "not as it was written")
-    return plain
+    raise _damaged(path, "not as it was written")
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -345,17 +336,15 @@ class Store:
         listings = {name: read_study(directory / name) for name in _listings_in(directory)}
         if not listings:
             raise SpecificationError(f"{directory}: there is no study here (no {STUDY_FILE})")
-        (first_name, first), *others = listings.items()
+        (first_name, first), *others = ((directory / name, study) for name, study in listings.items())
         for name, other in others:
             for fact in ("study", "seed", "warm_up_s"):
                 ours, theirs = getattr(first, fact), getattr(other, fact)
                 if ours != theirs:
-                    raise SpecificationError(
-                        f"{directory / name}: its {fact} is {theirs!r}, in {directory / first_name} it is {ours!r}"
-                    )
+                    raise SpecificationError(f"{name}: its {fact} is {theirs!r}, in {first_name} it is {ours!r}")
             if other.version != first.version:
                 raise SpecificationError(
-                    f"{directory / name}: its runs are of another version of the study than those in {directory / first_name}; "
+                    f"{name}: its runs are of another version of the study than those in {first_name}; "
                     "run the same sweep there again, or delete the older one"
                 )
         yield cls(directory, listings)

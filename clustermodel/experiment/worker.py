@@ -15,19 +15,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.experiment import run_key
 from clustermodel.experiment.design import Design, Opened
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import (
-    PLACEMENTS,
-    RECORDS,
-    STATES_OVER_TIME,
-    Identities,
-    JobsDigest,
-    Run,
-    Sources,
-    difference,
-    digest_of_jobs,
-)
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, JobsDigest, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.event_log import SHARE_OF
@@ -56,11 +47,7 @@ class Origin:
     """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
 
     def sent(self) -> Origin:
-        """Return the origin in a form that other processes can receive.
-
-        Raises:
-            SpecificationError: the experiment has an object that cannot be sent.
-        """
+        """Return the origin in a form that other processes can receive."""
         if self.design is None:
             return self
         import cloudpickle  # noqa: PLC0415  an extra
@@ -75,11 +62,7 @@ class Origin:
         return replace(self, design=None, pickled=pickled)
 
     def open(self) -> Design:
-        """Make the experiment and return it.
-
-        Raises:
-            SpecificationError: the script fails, or defines no experiment.
-        """
+        """Make the experiment and return it."""
         if self.design is not None:
             return self.design
         if self.load is not None:
@@ -97,15 +80,11 @@ _opened: dict[str, Opened] = {}
 
 
 def opened(origin: Origin) -> Opened:
-    """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run.
-
-    Raises:
-        SpecificationError: the script fails or defines no experiment; or a measure has no source.
-    """
+    """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
     if origin.token not in _opened:
         design = origin.open()
-        sources = Sources(origin.script, origin.text, origin.settings)
-        made = Opened(design, sent=bool(origin.pickled), identities=Identities(sources))
+        sources = run_key.Sources(origin.script, origin.text, origin.settings)
+        made = Opened(design, sent=bool(origin.pickled), identities=run_key.Identities(sources))
         _ = made.measures
         while len(_opened) >= _KEPT_EXPERIMENTS:
             del _opened[next(iter(_opened))]
@@ -156,7 +135,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
 
     def differs(digests: Sequence[JobsDigest]) -> str:
         again = experiment.identify(run.trial, scenario, digests, code)
-        return "" if again.key == run.key else difference(run.specification, again.specification, run.jobs, again.jobs)
+        return "" if again.key == run.key else run_key.difference(run.specification, again.specification, run.jobs, again.jobs)
 
     if error := differs([experiment.digests.of(source) for source in scenario.sources]):
         return Outcome(error=error)
@@ -166,7 +145,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
         result = scenario.run()
     seconds = time.perf_counter() - began
     in_memory = all(isinstance(source, Workload) for source in scenario.sources)
-    if not in_memory and (error := differs([digest_of_jobs(source) for source in scenario.sources])):
+    if not in_memory and (error := differs([run_key.digest_of_jobs(source) for source in scenario.sources])):
         return Outcome(error=error)  # the file of a stream has changed meanwhile
     wanted = experiment.design.tables_of(run.trial, history=run.history)
     tables = _tables(result, run.specification["machine"]) if wanted else {}
