@@ -56,11 +56,6 @@ def run_again(directory: Path) -> dict[str, int]:
     return swept(directory.parent / "study.py", directory)
 
 
-def test_a_sound_directory_is_verified(command: Command, copy: Path) -> None:
-    code, _, err = command("results", "--verify", copy)
-    assert (code, err.replace("\n", "")) == (0, f"{copy}: 4 runs and 12 files are as they were written; 0 problems")
-
-
 def _foreign(_: bytes) -> bytes:
     return b"<html>404 not found</html>" * 99
 
@@ -113,14 +108,6 @@ def test_a_missing_file_is_named_too(command: Command, copy: Path) -> None:
     victim.unlink()
     code, _, err = command("results", copy)
     assert (code, f"states/{victim.name}: No such file" in err.replace("\n", " ")) == (1, True)
-
-
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(command: Command, copy: Path) -> None:
-    victim = sorted((copy / "records").iterdir())[0]
-    victim.unlink()
-    os.mkfifo(victim)
-    code, _, err = command("results", copy)
-    assert (code, f"records/{victim.name}: it is no file" in err.replace("\n", " ")) == (1, True)
 
 
 def test_a_pipe_in_the_place_of_any_file_is_replaced_by_the_same_sweep(command: Command, sound: Path, copy: Path) -> None:

@@ -92,15 +92,6 @@ def test_a_failed_run_shows_where_and_the_whole_only_if_asked(
     assert "Traceback" in command("results", tmp_path / "out", "--traceback")[2]
 
 
-@pytest.mark.parametrize("exit_code", ["", "0"])
-def test_a_script_that_exits_is_one_line(command: Callable[..., tuple[int, str, str]], tmp_path: Path, exit_code: str) -> None:
-    script = tmp_path / "leaves.py"
-    script.write_text(f"import sys\nsys.exit({exit_code})\n")
-    code, _, err = command("sweep", script, "--out", tmp_path / "out")
-    assert code == 2
-    assert f"{script}:2: SystemExit" in err
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("raised", ["RuntimeError('no second day')", "SystemExit"])
 def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_path: Path, workers: int, raised: str) -> None:

@@ -21,12 +21,11 @@ from clustermodel import (
 )
 from clustermodel.experiment import run_key
 from clustermodel.experiment.executor import Progress
-from clustermodel.experiment.run_key import Run, canonical, digest_of_jobs, key_of, key_of_scenario, software
+from clustermodel.experiment.run_key import digest_of_jobs, key_of, key_of_scenario, software
 from clustermodel.experiment.script import origin_of_script, sweep
 from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import execute, opened
-from clustermodel.policies.easy import Easy
 from tests.studies.test_sweep import command, runs_of, serial, swept
 
 __all__ = ["command"]
@@ -143,29 +142,6 @@ def test_an_edit_changes_all_keys_that_it_should(folder: Path, edit: str) -> Non
     assert bool(changed) == (edit not in ("nothing", "a comment"))
 
 
-def test_an_edited_policy_gives_new_numbers(tmp_path: Path) -> None:
-    """As it was seen: a policy edited under its name, the same sweep command, old numbers."""
-    script = tmp_path / "study.py"
-    text = (
-        "from clustermodel import register_policy, synthetic_workload\n"
-        "from clustermodel.policies.easy import Easy\n"
-        "from clustermodel.experiment.study import Study\n"
-        "depth = 1\n"
-        "def mine() -> Easy:\n"
-        "    return Easy(reserve_depth=depth)\n"
-        "register_policy('mine', mine)\n"
-        "study = Study.grid(name='s', workloads={'a': synthetic_workload(jobs=400, load=1.0)}, policies=['mine', 'easy'])\n"
-    )
-    waits = []
-    for depth in (1, 30):
-        script.write_text(text.replace("depth = 1", f"depth = {depth}"))
-        serial(script, tmp_path / "out")
-        with Store.read(tmp_path / "out") as store:
-            table = store.results()
-        waits.append(table.set_index("policy")["mean_wait_s"].to_dict())
-    assert waits[0]["mine"] == waits[0]["easy"] == waits[1]["easy"] != waits[1]["mine"]
-
-
 def test_in_one_process_too(tmp_path: Path) -> None:
     """Workloads and modules that an earlier sweep of the same script has made or imported are not used again."""
     script = tmp_path / "again.py"
@@ -275,23 +251,6 @@ def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path
     assert swept(study, tmp_path / "out", progress=edit) == {"pending": 0, "done": 1, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         assert store.failures()[0][1].startswith("it was run on other jobs: 2 there and 1 here")
-
-
-def test_no_key_is_made_from_an_address(tmp_path: Path) -> None:
-    class Plain:
-        pass
-
-    def run(speed: object) -> Run:
-        policy = Easy()
-        object.__setattr__(policy, "extra", speed)
-        return runs_of(Study.of_scenarios("s", [Scenario(machine=Machine(nodes=128), workload=JOBS, policy=policy)]))[0]
-
-    assert " at 0x" in repr(Plain())
-    assert run(Plain()).key == run(Plain()).key
-    assert " at 0x" not in canonical(run(Plain()).specification)
-
-
-JOBS = synthetic_workload(jobs=5)
 
 
 def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:

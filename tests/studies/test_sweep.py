@@ -479,6 +479,8 @@ def test_scenarios_of_a_script_are_a_study_too(command: Callable[..., tuple[int,
     [
         ("x = 1 / 0\n", "study.py:1: ZeroDivisionError: division by zero"),
         ("x = (\n", "study.py:1: '(' was never closed"),
+        ("import sys\nsys.exit()\n", "study.py:2: SystemExit"),
+        ("import sys\nsys.exit(0)\n", "study.py:2: SystemExit"),
         ("x = 1\n", "defines neither `study` (a Study, or a function that returns one) nor `scenarios`"),
         ("study = 3\n", "defines neither `study` (a Study, or a function that returns one) nor `scenarios`"),
     ],
