@@ -11,7 +11,7 @@ from clustermodel.policies.interface import Checkpoint, Kill, Migrate, Place, Re
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
-from clustermodel.sim.dedicated_nodes import dedicated_nodes
+from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 
@@ -27,7 +27,7 @@ class Decisions:
     """Carries out decisions; an impossible one is refused."""
 
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
-        self.sharing: Sharing = dedicated_nodes(run)
+        self.sharing: Sharing = DedicatedNodes(run)
         """How gangs have their nodes: time sharing from the first start in a row on."""
         self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
         self.frees_nodes = False

@@ -1,7 +1,7 @@
 """Dedicated nodes: each gang holds its nodes exclusively, and its SimPy process occupies them while it saves or restores.
 
 By default a job with saved work spends the time of a restart once, when it starts.  By the conventions of published
-simulations every running gang spends it again and again (:class:`RechargingNodes`), in its first run attempt too: at the
+simulations every running gang spends it again and again (:class:`RechargedGang`), in its first run attempt too: at the
 beginning of each interval between two scheduling cycles, or of each round.  What a gang has executed by a cycle follows from
 arithmetic, so neither convention needs an event of its own.
 """
@@ -197,20 +197,29 @@ class DedicatedGang(Execution):
 
 
 class DedicatedNodes:
-    """The nodes of a machine that gangs do not share; see :class:`~clustermodel.sim.context.Sharing`."""
+    """The nodes of a machine that gangs do not share; see :data:`~clustermodel.sim.context.Sharing`."""
 
     slice_log = None  # nothing is sliced
-    is_settled = False
 
     def __init__(self, run: RunContext) -> None:
         self.run = run
         self.env, self.pool, self.saved, self.ledger, self.records = run.env, run.pool, run.saved, run.ledger, run.records
+        self._charge = charge = run.machine.checkpointing.restart_charge
+        self.is_settled = charge != "on-start"
+        self._gang: type[DedicatedGang] = DedicatedGang
+        if self.is_settled:
+            self._gang = PayingInRounds if charge == "every-round" else PayingAtDecisions
         self.store = store = run.store
         self.turns = store if isinstance(store, SharedStore) and store.executes_while_waiting else None
         """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Return time sharing of the same nodes, of which some are down."""
+        """Return time sharing of the same nodes, of which some are down; gangs in rows go on without a restart."""
+        if self.is_settled:
+            raise DecisionError(
+                f"nodes cannot be shared in time where restarts are charged {self._charge} (Checkpointing.restart_charge), "
+                "because gangs in rows go on without a restart; use 'on-start'"
+            )
         # Runs without gangs in rows do not import the modules.
         from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode  # noqa: PLC0415
         from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
@@ -234,7 +243,7 @@ class DedicatedNodes:
             columns = image.columns
         elif columns is None and memory.free is not None:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
-        gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
+        gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
         if memory.free is not None:
             memory.hold(job, gang.columns, job.suspended_on)
         if self.saved.costs.are_periodic:
@@ -243,9 +252,6 @@ class DedicatedNodes:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
         return gang
-
-    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
-        return DedicatedGang(job, self, columns, terms)
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted."""
@@ -266,7 +272,11 @@ class DedicatedNodes:
         self.pool.put_up(columns)
 
     def settle(self, now: int) -> None:
-        """Do nothing: what a gang has executed follows from when it began."""
+        """Charge the restarts of gangs that pay again and again; what others have executed follows from when they began."""
+        if self.is_settled:
+            for gang in self.run.running.values():
+                assert isinstance(gang, RechargedGang)
+                gang.settle(now)
 
     def resume(self, *, waiting: bool) -> None:
         """Do nothing: gangs run on."""
@@ -277,7 +287,7 @@ class RechargedGang(DedicatedGang):
 
     __slots__ = ("_restart",)
 
-    def __init__(self, owner: JobInSystem, nodes: RechargingNodes, columns: NodeSet, terms: Terms) -> None:
+    def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
         self._restart = nodes.saved.costs.in_all(owner, terms.nodes)[1]
 
@@ -321,7 +331,7 @@ class PayingInRounds(RechargedGang):
 
     __slots__ = ("_charged_until", "_round")
 
-    def __init__(self, owner: JobInSystem, nodes: RechargingNodes, columns: NodeSet, terms: Terms) -> None:
+    def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
         self._round = length = nodes.run.machine.round
         if self._restart >= length:
@@ -372,33 +382,3 @@ class PayingInRounds(RechargedGang):
             if first < last:
                 yield first, last
             at = ends
-
-
-class RechargingNodes(DedicatedNodes):
-    """Dedicated nodes whose gangs spend the time of a restart repeatedly."""
-
-    def __init__(self, run: RunContext) -> None:
-        super().__init__(run)
-        self.is_settled = True
-        self._convention = run.machine.checkpointing.restart_charge
-
-    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
-        """Refuse to share nodes in time: a gang in rows goes on from slice to slice without a restart."""
-        raise DecisionError(
-            f"nodes cannot be shared in time where restarts are charged {self._convention} (Checkpointing.restart_charge), "
-            "because gangs in rows go on without a restart; use 'on-start'"
-        )
-
-    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
-        kind = PayingInRounds if self._convention == "every-round" else PayingAtDecisions
-        return kind(job, self, columns, terms)
-
-    def settle(self, now: int) -> None:
-        for gang in self.run.running.values():
-            assert isinstance(gang, RechargedGang)
-            gang.settle(now)
-
-
-def dedicated_nodes(run: RunContext) -> DedicatedNodes:
-    """Return dedicated nodes with the charging convention of the machine."""
-    return DedicatedNodes(run) if run.machine.checkpointing.restart_charge == "on-start" else RechargingNodes(run)

@@ -28,12 +28,9 @@ PaceKey = tuple[int, int, int]
 those in which it does in later ones."""
 
 
-class Served(NamedTuple):
-    """What each row has done since the beginning, ticks; lists of shape ``(mpl,)``."""
-
-    ran: list[int]  # how long it ran
-    first: list[int]  # what the context switch in a rotation's first lap took of that from a gang that waited for it
-    later: list[int]  # what those in later laps took
+Served = tuple[list[int], list[int], list[int]]
+"""For each row, ticks since the beginning: how long it ran, what of that the context switch in a rotation's first lap took from
+a gang that waited for it, and what those in later laps took."""
 
 
 class Advance(NamedTuple):
@@ -113,7 +110,7 @@ class Rotation:
         self._quantum = quantum
         self._switch = switch
         self._now = now  # the last scheduling event
-        self._served = Served(*([0] * mpl for _ in Served._fields))
+        self._served: Served = ([0] * mpl, [0] * mpl, [0] * mpl)
         self._paces: dict[PaceKey, Pace] = {}
         self._finishing: list[Pace] = []
 
@@ -122,7 +119,7 @@ class Rotation:
 
     def advance(self, elapsed: int) -> Advance:
         """Count what each row in use has done in ``elapsed`` ticks, and go on with the next one."""
-        order, quantum, served, begun = self.order, self._quantum, self._served.ran, self.begun
+        order, quantum, served, begun = self.order, self._quantum, self._served[0], self.begun
         self._now += elapsed
         last, length = divmod(begun + elapsed - 1, quantum)
         length += 1
@@ -150,8 +147,8 @@ class Rotation:
             slices = laps + 1 if place < at else laps  # full ones
             in_first = switch if slices else cut if place == at else 0
             in_later = (slices - 1) * switch + (cut if place == at else 0) if slices else 0
-            self._served.first[row] += in_first
-            self._served.later[row] += in_later
+            self._served[1][row] += in_first
+            self._served[2][row] += in_later
             first.append(in_first)
             later.append(in_later)
         return first, later
