@@ -14,18 +14,7 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSl
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.machine import AT_EVENTS, COUNTS, AtEvents
-from clustermodel.policies.interface import (
-    Checkpoint,
-    Decision,
-    Kill,
-    Place,
-    Policy,
-    Rows,
-    Setup,
-    Suspend,
-    WakeAt,
-    decide_of,
-)
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Place, Policy, Rows, Setup, Suspend, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.run_attempts import Status

@@ -395,9 +395,6 @@ def test_the_twin_is_not_vacuous() -> None:
     written = twin(case, True, True, "estimate", Setting("checkpoint", 3, 2))
     assert written.runs == {1: (0, 10 * SECOND), 2: (13 * SECOND, 18 * SECOND), 3: (18 * SECOND, 32 * SECOND)}
     assert written.preempted == [(3, 2 * SECOND, 13 * SECOND, 0)]
-    assert sorted(written.overheads) == [
-        ("checkpoint", 10 * SECOND, 13 * SECOND, 1),
-        ("restart", 18 * SECOND, 20 * SECOND, 1),
-    ]
+    assert sorted(written.overheads) == [("checkpoint", 10 * SECOND, 13 * SECOND, 1), ("restart", 18 * SECOND, 20 * SECOND, 1)]
     # EASY lets it wait.
     assert twin(case, False, False, "estimate", Setting("kill")).runs[3] == (15 * SECOND, 35 * SECOND)

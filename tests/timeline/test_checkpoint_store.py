@@ -247,9 +247,7 @@ def test_a_store_of_the_bandwidth_of_nodes_alone_has_no_share() -> None:
 def test_costs_of_its_own_replace_those_of_the_machine() -> None:
     jobs = [Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_s=3, restart_s=2, checkpoint_interval_s=10), *_plain(2)]
     machine = Machine(
-        nodes=2,
-        failures=down((0, 25, 25), nodes=2),
-        checkpointing=Checkpointing(checkpoint_s=5, restart_s=7, interval_s=20),
+        nodes=2, failures=down((0, 25, 25), nodes=2), checkpointing=Checkpointing(checkpoint_s=5, restart_s=7, interval_s=20)
     )
     result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="fcfs").run()
     # 1: written 10-13 and 23-26, which is cut short at 25 by the failure; read 25-27; 10 s, written 37-40; 10 s.

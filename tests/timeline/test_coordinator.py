@@ -52,11 +52,7 @@ def test_everything_of_one_instant_reaches_the_policy_in_one_batch_ends_and_subm
     policy = Recorder()
     play(4, "2 0 1 10\n1 0 1 10\n9 10 1 5\n3 10 1 5 5 1\n4 12 5 1", policy)
     # Job 4 is too wide and never reaches the policy; 3 has the higher priority, so it comes before 9.
-    assert policy.calls == [
-        (0, [], [1, 2], False),
-        (10, [1, 2], [3, 9], False),
-        (15, [3, 9], [], False),
-    ]
+    assert policy.calls == [(0, [], [1, 2], False), (10, [1, 2], [3, 9], False), (15, [3, 9], [], False)]
 
 
 class Scripted(Fcfs):

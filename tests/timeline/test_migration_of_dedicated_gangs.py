@@ -179,14 +179,8 @@ def test_a_gang_that_has_waited_at_the_store_has_not_executed_for_its_estimate(s
             {5: [checkpoint(1)], 6: [migrate({1: RIGHT})]},
             "job 1 cannot migrate: it has been preempted, and still holds its nodes",
         ),
-        (
-            {5: [checkpoint(1), migrate({1: RIGHT})]},
-            "job 1 cannot migrate: it has been stopped at this time already",
-        ),
-        (
-            {5: [abort(1), migrate({1: RIGHT})]},
-            "job 1 cannot migrate: it has been stopped at this time already",
-        ),
+        ({5: [checkpoint(1), migrate({1: RIGHT})]}, "job 1 cannot migrate: it has been stopped at this time already"),
+        ({5: [abort(1), migrate({1: RIGHT})]}, "job 1 cannot migrate: it has been stopped at this time already"),
         (
             {5: [migrate({1: RIGHT})], 6: [migrate({1: LEFT})]},
             "job 1 cannot migrate: it has not been restarted yet where it migrated last",

@@ -105,12 +105,7 @@ def test_a_checkpoint_is_written_at_the_start_of_the_gangs_own_slice_after_the_c
     result = play(1, TWO_JOBS, script, checkpointing=COSTS, context_switch=SWITCH)
     assert spans(result) == {1: (25, 71), 2: (0, 76)}
     assert stopped(result) == [(1, 0, 19, "checkpointed", 0)]
-    assert accounts(result) == {
-        Account.USEFUL: 60,
-        Account.CHECKPOINT: 4,
-        Account.RESTART: 2,
-        Account.CONTEXT_SWITCH: 10,
-    }
+    assert accounts(result) == {Account.USEFUL: 60, Account.CHECKPOINT: 4, Account.RESTART: 2, Account.CONTEXT_SWITCH: 10}
 
 
 def test_a_checkpoint_longer_than_a_slice_continues_in_the_next_one() -> None:
@@ -147,21 +142,12 @@ def test_a_checkpoint_without_cost_frees_the_row_at_once() -> None:
 
 def test_a_gang_of_more_tasks_than_q_is_written_and_read_in_rounds() -> None:
     # Three tasks, two at a time: two rounds.  10-18 checkpoint, 20-24 restart, 24-44.
-    script: Timetable = {
-        0: [start(1, columns=(0, 3), row=0)],
-        10: [checkpoint(1)],
-        20: [start(1, columns=(0, 3), row=0)],
-    }
+    script: Timetable = {0: [start(1, columns=(0, 3), row=0)], 10: [checkpoint(1)], 20: [start(1, columns=(0, 3), row=0)]}
     store = Checkpointing(checkpoint_s=4, restart_s=2, max_tasks_per_slice=2)
     result = play(3, "1 0 3 30", script, checkpointing=store)
     assert stopped(result) == [(1, 0, 18, "checkpointed", 0)]
     assert spans(result) == {1: (20, 44)}
-    assert accounts(result) == {
-        Account.USEFUL: 90,
-        Account.CHECKPOINT: 24,
-        Account.RESTART: 12,
-        Account.IDLE: 6,
-    }
+    assert accounts(result) == {Account.USEFUL: 90, Account.CHECKPOINT: 24, Account.RESTART: 12, Account.IDLE: 6}
 
 
 @pytest.mark.parametrize(("q", "tasks"), [(1, 2), (2, 3), (3, 4)])
@@ -240,11 +226,7 @@ def test_a_store_that_takes_no_tasks_refuses() -> None:
     assert refusal(1, TWO_JOBS, {0: BOTH, 5: [checkpoint(1)]}, checkpointing=none) == (
         "job 1 cannot be checkpointed: the store takes no tasks (max_tasks_per_slice=0)"
     )
-    script: Timetable = {
-        0: [start(1, columns=(0, 1), row=0)],
-        5: [suspend(1)],
-        6: [start(1, columns=(1, 2), row=0)],
-    }
+    script: Timetable = {0: [start(1, columns=(0, 1), row=0)], 5: [suspend(1)], 6: [start(1, columns=(1, 2), row=0)]}
     assert refusal(2, "1 0 1 30", script, checkpointing=none) == (
         "job 1 cannot start elsewhere: it is in the memory of nodes 0, and the store takes no tasks"
     )
@@ -281,11 +263,7 @@ def test_a_suspension_costs_a_context_switch_and_so_does_the_resumption_besides_
 
 def test_a_suspended_job_that_starts_on_other_columns_is_moved_through_the_store() -> None:
     # 0-1 switch, 1-10 job 1 (9), 10-11 suspension.  On column 1: 20-21 switch, 21-25 checkpoint, 25-27 restart, 27-48.
-    script: Timetable = {
-        0: [start(1, columns=(0, 1), row=0)],
-        10: [suspend(1)],
-        20: [start(1, columns=(1, 2), row=1)],
-    }
+    script: Timetable = {0: [start(1, columns=(0, 1), row=0)], 10: [suspend(1)], 20: [start(1, columns=(1, 2), row=1)]}
     result = play(2, "1 0 1 30", script, checkpointing=COSTS, context_switch=SWITCH)
     assert spans(result) == {1: (20, 48)}
     assert accounts(result) == {
@@ -367,12 +345,7 @@ def test_a_gang_stopped_before_it_is_restored_leaves_its_image_where_it_was(stop
     result = play(1, "1 0 1 30", script, checkpointing=COSTS)
     assert stopped(result) == [(1, 0, 14, "checkpointed", 0), (1, 20, 21, outcome, 0)]
     assert spans(result) == {1: (30, 52)}
-    assert accounts(result) == {
-        Account.USEFUL: 30,
-        Account.CHECKPOINT: 4,
-        Account.RESTART: 1 + 2,
-        Account.IDLE: 6 + 9,
-    }
+    assert accounts(result) == {Account.USEFUL: 30, Account.CHECKPOINT: 4, Account.RESTART: 1 + 2, Account.IDLE: 6 + 9}
 
 
 def test_an_image_in_memory_is_discarded_when_its_gang_is_killed_before_it_is_restored() -> None:
@@ -387,12 +360,7 @@ def test_an_image_in_memory_is_discarded_when_its_gang_is_killed_before_it_is_re
     result = play(1, "1 0 1 30", script, context_switch=ContextSwitch(seconds=3))
     assert stopped(result) == [(1, 0, 13, "suspended", 0), (1, 20, 22, "preempted", 7)]
     assert spans(result) == {1: (30, 63)}
-    assert accounts(result) == {
-        Account.USEFUL: 30,
-        Account.LOST: 7,
-        Account.CONTEXT_SWITCH: 3 + 3 + 2 + 3,
-        Account.IDLE: 7 + 8,
-    }
+    assert accounts(result) == {Account.USEFUL: 30, Account.LOST: 7, Account.CONTEXT_SWITCH: 3 + 3 + 2 + 3, Account.IDLE: 7 + 8}
 
 
 # Starts with a time limit, or on another number of nodes.
@@ -432,10 +400,7 @@ def test_the_columns_must_be_as_many_as_the_nodes() -> None:
     assert refusal(4, "1 0 4 10", {0: [start(1, columns=(0, 4), row=0, nodes=2)]}) == (
         "job 1 cannot start in row 0 on columns (0, 4): they must be ascending ranges, (low, high, ...), of 2 nodes in all"
     )
-    script: Timetable = {
-        0: [start(1, columns=(0, 4), row=0)],
-        5: [suspend(1), then, start(1, columns=(0, 2), row=0, nodes=2)],
-    }
+    script: Timetable = {0: [start(1, columns=(0, 4), row=0)], 5: [suspend(1), then, start(1, columns=(0, 2), row=0, nodes=2)]}
     assert refusal(4, "1 0 4 10", script) == "job 1 cannot start on 2 nodes: it has been saved with 4 tasks"
 
 
@@ -471,10 +436,7 @@ PREEMPTED = "job 1 cannot be preempted: it has been already, and still holds its
             {5: [checkpoint(1)], 6: [place({1: ((1, 2), 0)})]},
             "job 1 cannot migrate: it has been preempted, and still holds its nodes",
         ),
-        (
-            {5: [abort(1), place({1: ((1, 2), 0)})]},
-            "job 1 cannot migrate: it has been stopped at this time already",
-        ),
+        ({5: [abort(1), place({1: ((1, 2), 0)})]}, "job 1 cannot migrate: it has been stopped at this time already"),
         (
             {5: [checkpoint(1)], 20: [start(1, columns=NODE, row=0)], 21: [place({1: ((1, 2), 0)})]},
             "job 1 cannot migrate: it has not been restored yet",
@@ -484,10 +446,7 @@ PREEMPTED = "job 1 cannot be preempted: it has been already, and still holds its
             {5: [kill(1), start(3, columns=NODE, row=0)]},
             "job 3 cannot run in row 0 on columns 0: not all of them are free there",
         ),
-        (
-            {5: [place({1: ((1, 2), 0)}, migrations=[([1], [3])])]},
-            "job 3 cannot wait for a migration: it is not running",
-        ),
+        ({5: [place({1: ((1, 2), 0)}, migrations=[([1], [3])])]}, "job 3 cannot wait for a migration: it is not running"),
     ],
 )
 def test_what_is_impossible_is_refused(orders: dict[int, list[Order]], problem: str) -> None:

@@ -76,22 +76,13 @@ def test_a_switch_that_the_end_of_the_slice_interrupts_is_lost_if_another_row_is
     # Then job 2 alone: 4 s of switch, 30-44 (16 of 16).
     result = play(2, "1 0 1 12\n2 0 2 16\n3 8 1 5", switch_s=4)
     assert spans(result) == {1: (0, 30), 2: (0, 44), 3: (8, 29)}
-    assert accounts(result) == {
-        Account.USEFUL: 12 + 32 + 5,
-        Account.CONTEXT_SWITCH: 4 + 2 + 8 + 8 + 8,
-        Account.IDLE: 8 + 1,
-    }
+    assert accounts(result) == {Account.USEFUL: 12 + 32 + 5, Account.CONTEXT_SWITCH: 4 + 2 + 8 + 8 + 8, Account.IDLE: 8 + 1}
 
 
 def test_the_row_that_goes_on_is_the_one_with_the_running_tasks_whatever_its_number() -> None:
     # Switches of 2 s.  Row 0 with job 1 runs first.  At 4 s job 1 moves to row 1, where job 2 has not run yet: the slice of
     # job 1 goes on, job 2 switches until 6.  Then there is one row: 1 ends after 2 + 20, 2 after 6 + 20.
-    script = Script(
-        {
-            0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=1)],
-            4: [place({1: ((0, 1), 1)})],
-        }
-    )
+    script = Script({0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=1)], 4: [place({1: ((0, 1), 1)})]})
     result = play(2, "1 0 1 20\n2 0 1 20", script, switch_s=2)
     assert spans(result) == {1: (0, 22), 2: (0, 26)}
     assert [(moment.rotation, moment.begun) for moment in result.history.moments[:2]] == [((0, 1), 0), ((1,), 4_000_000)]
@@ -101,12 +92,7 @@ def test_of_rows_with_as_many_running_tasks_the_one_with_the_same_number_goes_on
     # Jobs 1 and 2 run in row 1, which comes first as row 0 is empty.  At 4 s job 1 moves to row 0: row 1 goes on until 10 with
     # job 2, and the row after it is row 0.  Without costs: 0-10 job 2, 0-4 job 1, 10-20 job 1 (14), 20-22 job 2 (12 of 12),
     # and then job 1 from 22 to 26.
-    script = Script(
-        {
-            0: [start(1, columns=(0, 1), row=1), start(2, columns=(1, 2), row=1)],
-            4: [place({1: ((0, 1), 0)})],
-        }
-    )
+    script = Script({0: [start(1, columns=(0, 1), row=1), start(2, columns=(1, 2), row=1)], 4: [place({1: ((0, 1), 0)})]})
     assert spans(play(2, "1 0 1 18\n2 0 1 12", script)) == {1: (0, 26), 2: (0, 22)}
 
 
@@ -132,12 +118,7 @@ def test_what_a_preemption_costs_comes_at_once_in_the_running_row_and_after_a_sw
 
 def test_a_gang_that_migrates_in_the_running_row_switches_on_its_new_node() -> None:
     # Switches of 2 s, a migration that costs nothing.  Job 1 has executed 4 s at 6 s, and goes on at 8 on node 2.
-    script = Script(
-        {
-            0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=0)],
-            6: [place({1: ((2, 3), 0)})],
-        }
-    )
+    script = Script({0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=0)], 6: [place({1: ((2, 3), 0)})]})
     assert spans(play(3, "1 0 1 10\n2 0 1 10", script, switch_s=2)) == {1: (0, 14), 2: (0, 12)}
 
 

@@ -135,12 +135,7 @@ def test_charged_on_change_a_gang_waits_for_its_slowest_node() -> None:
     # task, waits for it: 2 blocked.  19-27 job 1 (16), and goes on without a switch: 27-31.
     result = play(2, "1 0 2 20\n2 0 1 5", switch=ContextSwitch(seconds=2))
     assert ends(result) == {1: 31, 2: 17}
-    assert accounts(result) == {
-        Account.USEFUL: 45,
-        Account.CONTEXT_SWITCH: 2 * 2 + 2 + 2,
-        Account.BLOCKED: 2,
-        Account.IDLE: 7,
-    }
+    assert accounts(result) == {Account.USEFUL: 45, Account.CONTEXT_SWITCH: 2 * 2 + 2 + 2, Account.BLOCKED: 2, Account.IDLE: 7}
 
 
 def test_a_switch_that_an_event_cuts_short_counts_as_long_as_it_was() -> None:

@@ -217,12 +217,7 @@ def test_where_compiling_is_asked_for_and_impossible_no_wheel_is_made_and_one_li
 
 @pytest.mark.parametrize(("seconds", "compiled", "told"), [(10, False, False), (11, False, True), (11, True, False)])
 def test_a_long_run_in_pure_python_says_once_how_to_halve_it(
-    monkeypatch: pytest.MonkeyPatch,
-    command_line: Callable[..., Finished],
-    seconds: int,
-    *,
-    compiled: bool,
-    told: bool,
+    monkeypatch: pytest.MonkeyPatch, command_line: Callable[..., Finished], seconds: int, *, compiled: bool, told: bool
 ) -> None:
     monkeypatch.setattr("clustermodel.compiled.is_compiled", lambda: compiled)
     clock = iter(range(0, 10_000, seconds))

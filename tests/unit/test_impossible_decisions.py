@@ -59,10 +59,7 @@ def waiting(view: View) -> Any:
         (lambda _: "start", "decide returned 'start'; it must return a list of decisions"),
         (lambda _: [None], "None is not a decision; it must be one of Start, "),
         (lambda _: [Start(job=3)], "Start is given 3 as a job; it must be given the job, view.waiting[3] or gang.job"),
-        (
-            lambda view: [Start(job=waiting(view), columns="0-1")],
-            "job 2 cannot run on nodes '0-1': they must be a list or",
-        ),
+        (lambda view: [Start(job=waiting(view), columns="0-1")], "job 2 cannot run on nodes '0-1': they must be a list or"),
         (lambda view: [Start(job=waiting(view), columns=[1, 2])], "job 2 cannot start on 2 columns (1-2): its gang needs 1"),
         (lambda view: [Start(job=waiting(view), columns=[-1])], "job 2 cannot start on columns"),
         (lambda view: [Start(job=waiting(view), columns=(3,))], "job 2 cannot run on columns (3,): a tuple has the bounds of "),
@@ -71,10 +68,7 @@ def waiting(view: View) -> Any:
         (lambda _: [Rows(places=(3,))], "Rows is given a place 3; it must be Place(job, columns, rows)"),
         (lambda _: [Rows(places=(Place(3, (0, 1), (0,)),))], "Place is given 3 as a job"),
         (lambda view: [Rows(places=(Place(waiting(view), (0, 1), 0),))], "cannot run in rows 0: they are not a tuple of whole"),
-        (
-            lambda view: [Rows(places=(Place(waiting(view), None, (0,)),))],
-            "cannot run on nodes None: they must be a",
-        ),
+        (lambda view: [Rows(places=(Place(waiting(view), None, (0,)),))], "cannot run on nodes None: they must be a"),
         *(
             (lambda view, kind=kind: [kind(job=view.running[1])], f"{kind.__name__} is given the running gang of job 1; it")
             for kind in (Start, Kill, Checkpoint, Suspend)

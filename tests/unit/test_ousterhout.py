@@ -308,15 +308,7 @@ def test_the_option_that_costs_less_by_equations_4_and_5_is_chosen(
         assert len(moved[next(iter(moved))]) == min(own, theirs)  # for nothing, the fewer tasks
 
 
-@pytest.mark.parametrize(
-    ("limit", "moved"),
-    [
-        (0, None),
-        (1, None),
-        (2, {1: [1, 4]}),
-        (None, {1: [1, 4]}),
-    ],
-)
+@pytest.mark.parametrize(("limit", "moved"), [(0, None), (1, None), (2, {1: [1, 4]}), (None, {1: [1, 4]})])
 def test_no_more_tasks_than_q_are_moved(limit: int | None, moved: dict[int, list[int]] | None) -> None:
     matrix = OusterhoutMatrix(8, 2, checkpoint=1, restart=1, max_tasks=limit)
     for number, row, columns in ((1, 0, (0, 1)), (2, 1, (0, 2, 3)), (3, 1, (5, 6, 7))):

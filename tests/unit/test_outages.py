@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Failure,
-    Outages,
-    SpecificationError,
-    TraceError,
-    fit_weibull,
-    outage_facts,
-    read_outages,
-    to_ticks,
-)
+from clustermodel import Failure, Outages, SpecificationError, TraceError, fit_weibull, outage_facts, read_outages, to_ticks
 from clustermodel.failures.failure import FailureSource
 from tests.shared_data import SHARED
 

@@ -80,12 +80,7 @@ SHARE = "it must be a number >= 0 and < 1, a share of the time slice"
             64.0,
             "Checkpointing.max_tasks_per_slice: 64.0 is not a whole number; it must be an integer >= 0",
         ),
-        (
-            Checkpointing,
-            "counts",
-            "all",
-            "Checkpointing.counts: 'all' is not allowed; it must be one of gang, moved, spread",
-        ),
+        (Checkpointing, "counts", "all", "Checkpointing.counts: 'all' is not allowed; it must be one of gang, moved, spread"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_field_and_what_is_allowed(make: Any, field: str, value: object, message: str) -> None:
