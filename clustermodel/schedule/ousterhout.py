@@ -116,10 +116,9 @@ class OusterhoutMatrix:
         self._free = [self._all_columns] * mpl  # the free columns of each row, bitmasks
         self._in_use: list[int] = []  # rows with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
-        # While the matrix is filled: columns left, with replicas counted as well, and columns whose tasks do not move.
+        # While the matrix is filled: columns left, with replicas counted as well.
         self._room_left = self.room.copy()
         self._left: list[int] = []
-        self._fixed: list[int] = []
         # What may differ from the machine; some gangs are there more than once.
         self._touched: list[Occupant] = []  # gangs that have started or moved
         self._replicated: list[Occupant] = []  # gangs with replicas
@@ -360,7 +359,7 @@ class OusterhoutMatrix:
         candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
         if not candidates:
             return
-        fixed = self._fixed = [0] * self.mpl
+        fixed = [0] * self.mpl  # columns whose tasks do not move
         for row, _ in rows:
             fixed[row] = self._fixed_columns(row)
         gangs = candidates
@@ -627,7 +626,7 @@ class OusterhoutMatrix:
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
-        self._left, self._fixed = [], []  # until it is filled again
+        self._left = []  # until it is filled again
         return change
 
 

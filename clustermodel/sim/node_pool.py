@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from clustermodel.errors import DecisionError, counted
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.allocation import Allocation
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
+from clustermodel.schedule.node_set import Allocation, IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.validation import to_gib

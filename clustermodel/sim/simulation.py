@@ -1,13 +1,14 @@
-"""One run of the mechanism: processes are made, the clock runs until the last job has ended."""
+"""One run of the mechanism: job streams and other processes are made, the clock runs until the last job has ended."""
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
+from simpy import Event, Process, Timeout
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
@@ -18,11 +19,11 @@ from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.context import RunContext
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.job_streams import Feedback, submit_jobs
+from clustermodel.sim.events import Clock
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
-from clustermodel.workload.streams import JobsWithFeedback
+from clustermodel.workload.streams import Follower, JobsWithFeedback
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
@@ -138,3 +139,50 @@ def _report(progress: Callable[[int], None], jobs: int) -> None:
         progress(jobs)
     except StopIteration as problem:  # as in the coordinating process
         raise RuntimeError("generator raised StopIteration") from problem
+
+
+def submit_jobs(
+    env: Clock, rows: Iterator[JobRow], submit: Callable[[JobRow], object], finished: Callable[[], None]
+) -> Generator[Event, object, None]:
+    """Submit each row at its time; rows must be in order of submission."""
+    now = env.now
+    for row in rows:
+        if row.submit > now:
+            yield Timeout(env, row.submit - now)
+            now = row.submit
+        submit(row)
+    finished()
+
+
+class Feedback:
+    """Submits the jobs of a stream, and after the completion of each those that follow it, each in a process of its own.
+
+    A job that was killed, aborted or rejected has completed too.  With a think time of zero, the next job is submitted at the
+    time of the completion, so the same scheduling cycle sees both.
+    """
+
+    def __init__(
+        self,
+        env: Clock,
+        followers: Mapping[int, Sequence[Follower]],
+        coordinator: Coordinator,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._env, self._followers, self._coordinator, self._progress = env, followers, coordinator, progress
+
+    def submit(self, row: JobRow) -> None:
+        """Submit a job, and let its followers wait for its completion."""
+        life = self._coordinator.submit(row)
+        for follower in self._followers.get(row.id, ()):
+            Process(self._env, self._follow(life, follower))
+
+    def _follow(self, life: Process | None, follower: Follower) -> Generator[Event, object, None]:
+        if life is not None:
+            yield life
+        self._coordinator.stream_opened()
+        if follower.think:
+            yield Timeout(self._env, follower.think)
+        self.submit(follower.row._replace(submit=self._env.now))
+        self._coordinator.stream_finished()
+        if self._progress is not None:
+            self._progress(1)

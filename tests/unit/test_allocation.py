@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeFailures, Scenario, SpecificationError, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.schedule.allocation import consolidated
-from clustermodel.schedule.node_set import as_mask, from_mask, text
+from clustermodel.schedule.node_set import as_mask, consolidated, from_mask, text
 
 
 @pytest.mark.parametrize(
