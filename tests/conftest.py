@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
+from clustermodel import SpecificationError
 from clustermodel.cli import main
 from clustermodel.policies import registry
 from tests.property.strategies import ALL_CASES
@@ -186,3 +187,10 @@ def browser() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=program, args=list(CHROMIUM_OPTIONS))
         yield launched
         launched.close()
+
+
+def refusal(make: Callable[[], object]) -> str:
+    """Return the message with which a specification is refused."""
+    with pytest.raises(SpecificationError) as refused:
+        make()
+    return str(refused.value)

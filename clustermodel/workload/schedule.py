@@ -7,15 +7,15 @@ starts, ends and partial executions are read, of a real log as of a simulated sc
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError
-from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import flag
 from clustermodel.workload import swf
 from clustermodel.workload.table import Provenance
@@ -49,15 +49,6 @@ class Schedule:
     """The file, its header, and counts of skipped lines and of partial executions."""
 
 
-class _Attempt(NamedTuple):
-    start: int
-    """Ticks."""
-    end: int
-    nodes: int
-    executed_s: float
-    outcome: str
-
-
 def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Schedule:
     """Read when each job ran: waits, starts, ends, and the run attempts of jobs that were preempted.
 
@@ -73,80 +64,79 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
 
     path = Path(path)
     provenance = Provenance(source=str(path), options={"lenient": flag("lenient", lenient)}, header=swf.read_header(path))
-    blocks = swf.data_lines(path, _NEEDED, lenient=lenient, dropped=provenance.dropped, messages=[])
-    lines = (line for block in blocks for line in zip(block.numbers.tolist(), block.table.tolist(), strict=True))
-    jobs: list[tuple[object, ...]] = []
-    run_attempts: list[tuple[object, ...]] = []
-    first_line: dict[int, int] = {}
-    for number, group in groupby(lines, key=lambda line: int(line[1][swf.NUMBER])):
-        of_job = list(group)
-        parts = [values for _, values in of_job if values[swf.STATUS] in swf.PARTIAL]
-        whole = [(line, values) for line, values in of_job if values[swf.STATUS] not in swf.PARTIAL]
-        if number in first_line or len(whole) > 1:
-            first, second = (first_line[number], of_job[0][0]) if number in first_line else (whole[0][0], whole[1][0])
-            raise TraceError(
-                f"{path}:{second}: field job_number: {number} is used by two jobs, first on line {first}; job "
-                "numbers must be unique, and the partial executions of a job follow each other"
-            )
-        first_line[number] = of_job[0][0]
-        if parts:
-            provenance.partial["with the line of the whole job" if whole else "without a line of the whole job"] += len(parts)
-        job = whole[0][1] if whole else parts[0]
-        attempts = list(_attempts(parts or [job], job[swf.SUBMIT]))
-        jobs.append(_job(number, job, parts, attempts))
-        run_attempts += [
-            (number, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND, nodes, executed_s, outcome)
-            for start, end, nodes, executed_s, outcome in attempts
-        ]
-    if not jobs:
+    blocks = list(swf.data_lines(path, _NEEDED, lenient=lenient, dropped=provenance.dropped, messages=[]))
+    if not blocks:
         raise TraceError(f"{path}: no job: {'; '.join(provenance.lines()) or 'the file has no job lines'}")
-    return Schedule(
-        jobs=pd.DataFrame(jobs, columns=list(_JOB_COLUMNS)),
-        run_attempts=pd.DataFrame(run_attempts, columns=["job", "start_s", "end_s", "nodes", "executed_s", "outcome"]),
-        provenance=provenance,
+    table = np.concatenate([block.table for block in blocks])
+    lines = pd.DataFrame(np.where(table < 0, np.nan, table), columns=list(swf.SWF_FIELDS))
+    number, status = (lines[field].fillna(swf.UNKNOWN).astype(np.int64) for field in ("job_number", "status"))
+    job = (number != number.shift()).cumsum() - 1  # the lines of a job follow each other
+    part = status.isin(swf.PARTIAL)
+    _require_one_job_each(path, np.concatenate([block.numbers for block in blocks]), number, job, part)
+    parts = part.groupby(job).sum()
+    described = part.groupby(job).idxmin()  # the line of the whole job, or the first part
+    by_parts_only = part[described].to_numpy()
+    for which, jobs_of_parts in (("with the line", ~by_parts_only), ("without a line", by_parts_only)):
+        if count := int(parts.to_numpy()[jobs_of_parts].sum()):
+            provenance.partial[f"{which} of the whole job"] = count
+
+    allocated = lines["allocated_processors"].where(lines["allocated_processors"] > 0, lines["requested_processors"])
+    lines["nodes"] = allocated.fillna(0).astype(np.int64)
+    whole = lines.loc[described].reset_index(drop=True)
+    attempts = lines[part | (job.map(parts) == 0)]
+    of_job = job[attempts.index]
+    times = attempts[["wait_time", "run_time"]].assign(submit=of_job.map(whole["submit_time"]))
+    known = times.notna().all(axis=1).groupby(of_job).cumprod().astype(bool)  # up to the first one without its times
+    attempts, of_job = attempts[known], of_job[known]
+    ticks = (times[known] * TICKS_PER_SECOND).round().astype(np.int64)
+    end = ticks["submit"] + (ticks["wait_time"] + ticks["run_time"]).groupby(of_job).cumsum()
+    run_attempts = pd.DataFrame(
+        {
+            "job": number[attempts.index],
+            "start_s": (end - ticks["run_time"]) / TICKS_PER_SECOND,
+            "end_s": end / TICKS_PER_SECOND,
+            "nodes": attempts["nodes"],
+            "executed_s": attempts["average_cpu_time"],
+            "outcome": status[attempts.index].map(_OUTCOME).fillna(_UNKNOWN),
+        }
     )
 
+    last = run_attempts.groupby(of_job).last().reindex(whole.index)
+    run_s = whole["run_time"].where(~by_parts_only, lines["run_time"].groupby(job).sum(min_count=1))
+    ended_as = pd.Series(np.where(by_parts_only, status.groupby(job).last(), status[described]))
+    requested = whole["requested_processors"].fillna(0).astype(np.int64)
+    jobs = pd.DataFrame(
+        {
+            "job": number[described].to_numpy(),
+            "submit_s": whole["submit_time"],
+            "start_s": last["start_s"],
+            "end_s": last["end_s"],
+            "nodes": requested.where(requested > 0, whole["nodes"]),
+            "allocated_nodes": last["nodes"].fillna(whole["nodes"].where(run_s > 0, 0)).astype(np.int64),
+            "run_s": run_s,
+            "estimate_s": whole["requested_time"],
+            "user": whole["user_id"].fillna(swf.UNKNOWN).astype(np.int64),
+            "group": whole["group_id"].fillna(swf.UNKNOWN).astype(np.int64),
+            "status": ended_as.map({**_OUTCOME, swf.CONTINUED_PART: _UNKNOWN}).fillna(_UNKNOWN),
+            "wait_s": last["start_s"] - whole["submit_time"],
+            "response_s": last["end_s"] - whole["submit_time"],
+            "tries": of_job.value_counts().reindex(whole.index, fill_value=0),
+        }
+    )
+    return Schedule(jobs=jobs, run_attempts=run_attempts.reset_index(drop=True), provenance=provenance)
 
-_JOB_COLUMNS: Final = (
-    "job", "submit_s", "start_s", "end_s", "nodes", "allocated_nodes", "run_s", "estimate_s", "user", "group", "status",
-    "wait_s", "response_s", "tries",
-)  # fmt: skip
 
-
-def _attempts(lines: Sequence[Sequence[float]], submit: float) -> Iterator[_Attempt]:
-    """Yield the run attempts of a job up to the first one whose times are not known."""
-    if submit < 0:
+def _require_one_job_each(
+    path: Path, lines: IntArray, number: pd.Series[int], job: pd.Series[int], part: pd.Series[bool]
+) -> None:
+    """Refuse a number of which lines do not follow each other, or of which two lines are of a whole job."""
+    again = number.duplicated() & ~job.duplicated()
+    twice = ~part & job.where(~part).duplicated()
+    if not (again | twice).any():
         return
-    queued = to_ticks(submit)
-    for values in lines:
-        if values[swf.WAIT] < 0 or values[swf.RUN] < 0:
-            return
-        start = queued + to_ticks(values[swf.WAIT])
-        queued = start + to_ticks(values[swf.RUN])
-        executed_s = nan if values[swf.AVERAGE_CPU] < 0 else values[swf.AVERAGE_CPU]
-        yield _Attempt(start, queued, _allocated(values), executed_s, _OUTCOME.get(int(values[swf.STATUS]), _UNKNOWN))
-
-
-def _allocated(values: Sequence[float]) -> int:
-    """Return the number of allocated processors, or where that is missing of requested ones, 0 if both are."""
-    return max(0, int(values[swf.ALLOCATED])) or max(0, int(values[swf.REQUESTED]))
-
-
-def _job(
-    number: int, values: Sequence[float], parts: Sequence[Sequence[float]], attempts: Sequence[_Attempt]
-) -> tuple[object, ...]:
-    """Return the row of a job, given by its whole line or else its first part."""
-    submit_s, run_s, estimate_s = (nan if values[time] < 0 else values[time] for time in (swf.SUBMIT, swf.RUN, swf.ESTIMATE))
-    status = _STATUS.get(int(values[swf.STATUS]), _UNKNOWN)
-    if values[swf.STATUS] in swf.PARTIAL:
-        known = [part[swf.RUN] for part in parts if part[swf.RUN] >= 0]
-        run_s = sum(known) if known else nan
-        status = _UNKNOWN if (last := int(parts[-1][swf.STATUS])) == swf.CONTINUED_PART else _OUTCOME[last]
-    start_s, end_s, nodes = nan, nan, _allocated(values) if run_s > 0 else 0
-    if attempts:
-        last_attempt = attempts[-1]
-        start_s, end_s, nodes = last_attempt.start / TICKS_PER_SECOND, last_attempt.end / TICKS_PER_SECOND, last_attempt.nodes
-    return (
-        number, submit_s, start_s, end_s, max(0, int(values[swf.REQUESTED])) or _allocated(values), nodes, run_s, estimate_s,
-        int(values[swf.USER]), int(values[swf.GROUP]), status, start_s - submit_s, end_s - submit_s, len(attempts),
-    )  # fmt: skip
+    second = int(np.argmax(again | twice))
+    same = number == number[second] if again[second] else (job == job[second]) & ~part
+    raise TraceError(
+        f"{path}:{lines[second]}: field job_number: {number[second]} is used by two jobs, first on line "
+        f"{lines[int(np.argmax(same))]}; job numbers must be unique, and the partial executions of a job follow each other"
+    )

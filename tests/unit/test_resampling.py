@@ -18,6 +18,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.swf import read_swf, write_trace
 from clustermodel.workload.table import Provenance
 from clustermodel.workload.transforms import WEEK_S
+from tests.conftest import refusal
 
 DAY_S = 86_400
 STEP = 1000
@@ -159,9 +160,7 @@ def test_few_blocks_have_a_note() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(of: str | float, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        log(weeks=1.8, users=1).resampled(of)  # type: ignore[arg-type]
-    assert str(refused.value) == message
+    assert refusal(lambda: log(weeks=1.8, users=1).resampled(of)) == message
 
 
 def test_numbers_that_are_too_large_are_refused() -> None:

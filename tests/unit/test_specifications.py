@@ -30,6 +30,7 @@ from clustermodel import (
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
 from clustermodel.workload.transforms import filtered, scaled
+from tests.conftest import refusal
 
 GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}
 ROW = JobRow(submit=10_000_000, id=1, nodes=4, run=7, estimate=9, user=5, group=-1, priority=0, status=1)
@@ -56,9 +57,7 @@ def _scale(factor: int) -> LoadScale:
     ],
 )
 def test_a_machine_of_a_wrong_size_names_the_field_the_value_and_what_is_allowed(nodes: object, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Machine(nodes=nodes)  # type: ignore[arg-type]
-    assert str(refused.value) == message
+    assert refusal(lambda: Machine(nodes=nodes)) == message
 
 
 @pytest.mark.parametrize("specify", [lambda n: Machine(nodes=n), lambda n: Job(**{**GOOD_JOB, "run_s": n}), _scale])
@@ -94,9 +93,7 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
     ],
 )
 def test_things_of_the_wrong_kind_are_refused(wrong: Callable[[], object], message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        wrong()
-    assert str(refused.value).startswith(message)
+    assert refusal(wrong).startswith(message)
 
 
 def test_any_real_number_may_be_a_factor_or_a_phi() -> None:
@@ -107,9 +104,10 @@ def test_any_real_number_may_be_a_factor_or_a_phi() -> None:
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes"])
 def test_kill_at_estimate_is_true_or_false(value: object) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Machine(nodes=1, kill_at_estimate=value)  # type: ignore[arg-type]
-    assert str(refused.value) == f"Machine.kill_at_estimate: {value!r} is not allowed; it must be True or False"
+    assert (
+        refusal(lambda: Machine(nodes=1, kill_at_estimate=value))
+        == f"Machine.kill_at_estimate: {value!r} is not allowed; it must be True or False"
+    )
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
@@ -173,9 +171,7 @@ POSITIVE = "a finite number of seconds > 0 and <= 1e+10"
     ],
 )
 def test_a_job_names_its_number_the_field_the_value_and_what_is_allowed(field: str, value: object, message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Job(**{**GOOD_JOB, field: value})
-    assert str(refused.value) == message
+    assert refusal(lambda: Job(**{**GOOD_JOB, field: value})) == message
 
 
 def test_a_time_too_long_for_a_float_is_refused_like_any_other() -> None:
@@ -262,9 +258,10 @@ def rejects(keep: JobFilter, row: JobRow = ROW) -> str | None:
 @pytest.mark.parametrize("field", ["window_s", "nodes"])
 @pytest.mark.parametrize("value", [(5, 4), (nan, 5), (0, nan), (1,), (1, 2, 3), ()])
 def test_an_interval_that_is_none_is_refused(field: str, value: tuple[float, ...]) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        JobFilter(**{field: value})  # type: ignore[arg-type]
-    assert str(refused.value) == f"JobFilter.{field}: {value!r} is not allowed; it must be (low, high), low <= high"
+    assert (
+        refusal(lambda: JobFilter(**{field: value}))
+        == f"JobFilter.{field}: {value!r} is not allowed; it must be (low, high), low <= high"
+    )
 
 
 @pytest.mark.parametrize(("field", "value"), [("window_s", 5), ("nodes", "ab"), ("window_s", ("1", "2"))])
@@ -324,9 +321,10 @@ def applied(scale: LoadScale, row: JobRow = ROW, first: int = 0) -> JobRow:
 @pytest.mark.parametrize("field", ["interarrival", "run_time", "size"])
 @pytest.mark.parametrize("factor", [0, 0.0, -1, nan, inf, -inf])
 def test_a_factor_is_a_finite_number_above_zero(field: str, factor: float) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        LoadScale(**{field: factor})
-    assert str(refused.value) == f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0"
+    assert (
+        refusal(lambda: LoadScale(**{field: factor}))
+        == f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0"
+    )
 
 
 def test_a_factor_that_is_no_number_is_refused() -> None:
@@ -368,18 +366,14 @@ def test_the_room_for_suspended_tasks_is_a_whole_number_or_none(limit: object, m
 
 @pytest.mark.parametrize("path", ["KTH.swf", Path("KTH.swf")])
 def test_a_path_is_no_workload_but_must_be_read(path: object) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Scenario(workload=path)  # type: ignore[arg-type]
-    assert str(refused.value) == (
+    assert refusal(lambda: Scenario(workload=path)) == (
         "Scenario.workload: 'KTH.swf' is not allowed; a path must be read first, as in Scenario(workload=read_swf(path))"
     )
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\nb", "\x1b[31m", "\x7f", "\x85", "\u2028", "half \ud800", 5])
 def test_a_scenario_has_a_line_of_text_for_a_name(name: object) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Scenario(workload=synthetic_workload(jobs=2), name=name)  # type: ignore[arg-type]
-    assert str(refused.value) == (
+    assert refusal(lambda: Scenario(workload=synthetic_workload(jobs=2), name=name)) == (
         f"Scenario.name: {name!r} is not allowed; it must be a line of text without control characters"
     )
 

@@ -279,26 +279,6 @@ def test_the_lines_of_a_preempted_job(tmp_path: Path) -> None:
     ]
 
 
-def test_preceding_jobs_and_think_times_are_written_once_for_each_job(tmp_path: Path) -> None:
-    frame = pd.DataFrame(
-        {
-            "job": [1, 2, 3],
-            "submit_s": [0, 10, 20],
-            "nodes": [2, 2, 1],
-            "run_s": [100, 50, 5],
-            "preceding": [-1, -1, 1],
-            "think_time_s": [0, 0, 12.5],
-            "priority": [0, 1, 0],
-        }
-    )
-    result = Scenario(machine=Machine(nodes=2), workload=Workload.from_frame(frame), policy="pv-easy").run()
-    result.to_swf(path := tmp_path / "out.swf")
-    again = read_swf(path, feedback=True)
-    assert again.provenance.partial == {WITH: 2}
-    assert again.column("preceding").tolist() == [-1, -1, 1]
-    assert again.frame["think_time_s"].tolist()[-1] == 12.5
-
-
 def test_real_logs_are_schedules(tmp_path: Path) -> None:
     schedule = read_schedule(trace_path("KTH-SP2-1996-2.2"))
     jobs = read_swf(trace_path("KTH-SP2-1996-2.2"))
