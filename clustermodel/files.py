@@ -133,8 +133,7 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
         OutputError: the file cannot be written.
     """
     try:
-        path = Path(path)
-        with _opened(path, durable) as file:
+        with _opened(Path(path), durable) as file:
             yield file
     except OutputError:
         raise

@@ -218,11 +218,8 @@ def fingerprint(thing: object, name: str, sources: Sources | None = None) -> str
     """Return the digest of an object, a class or a function, the same in every process that makes it from the same code.
 
     It covers the object's values, the files that these name and, if it reaches code of the user, the experiment's sources: by
-    default those of this process.  Messages call the object ``name``.
-
-    Raises:
-        SpecificationError: the object reaches another one without known source and value, or a source file has changed since
-            this process imported it.
+    default those of this process.  Messages call the object ``name``; what reaches an object without known source and value is
+    refused.
     """
     sources = sources or Sources()
     walk = _Walk(name, sources.token)

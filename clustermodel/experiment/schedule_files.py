@@ -52,12 +52,7 @@ _SWF_STATUS_OF_PART: Final = {
 
 
 def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
-    """Write the jobs of a run to ``path`` as CSV, in one of :data:`LAYOUTS`.
-
-    Raises:
-        OutputError: the file cannot be written.
-        SpecificationError: the layout is unknown, or has no columns for what the run did.
-    """
+    """Write the jobs of a run to ``path`` as CSV, in one of :data:`LAYOUTS`."""
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(LAYOUTS)}")
     frame = without_formulas(_jobs_layout(result.jobs) if layout == "jobs" else _evalys_layout(result))
@@ -122,9 +117,6 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
 
     A job whose time from start to end is not its run time (it was preempted, or shared its nodes in time) has a line for each
     run attempt after the line of the whole job: partial executions.
-
-    Raises:
-        OutputError: the file cannot be written.
     """
     rows, nodes = _swf_rows(result), result.machine.processors
     split = len(rows) > len(result.records)

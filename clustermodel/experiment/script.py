@@ -37,11 +37,7 @@ _OF_TRACES: Final = frozenset(
 
 
 def read_script(path: Path) -> str:
-    """Return the text of a script.
-
-    Raises:
-        SpecificationError: the script does not exist, is no text, or by its name or its lines a trace.
-    """
+    """Return the text of a script; what is none, or by its name or its lines a trace, is refused."""
     try:
         exists = path.is_file()
     except OSError:  # a name that is too long for any file, before Python 3.13
@@ -105,11 +101,7 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def load_scenarios(path: Path) -> list[Scenario]:
-    """Run a script and return the scenarios that it defines.
-
-    Raises:
-        SpecificationError: the script cannot be read, fails, or defines no scenario.
-    """
+    """Run a script and return the scenarios that it defines, at least one."""
     defined = run_script(path, read_script(path))
     scenarios = _scenarios_in(path, defined)
     if not scenarios and "study" in defined:

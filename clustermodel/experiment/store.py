@@ -261,9 +261,7 @@ def _fits(value: object, kind: Any) -> bool:
 class Store:
     """The results of one experiment.  Use :meth:`create` to write, :meth:`read` to look.
 
-    Args:
-        directory: of the experiment.
-        listings: the files of the experiment, by name, with the trials of this store; the first is written.
+    ``listings`` are the files of the experiment, by name, with the trials of this store; the first is written.
     """
 
     def __init__(self, directory: Path, listings: Mapping[str, StudyFile]) -> None:
@@ -279,10 +277,7 @@ class Store:
     ) -> Iterator[Self]:
         """Open an experiment's directory to add runs, those of a shard or all, and make it if need be.
 
-        Raises:
-            SpecificationError: the directory holds another experiment, shards of another number, or something else; or its
-                file is damaged.
-            OutputError: the directory cannot be written.
+        A directory of another experiment, or with shards of another number, is refused.
         """
         directory = Path(directory)
         name = name_of_listing(shard)

@@ -278,14 +278,6 @@ def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
         assert done.stdout.strip() == here
 
 
-def test_functions_that_import_inside_count_what_they_import(tmp_path: Path) -> None:
-    script = "import aside\nclass Mine:\n    def decide(self):\n        from aside import rank\n        return rank\n"
-    (tmp_path / "aside.py").write_text("def rank(x):\n    return x\n")
-    first = mine(script, tmp_path)
-    (tmp_path / "aside.py").write_text("def rank(x):\n    return -x\n")
-    assert mine(script, tmp_path) != first
-
-
 def test_files_beside_the_script_count_unless_it_writes_them(tmp_path: Path) -> None:
     script = "class Mine:\n    def decide(self):\n        open('weights'), self.frame.to_csv('out.csv')\n"
     found = []
