@@ -180,7 +180,7 @@ class SelectiveSuspensionRun:
         if free.bit_count() < job.nodes:
             return 0
         owned = reduce(or_, self._own.values(), 0)
-        nodes = free & claim
+        nodes = free & claim  # otherwise the jobs that it has preempted could resume there
         for more in (free & ~owned & ~claim, free & owned & ~claim):
             nodes |= lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
         return nodes

@@ -54,43 +54,6 @@ def test_a_share_written_in_decimals_means_them(nodes: int, hundredths: int) -> 
     assert sizes_of(hundredths / 100).sizes(nodes, 10**9) == (int(exact),)
 
 
-NO_SIZES = [0, -1, 0.0, float("nan"), float("inf"), True]
-
-
-@pytest.mark.parametrize("width", NO_SIZES)
-def test_a_width_alternative_of_zero_or_less_or_no_number_is_refused(width: Any) -> None:
-    for use in (sizes_of, lambda factor: Greedy((1.0, factor)), lambda factor: Backfilling(width=factor)):
-        with pytest.raises(SpecificationError) as refused:
-            use(width)
-        assert str(refused.value) == f"backfilling: width: {width} is not allowed; it must be a finite number > 0"
-
-
-@pytest.mark.parametrize("width", [None, [], ["half"], object(), "haf", "", Greedy, {}])
-def test_a_width_is_a_name_a_number_or_a_part(width: Any) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Backfilling(width=width)
-    message = str(refused.value)
-    assert message.startswith(f"backfilling: width: {width!r} is not allowed")
-    assert message.endswith("it must be one of asked, half, quarter, greedy, a number > 0, or an object with sizes")
-    assert ("(did you mean 'half'?)" in message) == (width == "haf")
-
-
-@pytest.mark.parametrize("factors", [(), 0.5, "half", None])
-def test_greedy_needs_alternatives(factors: object) -> None:
-    with pytest.raises(
-        SpecificationError, match=r"^backfilling: width: .* is not allowed; Greedy needs a sequence of alternatives"
-    ):
-        Greedy(factors)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("widening", [*NO_SIZES[:-1], "x", None])
-def test_a_widening_of_zero_or_less_or_no_number_is_refused(widening: Any) -> None:
-    shown = widening if isinstance(widening, int | float) else repr(widening)
-    with pytest.raises(SpecificationError) as refused:
-        Backfilling(widening=widening)
-    assert str(refused.value) == f"backfilling: widening: {shown} is not allowed; it must be a finite number > 0"
-
-
 class Always:
     """A part of one's own that gives every job the same alternatives."""
 
