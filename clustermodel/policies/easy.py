@@ -60,7 +60,7 @@ class Easy:
     def start(self, setup: Setup) -> EasyRun:
         """Start a run."""
         beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
-        lengths = Lengths(predictor_of("easy", self.predictor), setup, correction_of("easy", self.correction), beyond)
+        lengths = Lengths(self, setup, beyond)
         order: BackfillOrder | None = None
         if callable(self.backfill_order):
             order = self.backfill_order

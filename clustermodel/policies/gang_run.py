@@ -7,7 +7,7 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,9 @@ class GangRun:
         self._limits_memory = machine.node_memory is not None
         self._holding = setup.holding
         self._plans = RowPlans(setup.nodes, self._mpl)
-        self._memory = GangMemory(self.matrix, self._plans)
+        self._lacks_memory = False  # whether a job has lacked memory since the cycle began
+        self._promised_to: int | None = None  # id of the job to which memory has been promised
+        self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
         self._planning = False  # whether the rows' profiles are laid out for this event
         # Whether reservations may begin earlier: a gang ends otherwise than predicted or has moved, or a job lacked memory.
         self._improvable = False
@@ -91,7 +93,7 @@ class GangRun:
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._improvable = True
             self._schedule(waiting, decisions)
-        if self._plans.reserved and self._memory.lacking and not matrix.occupants:
+        if self._plans.reserved and self._lacks_memory and not matrix.occupants:
             self._plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
             self._plan()
             self._schedule(waiting, decisions)
@@ -160,14 +162,12 @@ class GangRun:
             rows = self._open_rows
             if self.matrix.memory is not None:
                 rows = [row for row in rows if self.matrix.room[row] >= job.nodes]
-                rows = self._memory.rows_for(job, rows, kept=self._kept_on(job))
+                rows = self._rows_with_memory(job, rows)
             row = self.matrix.fullest_row(job.nodes, rows)
             if row is None or not self._place(job, [row]):
                 return job
             if self._explain:
-                self._reasons[job.id] = Reason(
-                    f"head of the queue, and a row has enough free columns{self._memory.waited_for(job)}"
-                )
+                self._reasons[job.id] = Reason(f"head of the queue, and a row has enough free columns{self._waited_for(job)}")
         return None
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
@@ -179,8 +179,8 @@ class GangRun:
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
-            if self.matrix.memory is not None:
-                self._memory.keep_promise(job, reservation.row, self._ends)
+            if self.matrix.memory is not None and job.id == self._promised_to:
+                self.matrix.promise_memory(job, reservation.row, self._ends)  # it has to wait for nodes as well
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
             return False
@@ -191,10 +191,9 @@ class GangRun:
         rows.sort(key=room.__getitem__)
         end = now + reservation.length
         if self.matrix.memory is not None:
-            row, rows = rows[0], self._memory.rows_for(job, rows, kept=self._kept_on(job), end=end)
+            row, rows = rows[0], self._rows_with_memory(job, rows, end)
             if not rows:
-                self._memory.wait(job, row, self._ends)
-                self._improvable = True
+                self._wait_for_memory(job, row)
                 return False
         if not self._place(job, rows, end):
             return False  # it is due, and starts when the checkpoint store has room for it
@@ -202,7 +201,7 @@ class GangRun:
         self._ends[job.id] = end
         if self._explain:
             holder = next(iter(plans.reserved), None)
-            rule = f"its reservation allows it to start now{self._memory.waited_for(job)}"
+            rule = f"its reservation allows it to start now{self._waited_for(job)}"
             self._reasons[job.id] = Reason(rule, holder=holder, reserved=reservation.start)
         return True
 
@@ -245,7 +244,9 @@ class GangRun:
         if batch.alarm:
             self._alarm = None
         now = self._view.now
-        self._memory.begin_cycle()
+        self._lacks_memory = False
+        if self._promised_to is not None:
+            self._plans.reserved.pop(self._promised_to, None)  # the job is placed again
         predicted = [self._ends.pop(gang.job.id, now) for gang in batch.ended] if self._ends else []
         self._improvable = any(end != now for end in predicted)
         if self._plans.reserved:
@@ -315,51 +316,29 @@ class GangRun:
         """Move ``gang`` in the plans too."""
         self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
 
+    # Memory, where it is limited.
 
-class GangMemory:
-    """Jobs that lack memory, and the memory of the rows."""
-
-    def __init__(self, matrix: OusterhoutMatrix, plans: RowPlans) -> None:
-        self._matrix = matrix
-        self._plans = plans
-        self.lacking = False
-        """Whether a job has lacked memory since the cycle began."""
-        self._first: int | None = None  # id of the job to which memory has been promised
-        self._nodes: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
-
-    def begin_cycle(self) -> None:
-        """Take back the reservation of the job to which memory was promised, which is placed again."""
-        self.lacking = False
-        if self._first is not None:
-            self._plans.reserved.pop(self._first, None)
-
-    def rows_for(self, job: QueuedJob, rows: list[int], *, kept: int = 0, end: int | None = None) -> list[int]:
-        """Return those of ``rows`` in which enough free columns have memory for a job; ``kept`` are nodes that keep it."""
-        matrix = self._matrix
-        if matrix.memory is None:
-            return rows
+    def _rows_with_memory(self, job: QueuedJob, rows: list[int], end: int | None = None) -> list[int]:
+        """Return those of ``rows`` in which enough free columns have memory for a job."""
+        matrix, kept = self.matrix, self._kept_on(job)
         enough = [row for row in rows if matrix.columns_for(job, row, kept=kept, end=end).bit_count() >= job.nodes]
-        self.lacking |= len(enough) < len(rows)
+        self._lacks_memory |= len(enough) < len(rows)
         return enough
 
-    def wait(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
+    def _wait_for_memory(self, job: QueuedJob, row: int) -> None:
         """Let a job wait, whose reservation begins now, and which could start in ``row`` but for memory."""
-        promised = self._matrix.promised
+        self._improvable = True
+        promised = self.matrix.promised
         if promised is None or promised.job_id == job.id:
-            promised = self._matrix.promise_memory(job, row, ends)
+            promised = self.matrix.promise_memory(job, row, self._ends)
             if promised is not None:
-                self._first = job.id
-                self._nodes[job.id] = promised.short
+                self._promised_to = job.id
+                self._short_on[job.id] = promised.short
                 self._plans.postpone(job, promised.start)
                 return
         self._plans.drop(job)
 
-    def keep_promise(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
-        """Promise memory to a job again that now has to wait for nodes as well."""
-        if job.id == self._first:
-            self._matrix.promise_memory(job, row, ends)
-
-    def waited_for(self, job: QueuedJob) -> str:
+    def _waited_for(self, job: QueuedJob) -> str:
         """Return, for the reason of a job's start, the node for whose memory it has waited."""
-        node = self._nodes.pop(job.id, None)
+        node = self._short_on.pop(job.id, None)
         return "" if node is None else f"; it lacked memory on node {node}"

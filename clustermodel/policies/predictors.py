@@ -306,22 +306,23 @@ def may_overrun(setup: Setup) -> bool:
 class Lengths:
     """Expected run times of the jobs of one run: what a policy plans with.
 
-    ``beyond`` says how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
-    ``correction`` says more.  With ``once`` each job's run time is predicted once, when it is submitted, otherwise whenever it
-    is asked for, until the job starts; predictors with a true ``at_submission`` are asked once in any case.
+    The policy has a predictor, and perhaps a correction.  ``beyond`` says how much later than expected a job will end, or an
+    outage, given how late it is already, ticks, where no correction says more.  With ``once`` each job's run time is predicted
+    once, when it is submitted, otherwise whenever it is asked for, until the job starts; predictors with a true
+    ``at_submission`` are asked once in any case.
     """
 
     def __init__(
         self,
-        predictor: Predictor,
+        policy: Any,
         setup: Setup,
-        correction: Correction | None = None,
         beyond: Callable[[int], int] = as_late_again,
         *,
         once: bool = False,
     ) -> None:
+        predictor = predictor_of(policy.name, policy.predictor)
         self._predictions = predictions = predictor.start(setup)
-        self._correction = correction
+        self._correction = correction_of(policy.name, getattr(policy, "correction", None))
         self._beyond = beyond
         self._once = once or bool(getattr(predictor, "at_submission", False))
         self._predicted: dict[int, int] = {}  # job id -> prediction that stays, of submitted or of running jobs

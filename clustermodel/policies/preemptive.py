@@ -300,7 +300,7 @@ class _PredictedRun(PreemptiveRun):
         super().__init__(policy, setup)
         assert isinstance(policy, Predicted)
         self._by_service = policy.by_service
-        self._lengths = Lengths(predictor_of(policy.name, policy.predictor), setup, once=True)
+        self._lengths = Lengths(policy, setup, once=True)
         self._left: dict[int, int] = {}  # job id -> expected remaining run time when it was last known, ticks
 
     def _observe(self, batch: Batch, view: View) -> None:

@@ -91,8 +91,7 @@ class PVEasyRun:
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._one_by_one = setup.one_by_one
-        predictor, correction = predictor_of("pv-easy", policy.predictor), correction_of("pv-easy", policy.correction)
-        self._lengths = Lengths(predictor, setup, correction, predictors.a_second_more)
+        self._lengths = Lengths(policy, setup, predictors.a_second_more)
         self._holds_longer = predictors.holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
         self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited

@@ -111,8 +111,7 @@ class Backfilling:
 
     def start(self, setup: Setup) -> BackfillingRun:
         """Start a run."""
-        correction = correction_of("backfilling", self.correction)
-        lengths = Lengths(predictor_of("backfilling", self.predictor), setup, correction, once=True)
+        lengths = Lengths(self, setup, once=True)
         return BackfillingRun(
             setup,
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
