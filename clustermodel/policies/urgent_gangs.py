@@ -158,9 +158,8 @@ class UrgentJobs:
         for gang in self._view.running.values():
             if gang.job.priority < job.priority:
                 free.give_back(gang.columns, gang.job.memory)
-        for other, columns in self._suspended():
-            if other.priority < job.priority:
-                free.give_back(columns, other.memory)
+        for other, columns in self._suspended_behind(job):
+            free.give_back(columns, other.memory)
         return free.nodes_with(job.memory) | self.kept_on(job)
 
     def _short_of_memory(self, job: QueuedJob, columns: int) -> int:
@@ -168,15 +167,16 @@ class UrgentJobs:
         free = self._matrix.memory
         return 0 if free is None else columns & ~(free.nodes_with(job.memory) | self.kept_on(job))
 
-    def _suspended(self) -> list[tuple[QueuedJob, NodeSet]]:
-        """Return the waiting jobs that are suspended, and the nodes whose memory keeps them."""
-        waiting = [job for job in self._view.waiting.values() if job not in self._discarded]
-        return [(job, nodes) for job in waiting if (nodes := self._view.suspended_on(job)) is not None]
+    def _suspended_behind(self, job: QueuedJob) -> list[tuple[QueuedJob, NodeSet]]:
+        """Return the suspended jobs of lower priority, and the nodes whose memory keeps them."""
+        behind = [other for other in self._view.waiting.values() if other.priority < job.priority]
+        kept = ((other, self._view.suspended_on(other)) for other in behind if other not in self._discarded)
+        return [(other, nodes) for other, nodes in kept if nodes is not None]
 
     def _discard_behind(self, job: QueuedJob, short: int) -> Iterator[Decision]:
         """Discard what is suspended of jobs of lower priority on nodes on which an urgent job lacks memory."""
-        for other, nodes in self._suspended() if short else ():
-            if other.priority < job.priority and as_mask(nodes) & short:
+        for other, nodes in self._suspended_behind(job) if short else ():
+            if as_mask(nodes) & short:
                 self._in_memory.pop(other.id, None)
                 self._discarded.append(other)
                 if self._matrix.memory is not None:
