@@ -166,41 +166,26 @@ class Awkward(NamedTuple):
 AWKWARD = [
     Awkward(
         "a job of higher priority that comes and starts while the head is blocked is no candidate any more",
-        3,
-        [(0, 1, 1, 10, 10, 0), (1, 2, 3, 5, 5, 0), (2, 3, 1, 5, 5, 1)],
-        "estimate",
-        Setting("kill"),
+        3, [(0, 1, 1, 10, 10, 0), (1, 2, 3, 5, 5, 0), (2, 3, 1, 5, 5, 1)],
+        "estimate", Setting("kill"),
     ),
     Awkward(
         "nodes that are coming, but not enough for the head, keep nobody from being backfilled",
-        8,
-        [
-            (0, 2, 1, 1, 1, 0),
-            (0, 6, 5, 2, 2, 0),
-            (0, 8, 3, 1, 1, 0),
-            (0, 10, 1, 2, 2, 0),
-            (1, 15, 6, 1, 1, 0),
-            (2, 16, 1, 1, 1, 0),
-        ],
-        "estimate",
-        Setting("checkpoint", 6, 3),
+        8, [(0, 2, 1, 1, 1, 0), (0, 6, 5, 2, 2, 0), (0, 8, 3, 1, 1, 0), (0, 10, 1, 2, 2, 0), (1, 15, 6, 1, 1, 0),
+            (2, 16, 1, 1, 1, 0)],
+        "estimate", Setting("checkpoint", 6, 3),
     ),
     Awkward(
         "where one of two preempted gangs leaves at once, all is looked at again before anything is backfilled",
-        5,
-        [(0, 9, 1, 9, 1, 0), (0, 11, 1, 2, 1, 0), (1, 14, 4, 2, 1, 1), (2, 7, 2, 2, 1, 1), (8, 6, 2, 1, 1, 2)],
-        "perfect",
-        Setting("checkpoint", 6, 6, kill=False),
+        5, [(0, 9, 1, 9, 1, 0), (0, 11, 1, 2, 1, 0), (1, 14, 4, 2, 1, 1), (2, 7, 2, 2, 1, 1), (8, 6, 2, 1, 1, 2)],
+        "perfect", Setting("checkpoint", 6, 6, kill=False),
     ),
     Awkward(
         "without ventures nothing is backfilled past the shadow time because nodes are coming later than that",
-        4,
-        [(0, 2, 2, 4, 4, 0), (0, 10, 1, 2, 2, 0), (0, 12, 1, 2, 2, 0), (1, 1, 1, 3, 3, 1), (3, 14, 2, 2, 2, 1)],
-        "estimate",
-        Setting("checkpoint", 3, 1),
-        vb=False,
+        4, [(0, 2, 2, 4, 4, 0), (0, 10, 1, 2, 2, 0), (0, 12, 1, 2, 2, 0), (1, 1, 1, 3, 3, 1), (3, 14, 2, 2, 2, 1)],
+        "estimate", Setting("checkpoint", 3, 1), vb=False,
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("awkward", AWKWARD, ids=lambda awkward: awkward.what)

@@ -248,19 +248,9 @@ def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypat
 
 
 def test_the_example_package_is_installed_by_pip_and_found(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        tmp_path,
-        EXAMPLE,
-    ]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120)
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(tmp_path)]
+    command = [sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
