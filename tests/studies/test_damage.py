@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from clustermodel import synthetic_workload
-from clustermodel.experiment.run_key import TABLES
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
@@ -78,13 +77,14 @@ HARM: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+@pytest.mark.parametrize(
+    ("table", "harm"), [*(("records", harm) for harm in HARM), ("states", "truncated"), ("placements", "one bit")]
+)
 def test_damaged_files_are_named_left_out_and_made_again(
-    command: Command, sound: Path, copy: Path, table: str, harm: Callable[[bytes], bytes]
+    command: Command, sound: Path, copy: Path, table: str, harm: str
 ) -> None:
     victim = sorted((copy / table).iterdir())[1]
-    victim.write_bytes(harm(victim.read_bytes()))
+    victim.write_bytes(HARM[harm](victim.read_bytes()))
     export = copy.parent / "runs.csv"
     code, _, err = command("results", copy, "--csv", export)
     assert code == 1

@@ -63,8 +63,17 @@ study = Study.grid(name="raising", workloads={{"jobs": synthetic_workload(jobs=2
 """
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("problem", ["SystemExit", "SystemExit(0)", "GeneratorExit", "KeyboardInterrupt", "BaseException('x')"])
+@pytest.mark.parametrize(
+    ("problem", "workers"),
+    [
+        ("SystemExit", 1),
+        ("SystemExit(0)", 2),
+        ("GeneratorExit", 1),
+        ("KeyboardInterrupt", 1),
+        ("KeyboardInterrupt", 2),
+        ("BaseException('x')", 2),
+    ],
+)
 def test_whatever_a_policy_raises_fails_its_run_only(problem: str, workers: int, tmp_path: Path) -> None:
     script = tmp_path / "raising.py"
     script.write_text(RAISING.format(problem=problem))
@@ -213,14 +222,17 @@ def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int
 
 
 @pytest.mark.parametrize(
-    ("text", "last"),
+    ("text", "last", "workers"),
     [
-        ("class Bad(Exception):\n    def __str__(self): raise KeyError\nproblem = Bad()", "Bad: (it cannot say what is wrong)"),
-        ("class Bad(Exception):\n    def __str__(self): raise KeyboardInterrupt\nproblem = Bad()", "Bad: (it "),
-        ("problem = ValueError('x' * 3_000_000)", "(3,000,012 characters)"),
+        (
+            "class Bad(Exception):\n    def __str__(self): raise KeyError\nproblem = Bad()",
+            "Bad: (it cannot say what is wrong)",
+            1,
+        ),
+        ("class Bad(Exception):\n    def __str__(self): raise KeyboardInterrupt\nproblem = Bad()", "Bad: (it ", 2),
+        ("problem = ValueError('x' * 3_000_000)", "(3,000,012 characters)", 2),
     ],
 )
-@pytest.mark.parametrize("workers", [1, 2])
 def test_errors_that_cannot_be_shown_as_they_are(tmp_path: Path, text: str, last: str, workers: int) -> None:
     script = tmp_path / "raising.py"
     script.write_text(text + "\n" + RAISING.format(problem="problem"))
