@@ -9,6 +9,7 @@ ambiguous are refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from math import nan
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,26 +18,23 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
-from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.figures.style import NotebookFigure, Style, axis_label, factor_label, legend_below, plain, policy_styles
+from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
 from clustermodel.measure.quantities import QUANTITIES, Quantity, named
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
-
-_BAND: Final = 0.15
-"""Opacity of the interval around a curve."""
-_WIDEST: Final = 28
-"""Characters in a line of a label beside an axis."""
-_CROWDED: Final = 60
-"""Characters below an axis from which on names are slanted."""
+REPLICATION: Final = "replication"
+"""The column that distinguishes the replications of a point; a table without it has one run for each point."""
+RUN: Final = "run"
+"""The column that identifies the run; replications of a point that are the same run count once."""
+_Panels = list[tuple[str, str, Axes]]
+"""Column, title and axes of each panel."""
 
 
 def curves(
@@ -74,13 +72,17 @@ def curves(
             are the same replication of the same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has
             no value above zero.
     """
-    columns, at = _columns_of("y", y), _points_at(x, at, by)
+    columns, at = _columns_of(y), _points_at(x, at, by)
     _require_columns(table, [x])
-    _require_numbers_along(table, x)
-    parts = {title: _points_of(part, [*columns, x], by, at) for title, part in _parts_of(table, panels).items()}
-    styles = policy_styles(_labels_of(parts))
+    text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
+    if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
+        raise SpecificationError(
+            f"x: {x!r} has texts, such as {quoted(text)}, and curves need numbers along the axis; bars(x={x!r}) draws texts"
+        )
+    points = _points_of(table, [*columns, x], by, at, panels)
+    styles = policy_styles(_labels_of(points))
     banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
-    return _curves(parts, columns, (x, at), by, styles, banded=banded, log=scaled, share_y=share_y, level=level)
+    return _Drawing(points, columns, styles, by, level, scaled, share_y).curves(x, at, banded)
 
 
 def bars(
@@ -96,24 +98,14 @@ def bars(
 ) -> Figure:
     """Return a figure of bars: means over replications, with lines for the confidence interval.
 
-    Args:
-        table: a row for each run.
-        y: the column to show, or several, one for each panel.
-        x: the factor that distinguishes groups of bars, such as a workload or a class of jobs; by default there is one group.
-        by: the factor that distinguishes the bars of a group.
-        panels: as for :func:`curves`.
-        log: as for :func:`curves`.
-        share_y: as for :func:`curves`.
-        level: confidence level of the intervals.
-
-    Raises:
-        SpecificationError: as for :func:`curves`.
+    Arguments and errors are those of :func:`curves`; ``x`` is the factor that distinguishes groups of bars, such as a workload
+    or a class of jobs (by default there is one group), and ``by`` distinguishes the bars of a group.
     """
-    columns = _columns_of("y", y)
+    columns = _columns_of(y)
     _points_at(x, None, by)
-    parts = {title: _points_of(part, columns, by, x) for title, part in _parts_of(table, panels).items()}
-    scaled = _chosen("log", log, columns)
-    return _bars(parts, columns, x, by, policy_styles(_labels_of(parts)), log=scaled, share_y=share_y, level=level)
+    points = _points_of(table, columns, by, x, panels)
+    styles, scaled = policy_styles(_labels_of(points)), _chosen("log", log, columns)
+    return _Drawing(points, columns, styles, by, level, scaled, share_y).bars(x)
 
 
 def improvements(
@@ -132,358 +124,26 @@ def improvements(
     With common random numbers the variation that two policies share cancels, so the intervals are far narrower than those of
     the numbers themselves.  :func:`~clustermodel.figures.curves_bars.improved` computes the improvements.
 
-    Args:
-        table: a row for each run.
-        y: the column to show, or several, one for each panel.
-        baseline: the policy with which the others are compared, a value of ``by``.
-        x: the column along the axis.  An outcome or a numeric factor makes curves, another factor makes groups of bars; by
-            default there is one group.
-        at: as for :func:`curves`.
-        by: the factor that distinguishes the curves or bars.
-        panels: as for :func:`curves`; runs are compared within a panel.
-        level: confidence level of the intervals.
-
-    Raises:
-        SpecificationError: as for :func:`curves` and :func:`~clustermodel.figures.curves_bars.improved`.
+    Arguments and errors are those of :func:`curves` and of ``improved``, within each panel.  An outcome or a numeric factor
+    ``x`` makes curves, another factor makes groups of bars, by default one.
     """
-    columns, at = _columns_of("y", y), _points_at(x, at, by)
+    columns, at = _columns_of(y), _points_at(x, at, by)
     if x is not None:
         _require_columns(table, [x])
-    improvements_of = {
-        title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in _parts_of(table, panels).items()
-    }
+    parts = _parts_of(table, panels).values()
+    compared = pd.concat([improved(part, y=columns, baseline=baseline, at=at, by=by) for part in parts], ignore_index=True)
     names = [_improvement_label(column, baseline) for column in columns]
     styles = policy_styles(list(map(level_text, table[by].unique())))
     del styles[level_text(baseline)]
     if x is not None and is_numeric_dtype(table[x]):
-        parts = {title: _points_of(part, [*names, x], by, at) for title, part in improvements_of.items()}
-        figure = _curves(parts, names, (x, at), by, styles, banded=styles, log=(), share_y=True, level=level)
+        points = _points_of(compared, [*names, x], by, at, panels)
+        figure = _Drawing(points, names, styles, by, level).curves(x, at, styles)
     else:
-        parts = {title: _points_of(part, names, by, x) for title, part in improvements_of.items()}
-        figure = _bars(parts, names, x, by, styles, log=(), share_y=True, level=level)
+        points = _points_of(compared, names, by, x, panels)
+        figure = _Drawing(points, names, styles, by, level).bars(x)
     for axes in figure.axes:
         axes.axhline(0, color="0.4", linewidth=0.8)
     return figure
-
-
-# Drawing.
-
-
-def _chosen(field: str, given: bool | Collection[object], there: Collection[str]) -> set[str]:
-    """Return the names that an argument chooses that says all, none, one or several; refuse others."""
-    if isinstance(given, bool):
-        return set(there) if given else set()
-    if not isinstance(given, Collection):
-        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be True, False, a name or several")
-    names = [given] if isinstance(given, str) else list(map(level_text, given))
-    for name in names:
-        if name not in there:
-            raise SpecificationError(
-                f"{field}: {quoted(name)} is not drawn{did_you_mean(name, there)}; there are {', '.join(there)}"
-            )
-    return set(names)
-
-
-def _points_at(x: str | None, at: str | None, by: str) -> str | None:
-    """Return the factor that distinguishes the points of a curve; refuse what names no single column."""
-    for field, name in (("x", x), ("at", at), ("by", by)):
-        if name is not None or field == "by":
-            _one_column(field, name)
-    return at or ("workload" if x in QUANTITIES else x)
-
-
-def _require_numbers_along(table: pd.DataFrame, x: str) -> None:
-    """Refuse text along the axis of curves."""
-    text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
-    if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
-        raise SpecificationError(
-            f"x: {x!r} has texts, such as {quoted(text)}, and curves need numbers along the axis; bars(x={x!r}) draws texts"
-        )
-
-
-def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> tuple[Figure, list[tuple[str, str, Axes]]]:
-    """Return a figure with a panel for each column and title."""
-    one_row = len(titles) == 1
-    across = min(len(columns), 3) if one_row else len(titles)
-    down = -(-len(columns) // across) if one_row else len(columns)
-    figure = NotebookFigure(figsize=(1.6 + (4.2 if across < 3 else 3.4) * across, 3.6 * down if down == 1 else 3.1 * down))
-    figure.set_layout_engine("constrained")
-    grid = figure.subplots(down, across, squeeze=False, sharey="row" if share_y and not one_row else False).flatten()
-    for axes in grid[len(columns) * len(titles) :]:
-        axes.remove()
-    places = [(column, title) for column in columns for title in titles]
-    return figure, [(column, title, axes) for (column, title), axes in zip(places, grid, strict=False)]
-
-
-def _curves(
-    parts: Mapping[str, Sequence[Point]],
-    columns: Sequence[str],
-    along: tuple[str, str | None],
-    by: str,
-    styles: Mapping[str, Style],
-    *,
-    banded: Collection[str],
-    log: Collection[str],
-    share_y: bool,
-    level: float,
-) -> Figure:
-    (x, at), (figure, panels) = along, _panels(columns, list(parts), share_y=share_y)
-    handles: dict[str, Any] = dict.fromkeys(styles)
-    for column, title, axes in panels:
-        for label, style in styles.items():
-            points = _in_order([point for point in parts[title] if point.of == label], x)
-            if points:
-                means = [(_mean_of(point.values[x]), _interval_of(point.values[column], level)) for point in points]
-                handles[label] = _draw_curve(axes, means, style, band=label in banded)
-    _finish(panels, factor_label(x) if x == at else axis_label(x), log)
-    legend_below(figure, handles, title=factor_label(by))
-    return figure
-
-
-def _in_order(points: Sequence[Point], x: str) -> list[Point]:
-    """Return the points of a curve in the order in which a line joins them."""
-    places = pd.Series([point.at for point in points])
-    if x not in QUANTITIES or not is_numeric_dtype(places):
-        places = pd.Series([_mean_of(point.values[x]) for point in points])
-    return [points[place] for place in places.argsort()]
-
-
-def _bars(
-    parts: Mapping[str, Sequence[Point]],
-    columns: Sequence[str],
-    x: str | None,
-    by: str,
-    styles: Mapping[str, Style],
-    *,
-    log: Collection[str],
-    share_y: bool,
-    level: float,
-) -> Figure:
-    figure, panels = _panels(columns, list(parts), share_y=share_y)
-    handles: dict[str, Any] = dict.fromkeys(styles)
-    width, tallest = 0.8 / len(styles), 0.0
-    for column, title, axes in panels:
-        groups = list(dict.fromkeys(point.at for point in parts[title]))
-        for number, (label, style) in enumerate(styles.items()):
-            means = {point.at: _interval_of(point.values[column], level) for point in parts[title] if point.of == label}
-            if means:
-                places = np.array([groups.index(group) for group in means]) + (number - (len(styles) - 1) / 2) * width
-                handles[label] = _draw_bars(axes, places, list(means.values()), width, style)
-        names = [""] if x is None else [shown_value(group) for group in groups]
-        slanted = sum(map(len, names)) > _CROWDED / min(len(panels), 3)
-        axes.set_xticks(
-            range(len(groups)),
-            names,
-            rotation=25 if slanted else 0,
-            ha="right" if slanted else "center",
-            rotation_mode="anchor",
-        )
-        if slanted:
-            tallest = max(tallest, 0.035 * max(map(len, names)))
-        axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.5, len(groups) - 0.5)
-        axes.axhline(0, color="0.4", linewidth=0.8)
-    _finish(panels, "" if x is None else factor_label(x), log)
-    figure.set_figheight(figure.get_figheight() + tallest)
-    legend_below(figure, handles, title=factor_label(by))
-    return figure
-
-
-def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: Collection[str]) -> None:
-    """Label the axes and panels, and scale the axes."""
-    first, last = panels[0][0], panels[-1][0]
-    several = panels[0][1] != panels[-1][1]
-    for column, title, axes in panels:
-        left = not several or title == panels[0][1]
-        axes.set_xlabel(x if not several or column == last else "")
-        axes.set_ylabel(fill(axis_label(column), _WIDEST, break_on_hyphens=False) if left else "")
-        if several and column == first:
-            axes.set_title(title, fontsize="medium")
-        axes.grid(alpha=0.25, which="both", linewidth=0.5)
-        axes.set_axisbelow(True)
-    for column in dict.fromkeys(column for column, *_ in panels):
-        of_column = [axes for name, _, axes in panels if name == column]
-        if column in log:
-            _use_log_scale(column, of_column)
-        elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in of_column):
-            for axes in of_column:
-                axes.set_ylim(bottom=0)  # intervals may include impossible negative numbers; improvements may be negative
-
-
-def _means(axes: Axes) -> list[float]:
-    """Return the heights of all points and bars."""
-    lines = [
-        np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines() if line.get_marker() not in {"None", "_", "|"}
-    ]
-    return [*np.concatenate([[], *lines]), *(bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle))]
-
-
-def _use_log_scale(column: str, panels: Sequence[Axes]) -> None:
-    """Scale vertical axes logarithmically, from half of the lowest mean in any of the panels on; bands may reach below it."""
-    means = [value for axes in panels for value in _means(axes) if value > 0]
-    if not means:
-        raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")
-    for axes in panels:
-        axes.set_yscale("log", nonpositive="clip")
-        axes.set_ylim(bottom=min(means) / 2)
-        low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-        axes.yaxis.set_minor_formatter("")
-
-
-def _draw_curve(axes: Axes, means: Sequence[tuple[float, tuple[float, float]]], style: Style, *, band: bool) -> Any:
-    """Draw a curve through places, each with a mean and half the width of its interval; return its legend handle."""
-    x = np.array([place for place, _ in means])
-    mean, half = np.array([interval for _, interval in means]).T
-    (line,) = axes.plot(x, mean, color=style.colour, linestyle=style.line, marker=style.marker, markersize=4, linewidth=1.4)
-    known = ~np.isnan(half)
-    if not band or not known.any():
-        return line
-    low, high = np.where(known, mean - half, mean), np.where(known, mean + half, mean)
-    return line, axes.fill_between(x, low, high, color=style.colour, alpha=_BAND, linewidth=0)
-
-
-def _draw_bars(axes: Axes, places: FloatArray, means: Sequence[tuple[float, float]], width: float, style: Style) -> Any:
-    """Draw a bar at each place for a mean and half the width of its interval; return their legend handle."""
-    mean, half = np.array(means).T
-    drawn = axes.bar(places, mean, 0.92 * width, color=style.colour, hatch=style.hatch, edgecolor="white", linewidth=0)
-    known = ~np.isnan(half)
-    axes.errorbar(places[known], mean[known], yerr=half[known], fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
-    return drawn
-
-
-REPLICATION: Final = "replication"
-"""The column that distinguishes the replications of a point; a table without it has one run for each point."""
-
-
-RUN: Final = "run"
-"""The column that identifies the run; replications of a point that are the same run count once."""
-
-
-class Point(NamedTuple):
-    """The replications of one configuration."""
-
-    of: str
-    """The curve, or the colour of bars, to which the point belongs."""
-    at: object
-    """The value that distinguishes the points of a curve."""
-    values: pd.DataFrame
-    """The numbers, by replication."""
-
-
-def _columns_of(field: str, given: str | Sequence[str]) -> list[str]:
-    """Return one column or several as a list."""
-    columns = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
-    if not columns:
-        raise SpecificationError(f"{field}: no column is given")
-    if wrong := [column for column in columns if not isinstance(column, str)]:
-        raise SpecificationError(f"{field}: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
-    return columns
-
-
-def _one_column(field: str, given: object) -> None:
-    """Refuse what is not the name of one column."""
-    if not isinstance(given, str):
-        second = "; panels takes a second factor" if field == "by" else ""
-        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be the name of one column{second}")
-
-
-def _require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse a table that is empty, lacks a column, or is no table."""
-    if not isinstance(table, pd.DataFrame):
-        raise SpecificationError(
-            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
-        )
-    if table.empty:
-        raise SpecificationError("table: it has no rows; there is nothing to draw")
-    there = [str(column) for column in table.columns]
-    for column in columns:
-        if column not in there:
-            raise SpecificationError(
-                f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
-            )
-        if there.count(column) > 1:
-            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
-
-
-def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
-    """Return the points of a table, in its order, after a check of all their numbers."""
-    factors = [by] if at is None else [by, at]
-    _require_columns(table, [*factors, *numbers])
-    for column in numbers:
-        _require_finite(table, column, factors)
-    points = []
-    for place, rows in table.groupby(factors, sort=False, dropna=False):
-        replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
-        if replication.duplicated().any():
-            where = ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, place, strict=True))
-            raise SpecificationError(
-                f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
-                "or name in by, x or at what tells them apart"
-            )
-        values = rows.set_index(replication.rename(None))
-        if RUN in values:
-            values = values[~values[RUN].duplicated().to_numpy()]
-        points.append(Point(level_text(place[0]), None if at is None else level_of(place[1]), values))
-    return points
-
-
-def level_of(value: Any) -> Any:
-    """Return a cell of a factor's column as its level: pandas turns ``None`` among numbers into ``nan``."""
-    level = value.item() if isinstance(value, np.generic) else value
-    return None if is_scalar(level) and pd.isna(level) else level
-
-
-def level_text(value: Any) -> str:
-    """Return the whole text of a level; whole numbers are without the ``.0`` that pandas gives them beside ``None``."""
-    level = level_of(value)
-    return str(level).removesuffix(".0") if isinstance(level, float) else str(level)
-
-
-def _shown_cell(value: object) -> str:
-    """Return a cell of a table for a message, on one line."""
-    return repr(value) if isinstance(value, str) else str(value)
-
-
-def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
-    values = table[column]
-    if not is_numeric_dtype(values) or is_bool_dtype(values):
-        values = pd.to_numeric(values.astype(object), errors="coerce")
-    wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
-    if wrong.any():
-        row = table.iloc[int(np.flatnonzero(wrong)[0])]
-        where = ", ".join(f"{factor} {_shown_cell(row[factor])}" for factor in factors)
-        raise SpecificationError(
-            f"table: {column}: {_shown_cell(row[column])} of {where} is not allowed; it must be a finite number"
-        )
-
-
-def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
-    """Return the rows of each panel, by its title."""
-    if panels is None:
-        return {"": table}
-    _one_column("panels", panels)
-    _require_columns(table, [panels])
-    return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
-
-
-def _labels_of(parts: Mapping[str, Sequence[Point]]) -> list[str]:
-    """Return the curves to which the points belong, each once, in order of appearance."""
-    return list(dict.fromkeys(point.of for points in parts.values() for point in points))
-
-
-def _mean_of(values: pd.Series) -> float:
-    """Return the mean of the replications."""
-    return float(values.astype(float).mean())
-
-
-def _interval_of(values: pd.Series, level: float) -> tuple[float, float]:
-    """Return the mean and half the width of its confidence interval, ``nan`` for a single value."""
-    if len(values) == 1:
-        return float(values.iloc[0]), nan
-    interval = statistics.interval(values.to_numpy(dtype=float), level)
-    return interval.mean, interval.half
 
 
 def improved(
@@ -507,9 +167,9 @@ def improved(
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
-    columns, baseline = _columns_of("y", y), level_text(baseline)
+    columns, baseline = _columns_of(y), level_text(baseline)
     points = _points_of(table, columns, by, at)
-    known = _labels_of({by: points})
+    known = _labels_of(points)
     if baseline not in known:
         raise SpecificationError(
             f"baseline: {baseline!r} is no {by}{did_you_mean(baseline, known)}; there are {', '.join(known)}"
@@ -527,17 +187,15 @@ def improved(
         base, new = of_baseline[point.at], point.values.copy()
         if len(base) > 1 and set(base.index) != set(new.index):
             raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
+        base = base.loc[new.index if len(base) > 1 else base.index.repeat(len(new))]
         for column in columns:
-            old = base[column].to_numpy(dtype=float)
-            old = old.repeat(len(new)) if len(base) == 1 else base[column].reindex(new.index).to_numpy(dtype=float)
-            now = new[column].to_numpy(dtype=float)
+            old, now = (rows[column].to_numpy(dtype=float) for rows in (base, new))
             if ((old == 0) & (now != 0)).any():
                 raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
-            new[_improvement_label(column, baseline)] = 100 * (
-                1 - np.where(old == now, 1.0, now / np.where(old == now, 1.0, old))
-            )
+            ratio = np.divide(now, old, out=np.ones_like(now), where=old != now)
+            new[_improvement_label(column, baseline)] = 100 * (1 - ratio)
         parts.append(new)
-    return pd.concat(parts).reset_index(drop=True)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _improvement_label(column: str, baseline: object) -> str:
@@ -546,34 +204,297 @@ def _improvement_label(column: str, baseline: object) -> str:
     return Quantity(name, "%").label(f"less than with {baseline}")
 
 
-def by_size(results: Sequence[Result]) -> pd.DataFrame:
-    """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
+# Points.
 
-    Args:
-        results: the runs.
 
-    Returns:
-        Columns ``policy, workload, replication`` (the seed), ``size`` (``"small"``, ``"large"``), ``utilization``,
-        ``mean_wait_s``, ``mean_response_s`` and ``mean_bounded_slowdown``.
-    """
-    rows = []
-    for result in results:
-        classes, scenario = result.by_class()["mean"], result.scenario
-        rows += [
-            {
-                "policy": scenario.label,
-                "workload": scenario.workload_name,
-                REPLICATION: scenario.seed,
-                "size": size,
-                "utilization": result.ledger.utilization,
-                **{f"mean_{name}": float(classes[size, name]) for name in ("wait_s", "response_s", "bounded_slowdown")},
-            }
-            for size in ("small", "large")
-        ]
-    return pd.DataFrame(rows)
+class Point(NamedTuple):
+    """The replications of one configuration."""
+
+    panel: str
+    of: str
+    """The curve, or the colour of bars, to which the point belongs."""
+    at: object
+    """The value that distinguishes the points of a curve."""
+    values: pd.DataFrame
+    """The numbers, by replication."""
+
+    def interval(self, column: str, level: float) -> tuple[float, float]:
+        """Return the mean of a column and half the width of its confidence interval, ``nan`` for a single replication."""
+        values = self.values[column].to_numpy(dtype=float)
+        if len(values) == 1:
+            return float(values[0]), nan
+        interval = statistics.interval(values, level)
+        return interval.mean, interval.half
+
+
+def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
+    """Return the rows of each panel, by its title."""
+    if panels is None:
+        return {"": table}
+    _one_column("panels", panels)
+    _require_columns(table, [panels])
+    return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
+
+
+def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None, panels: str | None = None) -> list[Point]:
+    """Return the points of a table, in its order, after a check of all their numbers."""
+    factors, parts = [by] if at is None else [by, at], _parts_of(table, panels)
+    _require_columns(table, [*factors, *numbers])
+    for column in numbers:
+        _require_finite(table, column, factors)
+    points = []
+    groups = ((title, group) for title, part in parts.items() for group in part.groupby(factors, sort=False, dropna=False))
+    for title, (place, rows) in groups:
+        replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
+        if replication.duplicated().any():
+            where = ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, place, strict=True))
+            raise SpecificationError(
+                f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
+                "or name in by, x or at what tells them apart"
+            )
+        values = rows.set_index(replication.rename(None))
+        if RUN in values:
+            values = values[~values[RUN].duplicated().to_numpy()]
+        points.append(Point(title, level_text(place[0]), None if at is None else level_of(place[1]), values))
+    return points
+
+
+def _labels_of(points: Sequence[Point]) -> list[str]:
+    """Return the curves to which the points belong, each once, in order of appearance."""
+    return list(dict.fromkeys(point.of for point in points))
+
+
+def level_of(value: Any) -> Any:
+    """Return a cell of a factor's column as its level: pandas turns ``None`` among numbers into ``nan``."""
+    level = value.item() if isinstance(value, np.generic) else value
+    return None if is_scalar(level) and pd.isna(level) else level
+
+
+def level_text(value: Any) -> str:
+    """Return the whole text of a level; whole numbers are without the ``.0`` that pandas gives them beside ``None``."""
+    level = level_of(value)
+    return str(level).removesuffix(".0") if isinstance(level, float) else str(level)
 
 
 def shown_value(value: object) -> str:
     """Return the text of a factor's value in a figure."""
     level = level_of(value)
     return f"{level:g}" if isinstance(level, float) else plain(level)
+
+
+def _shown_cell(value: object) -> str:
+    """Return a cell of a table for a message, on one line."""
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+# Checks of arguments.
+
+
+def _columns_of(y: str | Sequence[str]) -> list[str]:
+    """Return one column or several as a list."""
+    columns = [y] if isinstance(y, str) or not isinstance(y, Sequence) else list(y)
+    if not columns:
+        raise SpecificationError("y: no column is given")
+    if wrong := [column for column in columns if not isinstance(column, str)]:
+        raise SpecificationError(f"y: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
+    return columns
+
+
+def _one_column(field: str, given: object) -> None:
+    """Refuse what is not the name of one column."""
+    if not isinstance(given, str):
+        second = "; panels takes a second factor" if field == "by" else ""
+        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be the name of one column{second}")
+
+
+def _points_at(x: str | None, at: str | None, by: str) -> str | None:
+    """Return the factor that distinguishes the points of a curve; refuse what names no single column."""
+    for field, name in (("x", x), ("at", at), ("by", by)):
+        if name is not None or field == "by":
+            _one_column(field, name)
+    return at or ("workload" if x in QUANTITIES else x)
+
+
+def _chosen(field: str, given: bool | Collection[object], there: Collection[str]) -> set[str]:
+    """Return the names that an argument chooses that says all, none, one or several; refuse others."""
+    if isinstance(given, bool):
+        return set(there) if given else set()
+    if not isinstance(given, Collection):
+        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be True, False, a name or several")
+    names = [given] if isinstance(given, str) else list(map(level_text, given))
+    for name in names:
+        if name not in there:
+            raise SpecificationError(
+                f"{field}: {quoted(name)} is not drawn{did_you_mean(name, there)}; there are {', '.join(there)}"
+            )
+    return set(names)
+
+
+def _require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a table that is empty, lacks a column, or is no table."""
+    if not isinstance(table, pd.DataFrame):
+        raise SpecificationError(
+            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
+        )
+    if table.empty:
+        raise SpecificationError("table: it has no rows; there is nothing to draw")
+    there = [str(column) for column in table.columns]
+    for column in columns:
+        if column not in there:
+            raise SpecificationError(
+                f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
+            )
+        if there.count(column) > 1:
+            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
+
+
+def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
+    values = table[column]
+    if not is_numeric_dtype(values) or is_bool_dtype(values):
+        values = pd.to_numeric(values.astype(object), errors="coerce")
+    wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
+    if wrong.any():
+        row = table.iloc[int(np.flatnonzero(wrong)[0])]
+        where = ", ".join(f"{factor} {_shown_cell(row[factor])}" for factor in factors)
+        raise SpecificationError(
+            f"table: {column}: {_shown_cell(row[column])} of {where} is not allowed; it must be a finite number"
+        )
+
+
+# Drawing.
+
+
+class _Drawing(NamedTuple):
+    """A figure of points with a panel for each column and each title."""
+
+    points: Sequence[Point]
+    columns: Sequence[str]
+    styles: Mapping[str, Style]
+    """By what distinguishes curves, or the bars of a group."""
+    by: str
+    level: float
+    log: Collection[str] = ()
+    share_y: bool = True
+
+    def curves(self, x: str, at: str | None, banded: Collection[str]) -> Figure:
+        """Draw curves along ``x``, with bands for some."""
+        figure, panels = self._panels()
+        handles: dict[str, Any] = dict.fromkeys(self.styles)
+        for column, title, axes in panels:
+            for label, style in self.styles.items():
+                points = self._in_order(self._of(title, label), x)
+                if not points:
+                    continue
+                places = [point.interval(x, self.level)[0] for point in points]
+                mean, half = np.array([point.interval(column, self.level) for point in points]).T
+                look: dict[str, Any] = {"linestyle": style.line, "marker": style.marker, "markersize": 4, "linewidth": 1.4}
+                (handles[label],) = axes.plot(places, mean, color=style.colour, **look)
+                if label in banded and not np.isnan(half).all():
+                    half = np.nan_to_num(half)
+                    band = axes.fill_between(places, mean - half, mean + half, color=style.colour, alpha=0.15, linewidth=0)
+                    handles[label] = handles[label], band
+        self._finish(panels, factor_label(x) if x == at else axis_label(x))
+        legend_below(figure, handles, title=factor_label(self.by))
+        return figure
+
+    def bars(self, x: str | None) -> Figure:
+        """Draw groups of bars by the values of ``x``."""
+        figure, panels = self._panels()
+        handles: dict[str, Any] = dict.fromkeys(self.styles)
+        width, tallest = 0.8 / len(self.styles), 0.0
+        for column, title, axes in panels:
+            groups = list(dict.fromkeys(point.at for point in self.points if point.panel == title))
+            for number, (label, style) in enumerate(self.styles.items()):
+                points = self._of(title, label)
+                if points:
+                    beside = (number - (len(self.styles) - 1) / 2) * width
+                    mean, half = np.array([point.interval(column, self.level) for point in points]).T
+                    look: dict[str, Any] = {"color": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
+                    lines = {"ecolor": "0.25", "elinewidth": 1, "capsize": 2}
+                    places = [groups.index(point.at) + beside for point in points]
+                    handles[label] = axes.bar(places, mean, 0.92 * width, yerr=half, error_kw=lines, **look)
+            names = [""] if x is None else [shown_value(group) for group in groups]
+            slant: dict[str, Any] = {}
+            if sum(map(len, names)) > 60 / min(len(panels), 3):  # characters
+                slant, tallest = {"rotation": 25, "ha": "right"}, max(tallest, 0.035 * max(map(len, names)))
+            axes.set_xticks(range(len(groups)), names, rotation_mode="anchor", **slant)
+            axes.tick_params(axis="x", length=0)
+            axes.set_xlim(-0.5, len(groups) - 0.5)
+            axes.axhline(0, color="0.4", linewidth=0.8)
+        self._finish(panels, "" if x is None else factor_label(x))
+        figure.set_figheight(figure.get_figheight() + tallest)
+        legend_below(figure, handles, title=factor_label(self.by))
+        return figure
+
+    def _of(self, title: str, label: str) -> list[Point]:
+        return [point for point in self.points if (point.panel, point.of) == (title, label)]
+
+    def _in_order(self, points: Sequence[Point], x: str) -> list[Point]:
+        """Return the points of a curve in the order in which a line joins them."""
+        places = pd.Series([point.at for point in points])
+        if x not in QUANTITIES or not is_numeric_dtype(places):
+            places = pd.Series([point.interval(x, self.level)[0] for point in points])
+        return [points[place] for place in places.argsort()]
+
+    def _panels(self) -> tuple[Figure, list[tuple[str, str, Axes]]]:
+        """Return a figure, and column, title and axes of each panel."""
+        titles = list(dict.fromkeys(point.panel for point in self.points))
+        one_row, count = len(titles) == 1, len(self.columns)
+        across = min(count, 3) if one_row else len(titles)
+        down = -(-count // across) if one_row else count
+        size = 1.6 + (4.2 if across < 3 else 3.4) * across, 3.6 if down == 1 else 3.1 * down
+        shared = "row" if self.share_y and not one_row else False
+        figure, grid = new_figure(*size, down, across, squeeze=False, sharey=shared)
+        for axes in grid.flat[count * len(titles) :]:
+            axes.remove()
+        return figure, [(*place, axes) for place, axes in zip(product(self.columns, titles), grid.flat, strict=False)]
+
+    def _finish(self, panels: Sequence[tuple[str, str, Axes]], x: str) -> None:
+        """Label the axes and panels, and scale the axes."""
+        (first, left, _), (last, right, _) = panels[0], panels[-1]
+        several = left != right
+        for column, title, axes in panels:
+            axes.set_xlabel(x if not several or column == last else "")
+            axes.set_ylabel("" if several and title != left else fill(axis_label(column), 28, break_on_hyphens=False))
+            if several and column == first:
+                axes.set_title(title, fontsize="medium")
+            axes.grid(alpha=0.25, which="both", linewidth=0.5)
+            axes.set_axisbelow(True)
+        for column in dict.fromkeys(self.columns):
+            of_column = [axes for name, _, axes in panels if name == column]
+            means = [float(point.values[column].astype(float).mean()) for point in self.points]
+            if column in self.log:
+                _use_log_scale(column, of_column, means)
+            elif column in QUANTITIES and min(means) >= 0 and all(axes.get_ylim()[0] < 0 for axes in of_column):
+                for axes in of_column:
+                    axes.set_ylim(bottom=0)  # intervals may include impossible negative numbers; improvements may be negative
+
+
+def _use_log_scale(column: str, panels: Sequence[Axes], means: Sequence[float]) -> None:
+    """Scale vertical axes logarithmically, from half of the lowest mean in any of the panels on; bands may reach below it."""
+    lowest = min((mean for mean in means if mean > 0), default=0.0)
+    if not lowest:
+        raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")
+    for axes in panels:
+        axes.set_yscale("log", nonpositive="clip")
+        axes.set_ylim(bottom=lowest / 2)
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        axes.yaxis.set_minor_formatter("")
+
+
+def by_size(results: Sequence[Result]) -> pd.DataFrame:
+    """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
+
+    Columns are ``policy, workload, replication`` (the seed), ``size`` (``"small"``, ``"large"``), ``utilization``,
+    ``mean_wait_s``, ``mean_response_s`` and ``mean_bounded_slowdown``.
+    """
+    rows = []
+    for result in results:
+        scenario, means = result.scenario, result.by_class()["mean"]
+        run = {"policy": scenario.label, "workload": scenario.workload_name, REPLICATION: scenario.seed}
+        for size in ("small", "large"):
+            of_size = {f"mean_{name}": float(means[size, name]) for name in ("wait_s", "response_s", "bounded_slowdown")}
+            rows.append({**run, "size": size, "utilization": result.ledger.utilization, **of_size})
+    return pd.DataFrame(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -18,14 +18,17 @@ from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.curves_bars import level_of, shown_value
-from clustermodel.figures.style import NotebookFigure, axis_label, factor_label, ink, legend_below, plain, policy_styles
+from clustermodel.figures.style import axis_label, factor_label, ink, legend_below, new_figure, plain, policy_styles
 
 if TYPE_CHECKING:
+    from clustermodel.experiment.factors import Label
     from clustermodel.experiment.study_table import StudyTable
 
-
-Level = bool | int | float | str | None
-"""A level of a factor."""
+_HATCH: Final = "////"
+_NOT_SIGNIFICANT: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": "0.35", "hatch": _HATCH}
+"""How a legend shows cells that are hatched."""
+_BEYOND: Final = 3.0
+"""Differences of more than three times the half-width are drawn alike in the contour of significance."""
 
 
 def varying(table: StudyTable) -> list[str]:
@@ -33,30 +36,8 @@ def varying(table: StudyTable) -> list[str]:
     return list(next(iter(table.points()), {}))
 
 
-_HATCH: Final = "////"
-_MOST_ACROSS: Final = 3
-_BEYOND: Final = 3.0
-"""Differences of more than three times the half-width are drawn alike in the contour of significance."""
-
-
-class _Grid(NamedTuple):
-    """The cells of a map."""
-
-    x: list[Level]
-    """The levels along the horizontal axis."""
-    y: list[Level]
-    """The levels along the vertical axis."""
-
-    def array(self, rows: pd.DataFrame, x: str, y: str, column: str) -> FloatArray:
-        """Return a column of a table of points as an array, shape ``(y, x)``; ``nan`` where there is no point."""
-        cells = np.full((len(self.y), len(self.x)), np.nan)
-        for across, down, value in zip(rows[x], rows[y], rows[column], strict=True):
-            cells[self.y.index(level_of(down)), self.x.index(level_of(across))] = value
-        return cells
-
-
 def heat_map(
-    table: StudyTable, measure: str, *, x: str, y: str, panels: str | None = None, log: bool = False, **levels: Level
+    table: StudyTable, measure: str, *, x: str, y: str, panels: str | None = None, log: bool = False, **levels: Label
 ) -> Figure:
     """Return a figure of the means of a measure over two factors: colours, with the numbers in the cells.
 
@@ -72,9 +53,15 @@ def heat_map(
     Raises:
         SpecificationError: there is no such factor or column, no trial has these levels, or a cell is several points.
     """
-    parts, grid = _panels_of(table, x, y, panels, levels)
-    means = {title: grid.array(part.means(measure, by=[x, y]), x, y, measure) for title, part in parts.items()}
-    known = np.concatenate([cells[np.isfinite(cells)] for cells in means.values()])
+    table, grid = _selected(table, x, y, levels)
+    others = [name for name in varying(table) if name not in {x, y}]
+    if panels is None and len(others) == 1:
+        (panels,) = others
+    parts = {"": table}
+    if panels is not None:
+        parts = {f"{factor_label(panels)} {shown_value(each)}": table.at(**{panels: each}) for each in table.levels(panels)}
+    means = [grid.array(part.means(measure, by=[x, y]), measure) for part in parts.values()]
+    known = np.concatenate([cells[np.isfinite(cells)] for cells in means])
     if not known.size:
         raise SpecificationError(f"measure: {measure} has no value in any cell; there is nothing to draw")
     positive = known[known > 0]
@@ -82,8 +69,8 @@ def heat_map(
         raise SpecificationError(f"log: {measure} is nowhere above zero, so that its colours cannot be logarithmic")
     low, high = float((positive if log else known).min()), float(known.max())
     scale = (LogNorm if log else Normalize)(low, high if high > low else low + 1.0)
-    figure, drawn = _figure(parts, grid, x, y)
-    for axes, cells in zip(drawn, means.values(), strict=True):
+    figure, drawn = grid.figure(parts)
+    for axes, cells in zip(drawn, means, strict=True):
         mesh = _colour(axes, np.clip(cells, low, None) if log else cells, colormaps["cividis"], scale)
         _write(axes, cells, colormaps["cividis"], scale, _number)
     bar = figure.colorbar(mesh, ax=drawn, label=axis_label(measure), shrink=0.9)
@@ -98,194 +85,146 @@ def difference_map(
     table: StudyTable,
     measure: str,
     *,
-    baseline: Level,
+    baseline: Label,
     x: str,
     y: str,
     of: str = "policy",
-    compared: Level = None,
+    compared: Label = None,
     relative: bool = True,
     level: float = statistics.LEVEL,
-    **levels: Level,
+    **levels: Label,
 ) -> Figure:
     """Return a figure of the paired differences of a measure from a baseline over two factors.
 
     Cells whose difference is not significant are hatched.  Where both factors are numeric, a line separates them from the
     others: there the paired interval ends at zero, interpolated between the cells.
 
-    Args:
-        table: of an experiment.
-        measure: a column of numbers.
-        baseline: the level of ``of`` that the others are compared with.
-        x: the factor along the horizontal axis.
-        y: the factor along the vertical axis.
-        of: the factor that is compared.
-        compared: the level to compare; by default all, a panel for each.
-        relative: show the mean ratio to the baseline, in per cent more or less, instead of the mean difference.
-        level: the confidence level.
-        levels: of other factors: the map shows their trials only.
-
-    Raises:
-        SpecificationError: there is no such factor, level or column, a cell is several points, or a ratio divides by zero.
+    The level ``baseline`` of the factor ``of`` is compared with the level ``compared``, by default with all, a panel for each:
+    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  ``level`` is that of
+    confidence.  The other arguments, and errors, are those of :func:`heat_map`; a ratio that divides by zero is refused.
     """
-    table = table.at(**levels) if levels else table
-    _require_axes(table, x, y)
+    table, grid = _selected(table, x, y, levels)
     rows = table.differences(measure, of, baseline, ratio=relative, level=level)
     others = [competitor for competitor in table.levels(of) if str(competitor) != str(baseline)]
     shown = others if compared is None else [competitor for competitor in others if str(competitor) == str(compared)]
     if not shown:
         raise SpecificationError(f"compared: {quoted(compared)} is not there{did_you_mean(str(compared), map(str, others))}")
-    grid = _grid(table, x, y)
-    parts = {
-        shown_value(competitor): rows[[str(level_of(value)) == str(competitor) for value in rows[of]]] for competitor in shown
-    }
-    column, none = ("ratio", 1.0) if relative else ("difference", 0.0)
+    column, none, unit = ("ratio", 1.0, 100.0) if relative else ("difference", 0.0, 1.0)
     cells_of = {}
-    for title, part in parts.items():
+    for competitor in shown:
+        part, title = rows[[str(level_of(value)) == str(competitor) for value in rows[of]]], shown_value(competitor)
         _require_one_point(part, x, y, title)
-        differences, halves = (grid.array(part, x, y, name) for name in (column, "half"))
-        cells_of[title] = (differences - none) * (100.0 if relative else 1.0), halves * (100.0 if relative else 1.0)
+        cells_of[title] = (grid.array(part, column) - none) * unit, grid.array(part, "half") * unit
     largest = max((float(np.nanmax(np.abs(cells), initial=0.0)) for cells, _ in cells_of.values()), default=0.0) or 1.0
     scale, colours = Normalize(-largest, largest), colormaps["PuOr_r"]
-    figure, drawn = _figure(parts, grid, x, y)
+    figure, drawn = grid.figure(cells_of)
     for axes, (cells, halves) in zip(drawn, cells_of.values(), strict=True):
         mesh = _colour(axes, cells, colours, scale)
         significant = np.abs(cells) > halves
-        _hatch(axes, np.isfinite(cells) & ~significant)
+        for down, across in np.argwhere(np.isfinite(cells) & ~significant):
+            _tile(axes, (across, down), facecolor="none", edgecolor="0.45", hatch=_HATCH, linewidth=0)
         _write(axes, cells, colours, scale, _signed, boxed=~significant)
-        if _is_numeric(grid.x) and _is_numeric(grid.y):
+        if is_numeric(grid.across) and is_numeric(grid.down):
             _draw_boundary(axes, cells, halves)
-    unit = ", %" if relative else ""
-    name = (
-        f"{axis_label(measure)}, relative to {plain(baseline)}{unit}"
-        if relative
-        else f"{axis_label(measure)} - {plain(baseline)}"
-    )
-    figure.colorbar(mesh, ax=drawn, label=name, shrink=0.9)
-    legend_below(figure, {f"not significant ({level:.0%})": Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)})
+    name = f", relative to {plain(baseline)}, %" if relative else f" - {plain(baseline)}"
+    figure.colorbar(mesh, ax=drawn, label=axis_label(measure) + name, shrink=0.9)
+    legend_below(figure, {f"not significant ({level:.0%})": Patch(**_NOT_SIGNIFICANT)})
     return figure
 
 
 def winners(
-    table: StudyTable,
-    measure: str,
-    *,
-    x: str,
-    y: str,
-    of: str = "policy",
-    level: float = statistics.LEVEL,
-    **levels: Level,
+    table: StudyTable, measure: str, *, x: str, y: str, of: str = "policy", level: float = statistics.LEVEL, **levels: Label
 ) -> Figure:
     """Return a map of which level of a factor has the lowest mean of a measure over two other factors.
 
     Cells in which the paired difference of another level from the lowest is not significant are hatched; the colours of the
-    hatches are those of the tied levels.
-
-    Args:
-        table: of an experiment.
-        measure: a column of numbers, of which the lowest mean wins.
-        x: the factor along the horizontal axis.
-        y: the factor along the vertical axis.
-        of: the factor whose levels compete; any number of them.
-        level: the confidence level of the paired differences.
-        levels: of other factors: the map shows their trials only.
-
-    Raises:
-        SpecificationError: there is no such factor or column, or a cell is several points.
+    hatches are those of the tied levels.  Any number of levels of the factor ``of`` competes; ``level`` is the confidence level
+    of the paired differences; the other arguments, and errors, are those of :func:`heat_map`.
     """
-    table = table.at(**levels) if levels else table
-    _require_axes(table, x, y)
+    table, grid = _selected(table, x, y, levels)
     rows = table.lowest(measure, of, level=level)
     _require_one_point(rows, x, y, of)
-    grid = _grid(table, x, y)
     styles = policy_styles([str(competitor) for competitor in table.levels(of)])
-    figure, (axes,) = _figure({"": table}, grid, x, y)
+    figure, (axes,) = grid.figure([""])
     handles: dict[str, Any] = {name: Patch(facecolor=style.colour) for name, style in styles.items()}
     for row in rows.to_dict("records"):
-        place = grid.x.index(level_of(row[x])), grid.y.index(level_of(row[y]))
-        colour, tied = styles[str(row["lowest"])].colour, [name for name in row["tied"].split(", ") if name]
-        axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
+        place, colour = grid.place(row), styles[str(row["lowest"])].colour
+        tied = [name for name in row["tied"].split(", ") if name]
+        _tile(axes, place, facecolor=colour, edgecolor="white")
         if tied:
             other = styles[tied[0]].colour if tied[0] in styles else "white"
-            hatch = Rectangle(
-                (place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor="none", edgecolor=other, hatch=_HATCH, linewidth=0
-            )
-            axes.add_patch(hatch)
+            _tile(axes, place, facecolor="none", edgecolor=other, hatch=_HATCH, linewidth=0)
         box = {"facecolor": colour, "edgecolor": "none", "pad": 1.5} if tied else None
         axes.text(*place, _number(row[measure]), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)
-    handles["tied: the difference is not significant"] = Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)
+    handles["tied: the difference is not significant"] = Patch(**_NOT_SIGNIFICANT)
     axes.set_title(f"lowest {axis_label(measure)}", fontsize="medium")
     legend_below(figure, handles, title=factor_label(of))
     return figure
 
 
-# Cells.
+class _Grid(NamedTuple):
+    """The cells of a map: its two factors, and their levels along the axes."""
+
+    x: str
+    y: str
+    across: list[Label]
+    down: list[Label]
+
+    def place(self, row: Mapping[Any, Any]) -> tuple[int, int]:
+        """Return where the point of a row is."""
+        return self.across.index(level_of(row[self.x])), self.down.index(level_of(row[self.y]))
+
+    def array(self, rows: pd.DataFrame, column: str) -> FloatArray:
+        """Return a column of a table of points, shape ``(down, across)``; ``nan`` where there is no point."""
+        cells = np.full((len(self.down), len(self.across)), np.nan)
+        for row in rows.to_dict("records"):
+            cells[self.place(row)[::-1]] = row[column]
+        return cells
+
+    def figure(self, titles: Collection[str]) -> tuple[Figure, list[Axes]]:
+        """Return a figure with a panel for each title, with the levels along its axes."""
+        columns = min(len(titles), 3)
+        rows = -(-len(titles) // columns)
+        width, height = (max(2.2, 0.7 + 0.62 * len(levels)) for levels in (self.across, self.down))
+        size = 1.9 + width * columns, 0.7 + (height * 0.8 + 0.3) * rows
+        figure, panels = new_figure(*size, rows, columns, squeeze=False, sharex=True, sharey=True)
+        for axes in panels.flat[len(titles) :]:
+            axes.remove()
+        names = [shown_value(level) for level in self.across]
+        slant = {"rotation": 30, "ha": "right"} if max(map(len, names)) > 6 else {}
+        for number, (axes, title) in enumerate(zip(panels.flat, titles, strict=False)):
+            lowest = number + columns >= len(titles)
+            axes.set(xlim=(-0.5, len(self.across) - 0.5), ylim=(-0.5, len(self.down) - 0.5))
+            axes.set_xticks(range(len(self.across)), names, **slant)
+            axes.set_yticks(range(len(self.down)), [shown_value(level) for level in self.down])
+            axes.tick_params(length=0, labelbottom=lowest)
+            axes.set_title(title, fontsize="medium")
+            axes.set_xlabel(factor_label(self.x) if lowest else "")
+            axes.set_ylabel("" if number % columns else factor_label(self.y))
+        return figure, list(panels.flat[: len(titles)])
 
 
-def _panels_of(
-    table: StudyTable, x: str, y: str, panels: str | None, levels: Mapping[str, Level]
-) -> tuple[dict[str, StudyTable], _Grid]:
-    """Return the trials of each panel by its title, and the cells that all panels have."""
+def _selected(table: StudyTable, x: str, y: str, levels: Mapping[str, Label]) -> tuple[StudyTable, _Grid]:
+    """Return the trials that have these levels, and the cells of their map; numeric levels ascend along an axis."""
     table = table.at(**levels) if levels else table
-    _require_axes(table, x, y)
-    others = [name for name in varying(table) if name not in {x, y}]
-    if panels is None and len(others) == 1:
-        (panels,) = others
-    grid = _grid(table, x, y)
-    if panels is None:
-        return {"": table}, grid
-    return {f"{factor_label(panels)} {shown_value(level)}": table.at(**{panels: level}) for level in table.levels(panels)}, grid
-
-
-def _require_axes(table: StudyTable, x: str, y: str) -> None:
     if x == y:
         raise SpecificationError(f"y: {quoted(y)} is not allowed; a map has two different factors")
-    for name in (x, y):
-        table.levels(name)  # refuses what is no factor
+    axes: Any = [table.levels(name) for name in (x, y)]
+    return table, _Grid(x, y, *(sorted(along) if is_numeric(along) else along for along in axes))
 
 
 def _require_one_point(rows: pd.DataFrame, x: str, y: str, of: str) -> None:
     """Refuse a table in which a cell of the map has several rows."""
-    if x in rows and y in rows and not rows.duplicated([x, y]).any():
-        return
-    raise SpecificationError(
-        f"x, y: {quoted(x)}, {quoted(y)} are not allowed; a cell of {of} must be one point with several levels of both: "
-        "choose levels of the other factors"
-    )
+    if not {x, y} <= set(rows) or rows.duplicated([x, y]).any():
+        raise SpecificationError(
+            f"x, y: {quoted(x)}, {quoted(y)} are not allowed; a cell of {of} must be one point with several levels of both: "
+            "choose levels of the other factors"
+        )
 
 
-def _grid(table: StudyTable, x: str, y: str) -> _Grid:
-    return _Grid(*(sorted(levels) if _is_numeric(levels) else levels for levels in (table.levels(x), table.levels(y))))  # type: ignore[type-var]
-
-
-def _is_numeric(levels: Sequence[Level]) -> bool:
+def is_numeric(levels: Sequence[Label]) -> bool:
+    """Return whether levels are numbers, which have a scale; a single one has none."""
     return len(levels) > 1 and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
-
-
-# Drawing.
-
-
-def _figure(parts: Mapping[str, object], grid: _Grid, x: str, y: str) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each title, with the levels along its axes."""
-    across = min(len(parts), _MOST_ACROSS)
-    down = -(-len(parts) // across)
-    width, height = (max(2.2, 0.7 + 0.62 * len(levels)) for levels in (grid.x, grid.y))
-    figure = NotebookFigure(figsize=(1.9 + width * across, 0.7 + (height * 0.8 + 0.3) * down))
-    figure.set_layout_engine("constrained")
-    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).flatten()
-    for axes in panels[len(parts) :]:
-        axes.remove()
-    names = [shown_value(level) for level in grid.x]
-    slanted = max(map(len, names)) > 6
-    for number, (axes, title) in enumerate(zip(panels, parts, strict=False)):
-        axes.set_xlim(-0.5, len(grid.x) - 0.5)
-        axes.set_ylim(-0.5, len(grid.y) - 0.5)
-        axes.set_xticks(range(len(grid.x)), names, rotation=30 if slanted else 0, ha="right" if slanted else "center")
-        axes.set_yticks(range(len(grid.y)), [shown_value(level) for level in grid.y])
-        axes.tick_params(length=0, labelbottom=number + across >= len(parts))
-        axes.set_title(title, fontsize="medium")
-        axes.set_xlabel(factor_label(x) if number + across >= len(parts) else "")
-        axes.set_ylabel("" if number % across else factor_label(y))
-    return figure, list(panels[: len(parts)])
 
 
 def _colour(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize) -> Any:
@@ -293,10 +232,8 @@ def _colour(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize) 
     return axes.pcolormesh(*edges, np.ma.masked_invalid(cells), cmap=colours, norm=scale, edgecolors="white", linewidth=0.6)
 
 
-def _hatch(axes: Axes, cells: Any) -> None:
-    for down, across in np.argwhere(cells):
-        corner = across - 0.5, down - 0.5
-        axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="0.45", hatch=_HATCH, linewidth=0))
+def _tile(axes: Axes, place: tuple[int, int], **look: Any) -> None:
+    axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, **look))
 
 
 def _write(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize, text: Any, boxed: Any = None) -> None:
@@ -316,15 +253,7 @@ def _draw_boundary(axes: Axes, cells: FloatArray, halves: FloatArray) -> None:
     ratio = np.ma.masked_invalid(np.clip(ratio, -_BEYOND, _BEYOND))
     if ratio.count() > 1 and (np.abs(ratio) > 1).any() and (np.abs(ratio) <= 1).any():
         bounds = [bound for bound in (-1.0, 1.0) if ratio.min() < bound < ratio.max()]
-        axes.contour(
-            np.arange(cells.shape[1]),
-            np.arange(cells.shape[0]),
-            ratio,
-            levels=bounds,
-            colors="black",
-            linewidths=1.6,
-            linestyles="-",
-        )
+        axes.contour(ratio, levels=bounds, colors="black", linewidths=1.6, linestyles="-")
 
 
 def _number(value: float) -> str:

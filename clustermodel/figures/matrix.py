@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.figures.style import NotebookFigure, ink, job_colour, require_drawable, time_axis, title_of
+from clustermodel.figures.style import ink, job_colour, new_figure, require_drawable, time_axis, title_of
 from clustermodel.recording.matrix_history import Cell, History, Slice
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
@@ -23,18 +23,15 @@ from clustermodel.validation import require_seconds
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
-
 MOST_RECTANGLES: Final = 20_000
 """Rectangles that a figure draws at most; more are neither legible nor quick."""
-_HATCH: Final = "////"
-"""Pattern of replicas: gangs in rows other than their home row."""
+_HATCH: Final = "////"  # of replicas: gangs in rows other than their home row
 
 
 def matrix_figure(run: Result, at_s: float) -> Figure:
     """Return a figure of the Ousterhout matrix at an instant; see :meth:`.ResultPlots.matrix`."""
-    history = _history(run, "matrix")
-    figure = NotebookFigure(figsize=(9, 1.9 + 0.45 * len(history.moments[0].rows)), layout="constrained")
-    draw_matrix(figure.subplots(), run, at_s)
+    figure, axes = new_figure(9, 1.9 + 0.45 * len(_history(run, "matrix").moments[0].rows))
+    draw_matrix(axes, run, at_s)
     empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
     running = Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs")
     _gang_legend(figure, empty, running)
@@ -61,12 +58,9 @@ def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
     if running is not None:
         frame = Rectangle((-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4)
         axes.add_patch(frame)
-    axes.set_xlim(-0.5, nodes - 0.5)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)))
+    axes.set(xlim=(-0.5, nodes - 0.5), ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)))
+    axes.set(xlabel="column (node)", ylabel="row (time slice)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("column (node)")
-    axes.set_ylabel("row (time slice)")
     jobs = len({cell.job for cells in rows for cell in cells})
     waiting = run.events.waiting[np.searchsorted(run.events.ticks, at, side="right") - 1]
     axes.set_title(f"{title_of(run)} at {_shown_s(at_s)}: {counted(jobs, 'job')} in the matrix, {waiting} waiting")
@@ -94,23 +88,19 @@ def slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
             )
     if not bars:
         raise SpecificationError(f"slices: nothing ran between first_s={first_s} and last_s={last_s}")
-    figure = NotebookFigure(figsize=(10, 5.5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(10, 5.5)
     axes.set_facecolor("0.93")
     _draw_gangs(axes, bars, widest=to_seconds(last - first) / unit, tallest=nodes)
     thickness = 1.0 if len(shown) <= 60 else 0.5
     for at_event, colour, linewidth in ((False, "0.4", thickness / 2), (True, "black", thickness)):
         begins = [to_seconds(time_slice.begin) / unit for time_slice in shown if time_slice.at_event == at_event]
         axes.vlines(begins, -0.5, nodes - 0.5, color=colour, linewidth=linewidth)
-    axes.set_xlim(to_seconds(first) / unit, to_seconds(last) / unit)
-    axes.set_ylim(-0.5, nodes - 0.5)
-    axes.set_xlabel(f"time ({name})")
-    axes.set_ylabel(run.scenario.unit)
+    axes.set(xlim=(to_seconds(first) / unit, to_seconds(last) / unit), ylim=(-0.5, nodes - 0.5))
+    axes.set(xlabel=f"time ({name})", ylabel=run.scenario.unit)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     _name_rows(axes, [(max(time_slice.begin, first), min(time_slice.end, last), time_slice.row) for time_slice in shown], unit)
-    axes.set_title(
-        f"{title_of(run)}: {counted(len(shown), 'time slice')} of at most {_shown_s(run.machine.time_slicing.quantum_s)}"
-    )
+    quantum = _shown_s(run.machine.time_slicing.quantum_s)
+    axes.set_title(f"{title_of(run)}: {counted(len(shown), 'time slice')} of at most {quantum}")
     boundary = Line2D([], [], color="0.4", linewidth=0.5, label="slice begins")
     event = Line2D([], [], color="black", linewidth=1.0, label="slice begins at a scheduling event")
     _gang_legend(figure, boundary, event)
@@ -189,5 +179,4 @@ def _gang_legend(figure: Figure, *others: Line2D | Patch) -> None:
 
 
 def _shown_s(seconds: float) -> str:
-    text = f"{seconds:,.6f}"
-    return text.rstrip("0").rstrip(".") + " s"
+    return f"{seconds:,.6f}".rstrip("0").rstrip(".") + " s"

@@ -35,13 +35,10 @@ if TYPE_CHECKING:
 
 MOST_TIME_SLICES: Final = 200_000
 """If a run has more time slices, all rows that take turns between two scheduling events are one slice of the trace."""
-_MOST_TOGETHER: Final = 64
-"""Nodes of a machine whose gangs are in one process."""
+_MOST_TOGETHER: Final = 64  # nodes of a machine whose gangs are in one process
 _MOST_RANGES: Final = 32
-_LAST_S: Final = (2**63 - 1) // 10**9
-"""Perfetto counts nanoseconds in 64 bits."""
-_TURNS: Final = 1
-"""Number of the thread of time slices."""
+_LAST_S: Final = (2**63 - 1) // 10**9  # Perfetto counts nanoseconds in 64 bits
+_TURNS: Final = 1  # the thread of time slices
 _REPLICA: Final = KINDS.index("replica")
 _JOB_FACTS: Final = (
     "job", "attempt", "nodes", "node numbers", "user", "submit_s", "wait_s", "run_s", "estimate_s", "outcome",
@@ -50,121 +47,117 @@ _encode: Final = JSONEncoder(separators=(",", ":")).encode
 
 
 def write_perfetto(runs: Sequence[Result], path: str | PathLike[str]) -> None:
-    """Write runs to one trace for https://ui.perfetto.dev, on the clock of their workloads.
+    """Write runs to one trace for https://ui.perfetto.dev, a process each, on the clock of their workloads.
 
-    Args:
-        runs: a process each.
-        path: the file; ``.gz`` is compressed, to about a tenth.  Perfetto tells the format by the content, whatever the name.
+    A ``.gz`` file is compressed, to about a tenth; Perfetto tells the format by the content, whatever the name.
 
     Raises:
         OutputError: the file cannot be written.
         SpecificationError: a run with time sharing kept no history, or a time is beyond what Perfetto holds.
     """
     # Numbers of processes are above those of nodes: a thread with the number of its process would stand first.
-    first = 10 ** len(str(max((run.machine.processors for run in runs), default=0)))
-    events: list[str] = []
+    last = 10 ** len(str(max((run.machine.processors for run in runs), default=0)))
+    trace = _Trace()
     for run in runs:
         if run.ledger.end > _LAST_S * TICKS_PER_SECOND:
             raise SpecificationError(
                 f"to_perfetto: the run ends at {run.ledger.end / TICKS_PER_SECOND:g} s; "
                 f"the format holds times up to {_LAST_S:g} s"
             )
-        first = _add_run(events, run, first + 1)
-    content = ('{"traceEvents":[\n' + ",\n".join(events) + "\n]}\n").encode()
+        last = trace.add_run(run, last + 1)
+    content = ('{"traceEvents":[\n' + ",\n".join(trace.events) + "\n]}\n").encode()
     write_file(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
 
-def _add_run(events: list[str], run: Result, process: int) -> int:
-    """Add the events of a run; return the number of its last process.
+class _Trace:
+    """The encoded events of a trace."""
 
-    Args:
-        events: encoded.
-        run: to add.
-        process: number of its first process.
-    """
-    records, label = run.records, visible(run.scenario.label)
-    size = counted(run.machine.processors, run.scenario.unit)
-    events += _names(process, f"{label}: {visible(run.scenario.workload_name)} on {size}", {process: "events"})
-    events += _counters(process, "waiting", run.events.ticks, {"jobs": run.events.waiting})
-    if run.slices is None:
-        rates, gangs = rates_in_space(records, run.ledger), gangs_in_space(records)
-    else:
-        rates = rates_in_matrix(records, run.history, run.ledger)
-        gangs = gangs_in_matrix(records, run.history, run.ledger.end)
-        events += _names(process, "", {_TURNS: "time slices"})
-        for begin, end, name, arguments in _turns(run.history, run.ledger.end):
-            events.append(_slice(process, _TURNS, begin, end, name, "time slice", arguments))
-    events += _counters(process, "ledger", rates.ticks, {name: nodes for name, nodes in rates.nodes.items() if nodes.any()})
-    events += _instants(process, records, gangs)
-    return _add_gangs(events, run, gangs, process)
+    def __init__(self) -> None:
+        self.events: list[str] = []
 
+    def add_run(self, run: Result, process: int) -> int:
+        """Add a run from the number of its first process on; return that of its last."""
+        records, label = run.records, visible(run.scenario.label)
+        size = counted(run.machine.processors, run.scenario.unit)
+        self._name_process(process, f"{label}: {visible(run.scenario.workload_name)} on {size}")
+        self._name_thread(process, process, "events")
+        self._count(process, "waiting", run.events.ticks, {"jobs": run.events.waiting})
+        if run.slices is None:
+            rates, gangs = rates_in_space(records, run.ledger), gangs_in_space(records)
+        else:
+            rates = rates_in_matrix(records, run.history, run.ledger)
+            gangs = gangs_in_matrix(records, run.history, run.ledger.end)
+            self._name_thread(process, _TURNS, "time slices")
+            for begin, end, name, arguments in _turns(run.history, run.ledger.end):
+                self._add_slice((process, _TURNS), begin, end, name, "time slice", arguments)
+        self._count(process, "ledger", rates.ticks, {name: nodes for name, nodes in rates.nodes.items() if nodes.any()})
+        for now, job, attempt, what in _instants(records, gangs):
+            about = {"name": f"job {job} {what}", "cat": what, "args": {"job": job, "attempt": attempt}}
+            self._add(ph="i", s="t", pid=process, tid=process, ts=now, **about)
+        return self._add_gangs(run, gangs, process)
 
-def _names(process: int, name: str, threads: Mapping[int, str]) -> Iterator[str]:
-    """Yield the names of a process, which stands in the order of its number, and of threads in it."""
-    named: list[tuple[str, int, dict[str, Any]]] = [("thread_name", thread, {"name": of}) for thread, of in threads.items()]
-    if name:
-        named = [("process_name", process, {"name": name}), ("process_sort_index", process, {"sort_index": process}), *named]
-    for kind, thread, arguments in named:
-        yield _encode({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": arguments})
+    def _add(self, **event: Any) -> None:
+        self.events.append(_encode(event))
 
+    def _name_process(self, process: int, name: str) -> None:
+        """Name a process; processes stand in the order of their numbers."""
+        self._add(ph="M", pid=process, tid=process, name="process_name", args={"name": name})
+        self._add(ph="M", pid=process, tid=process, name="process_sort_index", args={"sort_index": process})
 
-def _counters(process: int, name: str, ticks: IntArray, columns: Mapping[str, IntArray | FloatArray]) -> Iterator[str]:
-    """Yield the values of counters where they change.
+    def _name_thread(self, process: int, thread: int, name: str) -> None:
+        self._add(ph="M", pid=process, tid=thread, name="thread_name", args={"name": name})
 
-    Args:
-        process: number.
-        name: before the names of the counters.
-        ticks: when values hold from, ascending, shape ``(times,)``.
-        columns: values by the name of the counter, shapes ``(times,)``.
-    """
-    changed = np.array([np.append(True, values[1:] != values[:-1])[: len(ticks)] for values in columns.values()])
-    some = np.flatnonzero(changed.any(axis=0))
-    rows = zip(*(values[some].tolist() for values in columns.values()), strict=True)
-    for now, row, new in zip(ticks[some].tolist(), rows, changed.T[some].tolist(), strict=True):
-        values = {key: value for key, value, differs in zip(columns, row, new, strict=True) if differs}
-        yield _encode({"ph": "C", "pid": process, "ts": now, "name": name, "args": values})
+    def _count(self, process: int, name: str, ticks: IntArray, columns: Mapping[str, IntArray | FloatArray]) -> None:
+        """Add the values of counters where they change; values hold from ticks on, shapes ``(times,)``."""
+        changed = np.array([np.append(True, values[1:] != values[:-1])[: len(ticks)] for values in columns.values()])
+        some = np.flatnonzero(changed.any(axis=0))
+        rows = zip(*(values[some].tolist() for values in columns.values()), strict=True)
+        for now, row, new in zip(ticks[some].tolist(), rows, changed.T[some].tolist(), strict=True):
+            values = {key: value for key, value, differs in zip(columns, row, new, strict=True) if differs}
+            self._add(ph="C", pid=process, ts=now, name=name, args=values)
 
+    def _add_slice(
+        self, thread: tuple[int, int], begin: int, end: int, name: str, category: str, arguments: object, **flow: Any
+    ) -> None:
+        process, number = thread
+        what = {"name": name, "cat": category, "args": arguments, **flow}
+        self._add(ph="X", pid=process, tid=number, ts=begin, dur=end - begin, **what)
 
-def _slice(process: int, thread: int, begin: int, end: int, name: str, category: str, arguments: object, **flow: Any) -> str:
-    known = {"ph": "X", "pid": process, "tid": thread, "ts": begin, "dur": end - begin, "name": name, "cat": category}
-    return _encode({**known, "args": arguments, **flow})
+    def _add_gangs(self, run: Result, gangs: Sequence[GangPlacement], process: int) -> int:
+        """Add a slice for each placement, with the facts of its job; return the number of the last process.
 
-
-def _add_gangs(events: list[str], run: Result, gangs: Sequence[GangPlacement], process: int) -> int:
-    """Add a slice for each placement, with the facts of its job; return the number of the last process.
-
-    Arrows connect the placements of one job; replicas have none.
-    """
-    records, nodes, label = run.records, run.machine.processors, visible(run.scenario.label)
-    together = nodes if nodes <= _MOST_TOGETHER else max(16, 1 << ((nodes - 1) // _MOST_RANGES).bit_length())
-    processes: dict[tuple[int, int], int] = {}
-    for row, number, node in sorted({(gang.row, gang.columns[0] // together, gang.columns[0]) for gang in gangs}):
-        if (row, number) not in processes:
-            process = processes[row, number] = process + 1
-            of_row = "" if run.slices is None else f"row {row}, "
-            last = min((number + 1) * together, nodes) - 1
-            events += _names(process, f"{label}: {of_row}nodes {number * together}-{last}", {})
-        events += _names(process, "", {node: f"node {node}"})
-    outcomes: list[list[str]] = [[] for _ in range(len(records))]
-    for job, ended_as in zip(records.runs.job.tolist(), records.runs.ended_as.tolist(), strict=True):
-        outcomes[job].append(Status(ended_as).label)
-    ids, users = (records.column(name).tolist() for name in ("id", "user"))
-    submit, start, worked, estimate = (records.column(name) for name in ("submit", "start", "worked", "estimate"))
-    times = (np.column_stack([submit, start - submit, worked, estimate]) / TICKS_PER_SECOND).tolist()
-    ordered = sorted(gangs, key=lambda gang: (gang.begin, gang.end))
-    of_job = Counter(gang.job for gang in ordered if gang.kind != _REPLICA)
-    shown: Counter[int] = Counter()
-    for gang in ordered:
-        job, node = gang.job, gang.columns[0]
-        flow: dict[str, Any] = {}
-        if gang.kind != _REPLICA and of_job[job] > 1:
-            shown[job] += 1
-            flow = {"bind_id": hex((process << 32) + job), "flow_in": shown[job] > 1, "flow_out": shown[job] < of_job[job]}
-        facts = (ids[job], gang.attempt, count(gang.columns), text(gang.columns), users[job], *times[job])
-        arguments = dict(zip(_JOB_FACTS, (*facts, outcomes[job][gang.attempt - 1]), strict=True))
-        place = processes[gang.row, node // together], node
-        events.append(_slice(*place, gang.begin, gang.end, f"job {ids[job]}", KINDS[gang.kind], arguments, **flow))
-    return process
+        Arrows connect the placements of one job; replicas have none.
+        """
+        records, nodes, label = run.records, run.machine.processors, visible(run.scenario.label)
+        together = nodes if nodes <= _MOST_TOGETHER else max(16, 1 << ((nodes - 1) // _MOST_RANGES).bit_length())
+        processes: dict[tuple[int, int], int] = {}
+        for row, number, node in sorted({(gang.row, gang.columns[0] // together, gang.columns[0]) for gang in gangs}):
+            if (row, number) not in processes:
+                process = processes[row, number] = process + 1
+                of_row = "" if run.slices is None else f"row {row}, "
+                last = min((number + 1) * together, nodes) - 1
+                self._name_process(process, f"{label}: {of_row}nodes {number * together}-{last}")
+            self._name_thread(process, node, f"node {node}")
+        outcomes: list[list[str]] = [[] for _ in range(len(records))]
+        for job, ended_as in zip(records.runs.job.tolist(), records.runs.ended_as.tolist(), strict=True):
+            outcomes[job].append(Status(ended_as).label)
+        ids, users = (records.column(name).tolist() for name in ("id", "user"))
+        submit, start, worked, estimate = (records.column(name) for name in ("submit", "start", "worked", "estimate"))
+        times = (np.column_stack([submit, start - submit, worked, estimate]) / TICKS_PER_SECOND).tolist()
+        ordered = sorted(gangs, key=lambda gang: (gang.begin, gang.end))
+        of_job = Counter(gang.job for gang in ordered if gang.kind != _REPLICA)
+        shown: Counter[int] = Counter()
+        for gang in ordered:
+            job, node = gang.job, gang.columns[0]
+            flow: dict[str, Any] = {}
+            if gang.kind != _REPLICA and of_job[job] > 1:
+                shown[job] += 1
+                flow = {"bind_id": hex((process << 32) + job), "flow_in": shown[job] > 1, "flow_out": shown[job] < of_job[job]}
+            facts = (ids[job], gang.attempt, count(gang.columns), text(gang.columns), users[job], *times[job])
+            arguments = dict(zip(_JOB_FACTS, (*facts, outcomes[job][gang.attempt - 1]), strict=True))
+            thread = processes[gang.row, node // together], node
+            self._add_slice(thread, gang.begin, gang.end, f"job {ids[job]}", KINDS[gang.kind], arguments, **flow)
+        return process
 
 
 def _turns(history: History, end: int) -> Iterator[tuple[int, int, str, dict[str, Any]]]:
@@ -196,21 +189,19 @@ def _merged(slices: Iterator[Slice]) -> Iterator[Slice]:
     for following in slices:
         if last is not None and (last.end, last.row, last.gangs) == (following.begin, following.row, following.gangs):
             last = last._replace(end=following.end)
-            continue
-        if last is not None:
-            yield last
-        last = following
+        else:
+            if last is not None:
+                yield last
+            last = following
     if last is not None:
         yield last
 
 
-def _instants(process: int, records: JobRecords, gangs: Sequence[GangPlacement]) -> Iterator[str]:
-    """Yield an instant for each preemption, migration and rejection."""
+def _instants(records: JobRecords, gangs: Sequence[GangPlacement]) -> list[tuple[int, int, int, str]]:
+    """Return preemptions, migrations and rejections: tick, id of the job, run attempt, and what happened."""
     ids, submit = records.column("id").tolist(), records.column("submit").tolist()
-    happened = [
-        (submit[job], ids[job], 0, Status.REJECTED.label)
-        for job in (records.column("ended_as") == Status.REJECTED).nonzero()[0].tolist()
-    ]
+    rejected = np.flatnonzero(records.column("ended_as") == Status.REJECTED).tolist()
+    happened = [(submit[job], ids[job], 0, Status.REJECTED.label) for job in rejected]
     attempts: Counter[int] = Counter()
     for stopped in records.each_stopped_run():
         attempts[stopped.job] += 1
@@ -220,6 +211,4 @@ def _instants(process: int, records: JobRecords, gangs: Sequence[GangPlacement])
         same_attempt = (before.job, before.attempt, before.end) == (after.job, after.attempt, after.begin)
         if same_attempt and before.columns != after.columns:
             happened.append((after.begin, ids[after.job], after.attempt, "migrated"))
-    for now, job, attempt, what in sorted(happened):
-        known = {"ph": "i", "s": "t", "pid": process, "tid": process, "ts": now, "name": f"job {job} {what}", "cat": what}
-        yield _encode({**known, "args": {"job": job, "attempt": attempt}})
+    return sorted(happened)

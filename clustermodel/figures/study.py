@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,46 +14,29 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clustermodel.figures import capacity, maps
-from clustermodel.figures.curves_bars import bars, curves, improvements
-from clustermodel.figures.style import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PALETTE,
-    VERMILLION,
-    NotebookFigure,
-    axis_label,
-    factor_label,
-    legend_below,
-    plain,
-)
+from clustermodel.figures import capacity, curves_bars, maps, style
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
 
 
 class StudyPlots:
-    """The figures of a table.
-
-    Args:
-        table: of an experiment.
-    """
+    """The figures of an experiment's table."""
 
     def __init__(self, table: StudyTable) -> None:
         self._table = table
 
     def curves(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.curves` of the table, with its options."""
-        return curves(self._table.frame, **self._along_factor(options))
+        return curves_bars.curves(self._table.frame, **self._along_factor(options))
 
     def bars(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.bars` of the table, with its options."""
-        return bars(self._table.frame, **options)
+        return curves_bars.bars(self._table.frame, **options)
 
     def improvements(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.improvements` of the table, with its options."""
-        return improvements(self._table.frame, **self._along_factor(options))
+        return curves_bars.improvements(self._table.frame, **self._along_factor(options))
 
     def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
@@ -84,89 +68,76 @@ def difference_curve(
     measure: str,
     policies: tuple[str, ...],
 ) -> Figure:
-    """Return a figure of a paired difference along a factor, with its confidence band, and the crossing with its interval.
+    """Return a figure of a paired difference of two policies along a factor, with its confidence band, and of their crossing.
 
-    Args:
-        differences: columns ``difference`` and ``half``, by the values of the factor.
-        crossing: the crossing and the ends of its interval, which may be infinite; ``nan`` without a crossing.
-        along: the factor.
-        measure: the column that is compared.
-        policies: the two policies; the difference is that of the first minus that of the second.
+    ``differences`` has columns ``difference`` and ``half``, by the values of the factor; ``crossing`` is the crossing and the
+    ends of its interval, which may be infinite, ``nan`` without one.
     """
-    figure = NotebookFigure(figsize=(6.4, 3.8))
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
+    figure, axes = style.new_figure(6.4, 3.8)
     values = differences.index.to_numpy(dtype=float)
     mean, half = (differences[name].to_numpy(dtype=float) for name in ("difference", "half"))
-    (line,) = axes.plot(values, mean, color=BLUE, marker="o", markersize=4, linewidth=1.4)
-    band = axes.fill_between(values, mean - half, mean + half, color=BLUE, alpha=0.15, linewidth=0)
+    (line,) = axes.plot(values, mean, color=style.BLUE, marker="o", markersize=4, linewidth=1.4)
+    band = axes.fill_between(values, mean - half, mean + half, color=style.BLUE, alpha=0.15, linewidth=0)
     handles: dict[str, Any] = {"mean difference with its interval": (band, line)}
     axes.axhline(0, color="0.4", linewidth=0.8)
     at, low, high = crossing
     if not isnan(at):
         start, end = axes.get_xlim()
         ends = start if low == -inf else low, end if high == inf else high
-        span = axes.axvspan(*ends, color=ORANGE, alpha=0.25, linewidth=0)
+        span = axes.axvspan(*ends, color=style.ORANGE, alpha=0.25, linewidth=0)
         text = f"crossing {at:.4g}" + (f", interval {low:.4g} to {high:.4g}" if isfinite(low) and isfinite(high) else "")
-        handles[text] = (span, axes.axvline(at, color=ORANGE, linewidth=1.6, linestyle="--"))
+        handles[text] = (span, axes.axvline(at, color=style.ORANGE, linewidth=1.6, linestyle="--"))
         axes.set_xlim(start, end)
-    axes.set_xlabel(factor_label(along))
-    axes.set_ylabel(f"{axis_label(measure)}\n{plain(policies[0])} - {plain(policies[1])}")
+    axes.set(xlabel=style.factor_label(along))
+    axes.set_ylabel(f"{style.axis_label(measure)}\n{style.plain(policies[0])} - {style.plain(policies[1])}")
     axes.grid(alpha=0.25, linewidth=0.5)
-    legend_below(figure, handles)
+    style.legend_below(figure, handles)
     return figure
 
 
-VERDICTS: Final = {"agrees": (GREEN, "o"), "differs": (VERMILLION, "X"), "undecided": (BLUE, "s")}
+VERDICTS: Final = {"agrees": (style.GREEN, "o"), "differs": (style.VERMILLION, "X"), "undecided": (style.BLUE, "s")}
 """Colour and marker of each verdict."""
-_SERIES: Final = "series"
 
 
 def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quantity: str, relative: bool) -> Figure:
-    """Return the figure of a validation.
+    """Return the figure of :class:`~clustermodel.experiment.validate.Verdicts`.
 
     The upper panel has the formula's values, joined by lines along the numeric factor with most levels, and simulated means
     with their intervals.  The lower panel has the differences with their intervals, which decide, and the margin in grey:
     an interval within it agrees, one outside differs.  Where there are two numeric factors, a third panel maps the verdicts
-    over them.
-
-    Args:
-        frame: of :class:`~clustermodel.experiment.validate.Verdicts`.
-        factors: its columns that are factors.
-        quantity: what is compared.
-        relative: differences are shares of the formula's value.
+    over them.  Relative differences are shares of the formula's value.
     """
-    levels = {name: len(set(frame[name].astype(str))) for name in factors}
+    levels = {name: frame[name].astype(str).nunique() for name in factors}
     varying = [name for name in factors if levels[name] > 1]
     numeric = sorted((name for name in varying if _is_numeric(frame[name])), key=lambda name: -levels[name])
     mapped = len(numeric) > 1 and len(varying) == 2
-    figure = NotebookFigure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
+    figure = style.NotebookFigure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
     grid = figure.add_gridspec(2, 2 if mapped else 1, height_ratios=[3, 2], width_ratios=[3, 2] if mapped else None)
     upper = figure.add_subplot(grid[0, 0])
     lower = figure.add_subplot(grid[1, 0], sharex=upper)
     upper.tick_params(labelbottom=False)
     x = numeric[0] if numeric else None
     others = [name for name in varying if name != x]
-    alone = x is None and len(others) == 1
-    frame = frame.assign(**{_SERIES: frame[others[0]].astype(str) if alone else _labels(frame, others)})
-    frame["place"] = frame[x].astype(float) if x else np.arange(len(frame), dtype=float)
+    texts = [[f"{name.replace('_', ' ')} {value}" for value in frame[name]] for name in others]
+    series = [", ".join(row) for row in zip(*texts, strict=True)] if others else [""] * len(frame)
+    if x is None and len(others) == 1:
+        series = frame[others[0]].astype(str).tolist()
+    frame = frame.assign(series=series, place=frame[x].astype(float) if x else np.arange(len(frame), dtype=float))
     handles = _draw_values(upper, frame, joined=x is not None)
-    upper.set_ylabel(axis_label(quantity))
+    upper.set_ylabel(style.axis_label(quantity))
     if (frame["formula"] > 0).all() and frame["formula"].max() > 20 * frame["formula"].min():
         upper.set_yscale("log")
     _draw_differences(lower, frame, percent=relative)
     lower.set_ylabel("simulated - formula" + (" (%)" if relative else ""))
     if x is None:
-        lower.set_xticks(
-            frame["place"], [plain(text, 42) for text in frame[_SERIES]], rotation=30, ha="right", fontsize="small"
-        )
+        lower.set_xticks(frame["place"], [style.plain(text, 42) for text in series], rotation=30, ha="right", fontsize="small")
     else:
-        lower.set_xlabel(plain(x.replace("_", " ")))
+        lower.set_xlabel(_words(x))
     for axes in (upper, lower):
         axes.grid(alpha=0.25, linewidth=0.5)
     if mapped:
         _draw_map(figure.add_subplot(grid[:, 1]), frame, numeric[0], numeric[1], percent=relative)
-    legend_below(figure, handles)
+    style.legend_below(figure, handles)
     return figure
 
 
@@ -174,24 +145,21 @@ def _is_numeric(column: pd.Series[Any]) -> bool:
     return is_numeric_dtype(column) and not is_bool_dtype(column) and not column.isna().any()
 
 
-def _labels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    rows = zip(*(frame[name] for name in names), strict=True) if names else [()] * len(frame)
-    return [", ".join(f"{name.replace('_', ' ')} {value}" for name, value in zip(names, row, strict=True)) for row in rows]
+def _words(name: str) -> str:
+    return style.plain(name.replace("_", " "))
 
 
 def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, Any]:
     """Draw formula and simulated means of each series; return what the legend shows."""
     handles: dict[str, Any] = {}
-    series = list(frame.groupby(_SERIES, sort=False)) if joined else [("", frame)]
-    for number, (label, rows) in enumerate((str(label), rows) for label, rows in series):
+    series: Any = frame.groupby("series", sort=False) if joined else [("", frame)]
+    for colour, (label, rows) in zip(cycle(style.PALETTE), series, strict=False):
         ordered = rows.sort_values("place")
-        colour = PALETTE[number % len(PALETTE)]
-        style = "-" if joined and len(ordered) > 1 else "none"
-        (line,) = axes.plot(ordered["place"], ordered["formula"], color=colour, linestyle=style, marker="_", markersize=12)
+        line_style = "-" if joined and len(ordered) > 1 else "none"
+        (line,) = axes.plot(ordered["place"], ordered["formula"], color=colour, linestyle=line_style, marker="_", markersize=12)
         half = ordered["half"].where(np.isfinite(ordered["half"]), 0.0)
-        points = axes.errorbar(
-            ordered["place"], ordered["simulated"], yerr=half, fmt="o", markersize=4, capsize=3, color=colour
-        )
+        look: dict[str, Any] = {"fmt": "o", "markersize": 4, "capsize": 3, "color": colour}
+        points = axes.errorbar(ordered["place"], ordered["simulated"], yerr=half, **look)
         handles[f"{label}: formula, simulated" if label else "formula, simulated"] = (line, points)
     return handles
 
@@ -221,20 +189,13 @@ def _draw_differences(axes: Axes, frame: pd.DataFrame, *, percent: bool) -> None
 def _draw_map(axes: Axes, frame: pd.DataFrame, x: str, y: str, *, percent: bool) -> None:
     """Draw the verdicts over two factors, with the differences."""
     columns, rows = (sorted(frame[name].unique()) for name in (x, y))
-    for verdict, (colour, _) in VERDICTS.items():
-        for _, point in frame[frame["verdict"] == verdict].iterrows():
-            place = columns.index(point[x]), rows.index(point[y])
-            axes.add_patch(_tile(place, colour))
-            text = f"{100 * point['difference']:+.1f} %" if percent else f"{point['difference']:+.2g}"
-            axes.text(*place, text, ha="center", va="center")
-    axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(-0.5, len(rows) - 0.5)
+    for point in frame.to_dict("records"):
+        across, down = columns.index(point[x]), rows.index(point[y])
+        colour, _ = VERDICTS[point["verdict"]]
+        axes.add_patch(Rectangle((across - 0.48, down - 0.48), 0.96, 0.96, color=colour, alpha=0.35))
+        text = f"{100 * point['difference']:+.1f} %" if percent else f"{point['difference']:+.2g}"
+        axes.text(across, down, text, ha="center", va="center")
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel=_words(x), ylabel=_words(y))
     axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
-    axes.set_xlabel(plain(x.replace("_", " ")))
-    axes.set_ylabel(plain(y.replace("_", " ")))
     axes.set_title("green: agrees, red: differs, blue: undecided", fontsize="medium")
-
-
-def _tile(place: tuple[int, int], colour: str) -> Rectangle:
-    return Rectangle((place[0] - 0.48, place[1] - 0.48), 0.96, 0.96, color=colour, alpha=0.35)

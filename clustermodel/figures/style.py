@@ -1,7 +1,7 @@
 """The style of figures: colours, line styles, markers and hatches of policies, safe for colour-blind readers; labels; files.
 
-There are more policies than distinguishable colours.  Policies that the papers do not compare share a colour; line styles and
-markers distinguish them in a common figure.
+There are more policies than distinguishable colours: policies that the papers do not compare share one, and differ in line
+style and marker in a common figure.
 """
 
 from __future__ import annotations
@@ -28,15 +28,8 @@ from clustermodel.policies.registry import NAMES_OF_PAPERS
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
-
-BLUE: Final = "#0072B2"
-ORANGE: Final = "#E69F00"
-GREEN: Final = "#009E73"
-PURPLE: Final = "#CC79A7"
-VERMILLION: Final = "#D55E00"
-YELLOW: Final = "#F0E442"
-SKY: Final = "#56B4E9"
-BLACK: Final = "#000000"
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+VERMILLION, YELLOW, SKY, BLACK = "#D55E00", "#F0E442", "#56B4E9", "#000000"
 PALETTE: Final = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY, BLACK)
 """M. Okabe and K. Ito, Color Universal Design (2008), without the yellow, which is too light for lines."""
 
@@ -45,23 +38,19 @@ LineStyle = str | tuple[int, tuple[float, ...]]
 
 
 class Style(NamedTuple):
-    """The look of a policy."""
+    """The look of a policy; the hatch is that of its bars."""
 
     colour: str
     line: LineStyle = "-"
     marker: str = "o"
     hatch: str = ""
-    """Of bars."""
 
 
-_DASHED: Final[LineStyle] = (0, (4, 1.5))
-_DOTTED: Final[LineStyle] = (0, (1, 1.5))
-_DASH_DOT: Final[LineStyle] = (0, (5, 1.5, 1, 1.5))
-_PATTERNS: Final[tuple[tuple[LineStyle, str], ...]] = (("-", ""), (_DASHED, "///"), (_DOTTED, "..."), (_DASH_DOT, "xxx"))
-"""Pairs of line style and hatch."""
-_MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")
-"""Markers of policies that have no style of their own."""
-
+_PATTERNS: Final[tuple[tuple[LineStyle, str], ...]] = (
+    ("-", ""), ((0, (4, 1.5)), "///"), ((0, (1, 1.5)), "..."), ((0, (5, 1.5, 1, 1.5)), "xxx"),
+)  # fmt: skip
+"""Pairs of line style and hatch: solid, dashed, dotted, and both in turn."""
+_MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")  # of policies that have no style of their own
 _POLICIES: Final = {
     "fcfs": Style(BLACK, marker="x"),
     "easy": Style(BLUE),
@@ -105,9 +94,8 @@ def _own(label: str) -> Style | None:
     if comma:
         return _own(policy)
     if match := _LEVEL.fullmatch(label):
-        base = _POLICIES[match[1].lower()]
         line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(match[2]), 0)]
-        return base._replace(line=line, hatch=hatch)
+        return _POLICIES[match[1].lower()]._replace(line=line, hatch=hatch)
     if label.endswith(_NO_GUARANTEES):
         criterion = _POLICIES.get(label.removesuffix(_NO_GUARANTEES))
         return criterion and criterion._replace(line=_PATTERNS[1][0], hatch=_PATTERNS[1][1])
@@ -116,16 +104,12 @@ def _own(label: str) -> Style | None:
 
 
 def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
-    """Return the styles of the policies of one figure, by label.
+    """Return the styles of the policies of one figure, by label, which may be any text.
 
     The package's policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``,
     ``"EASY-Last"``).  A multiprogramming level and the ``-NG`` of Perkovic & Keleher 2000 have line styles, and
     ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Other policies, and those with other parameters, take the remaining
-    colours, in the order of ``labels``.  If two policies of one figure have the same colour, the later one gets another line
-    style and hatch.
-
-    Args:
-        labels: of the policies, such as ``Scenario.label``; any text is allowed.
+    colours, in the order of ``labels``.  Of two policies with the same colour the later one has another line style and hatch.
     """
     known = {label: _own(label) for label in labels}
     taken = [own.colour for own in known.values() if own]
@@ -168,16 +152,7 @@ def job_hue(job: int) -> str:
     return PALETTE[job % 6]
 
 
-# Text without markup.
-
-
-_LONGEST: Final = 48
-"""Characters of a label at most."""
-_JOINS: Final = "\n\u200c\u200d"
-"""Line ends, and the invisible characters that join or separate letters of some scripts and emoji."""
-
-
-def short(text: object, longest: int = _LONGEST) -> str:
+def short(text: object, longest: int = 48) -> str:
     """Return text on one line: spaces and line ends become single spaces, and a long text loses its middle."""
     shown = " ".join(str(text).split())
     if len(shown) > longest:
@@ -186,18 +161,15 @@ def short(text: object, longest: int = _LONGEST) -> str:
     return shown
 
 
-def plain(text: object, longest: int = _LONGEST) -> str:
-    """Return text that matplotlib draws literally: dollars start no formula, and a leading underscore hides no legend entry.
-
-    The text is on one line and has about ``longest`` characters at most, see :func:`short`.
-    """
+def plain(text: object, longest: int = 48) -> str:
+    """Return short text that matplotlib draws literally: dollars start no formula, no underscore hides a legend entry."""
     shown = short(text, longest).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
 def visible(text: object) -> str:
     """Return text for a page, with invisible characters written out; line ends and joiners stay."""
-    return written_out(str(text), keep=_JOINS)
+    return written_out(str(text), keep="\n\u200c\u200d")  # zero-width joiners, of some scripts and of emoji
 
 
 def legend_labels(texts: Sequence[object]) -> list[str]:
@@ -206,29 +178,16 @@ def legend_labels(texts: Sequence[object]) -> list[str]:
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
-# Axes and legends.
-
-
 def time_axis(span_s: float) -> tuple[float, str]:
     """Return a legible unit for a time axis of ``span_s`` seconds: its length in seconds, and its name."""
     unit = time_unit(span_s)
     return unit.seconds, unit.name
 
 
-_PER_INCH: Final = 10
-"""Characters per inch of a legend."""
-
-
 def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
-    """Add a legend below a figure, and make the figure taller by the height of the legend.
-
-    Args:
-        figure: with a constrained layout.
-        handles: the artists of each name; a tuple of artists has one legend entry.
-        title: of the legend.
-    """
+    """Add a legend of artists by name below a figure, which becomes taller by it; a tuple of artists has one entry."""
     labels = legend_labels(list(handles))
-    fit = int(_PER_INCH * figure.get_figwidth()) // (max(map(len, labels)) + 5)
+    fit = int(10 * figure.get_figwidth()) // (max(map(len, labels)) + 5)  # ten characters an inch
     columns = max(1, min(fit, len(labels)))
     figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title)))
     figure.legend(
@@ -258,11 +217,7 @@ def title_of(run: Result) -> str:
 
 
 def require_drawable(run: Result, figure: str) -> None:
-    """Refuse a run in which no job ran.
-
-    Raises:
-        SpecificationError: no job ran.
-    """
+    """Refuse a run in which no job ran."""
     if not run.records.finished.any():
         raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
 
@@ -270,9 +225,8 @@ def require_drawable(run: Result, figure: str) -> None:
 class NotebookFigure(Figure):
     """A figure that a notebook shows once, as the value of a cell.
 
-    The figures of this package are made without pyplot, which would keep all of them in memory.  So pyplot does not show them
-    at the end of a cell, and without it a notebook would print only their size.  Where ``%matplotlib inline`` is active, its
-    own rule for figures applies, also once.
+    It is made without pyplot, which would keep all figures in memory, and does not show this one.  Where ``%matplotlib inline``
+    is active, its own rule for figures applies, also once.
     """
 
     def _repr_png_(self) -> bytes:
@@ -280,6 +234,12 @@ class NotebookFigure(Figure):
         image = BytesIO()
         self.savefig(image, format="png")
         return image.getvalue()
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure, its size in inches, and its axes; options are those of ``Figure.subplots``."""
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:

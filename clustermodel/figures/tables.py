@@ -37,33 +37,19 @@ Values = Sequence[float | None]
 
 _WAIT: Final = {"mean_wait_s": "mean\nwait", "median_wait_s": "median\nwait"}
 _RESPONSE: Final = {
-    "mean_response_s": "mean\nresponse",
-    "mean_bounded_slowdown": "bounded\nslowdown",
+    "mean_response_s": "mean\nresponse", "mean_bounded_slowdown": "bounded\nslowdown",
     "mean_weighted_bounded_slowdown": "weighted\nslowdown",
-}
+}  # fmt: skip
 _NODE_TIME: Final = {
-    "utilization": "utilization",
-    "lost_share": "discarded\nwork",
-    "context_switch_share": "context\nswitch",
-    "checkpoint_share": "checkpoint",
-    "restart_share": "restart",
-    "blocked_share": "blocked\ngangs",
-    "down_share": "down\nnodes",
-    "idle_share": "idle\nnodes",
-    "kappa": "loss of\ncapacity",
-}
+    "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
+    "checkpoint_share": "checkpoint", "restart_share": "restart", "blocked_share": "blocked\ngangs",
+    "down_share": "down\nnodes", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
+}  # fmt: skip
 _COUNTS: Final = {
-    "backfilled": "backfilled",
-    "blocked": "blocked\njobs",
-    "delayed": "delayed by\nlower prio.",
-    "preempted": "preempted",
-    "retried": "restarted",
-    "aborted": "killed by\npolicy",
-    "failures": "node\nfailures",
-    "failed_attempts": "failed\nattempts",
-    "killed": "killed\nat limit",
-    "rejected": "rejected",
-}
+    "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",
+    "retried": "restarted", "aborted": "killed by\npolicy", "failures": "node\nfailures", "failed_attempts": "failed\nattempts",
+    "killed": "killed\nat limit", "rejected": "rejected",
+}  # fmt: skip
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
 """The columns of the comparison, with their headings."""
 _NOT_IF_ZERO: Final = ({*_NODE_TIME} - {"utilization", "idle_share", "kappa"}) | {*_COUNTS}
@@ -79,8 +65,6 @@ _PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "l
 """Headings of ratios that are shown in percent."""
 _COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")
 """Measures that tell policies apart."""
-_WIDEST_HEADING: Final = 12
-"""Characters of a line of a heading, if its words allow."""
 _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 """A number as a table shows it."""
 
@@ -95,29 +79,24 @@ def measure_columns(
 ) -> dict[str, Column]:
     """Return the columns of measures as people see them: times in a common unit, shares of node time in percent.
 
-    Args:
-        values: by measure; times in seconds.
-        headings: by measure; by default what the measure's name says.
-        not_if_zero: measures that are left out where they are zero.
-        halves: half the widths of intervals, by measure.
-        share_places: decimal places of shares; by default as for other numbers.
+    ``values`` (times in seconds), ``headings`` (by default what the name says) and ``halves`` of the widths of intervals are by
+    measure; ``share_places`` are the decimal places of shares, by default as for other numbers.
     """
     shown = [name for name, of in values.items() if name not in not_if_zero or any(value and not isnan(value) for value in of)]
     units = time_units({name: values[name] for name in shown if named(name).unit == "s"})
     columns = {}
     for name in shown:
-        scale, places, heading = 1.0, None, headings.get(name)
+        scale, places, unit, words = 1.0, None, "", headings.get(name)
         if name in units:
-            scale = 1 / units[name].seconds
-            label = column_heading(name, units[name].symbol) if heading is None else f"{heading}\n({units[name].symbol})"
+            scale, unit = 1 / units[name].seconds, units[name].symbol
         elif name in _PERCENT or name.endswith("_share"):
-            scale, places = 100.0, share_places
-            words = _PERCENT.get(name) or _words(name.removesuffix("_share"))
-            label = f"{words} (%)" if heading is None else f"{heading}\n(%)"
+            scale, places, unit = 100.0, share_places, "%"
+        if words is not None:
+            label = f"{words}\n({unit})" if unit else words
+        elif unit == "%":
+            label = _heading(f"{_PERCENT.get(name) or _words(name.removesuffix('_share'))} (%)")
         else:
-            label = column_heading(name) if heading is None else heading
-        if heading is None:
-            label = _heading(label)
+            label = _heading(column_heading(name, unit or "s"))
         numbers = [nan if value is None else scale * value for value in values[name]]
         if name in halves:
             cells = intervals(numbers, [scale * half for half in halves[name]])
@@ -139,16 +118,22 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
 
     Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
-    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.
-
-    Args:
-        runs: a row each.
-        title: by default the workload and the machine; where runs differ in one of them, their names say it.
+    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.  The default title is
+    the workload and the machine; where runs differ in one of them, the names of rows say it.
     """
     rows = [run_row(run) for run in runs]
+    workloads = [row["workload"] for row in rows]
     sizes = [counted(row["nodes"], run.scenario.unit) for run, row in zip(runs, rows, strict=True)]
+    several_workloads, several_sizes = len(set(workloads)) > 1, len(set(sizes)) > 1
     if not title and rows:
-        title = _title(rows, sizes)
+        title = "several workloads" if several_workloads else workloads[0]
+        title += f" on {'several machines' if several_sizes else sizes[0]}"
+        loads = {row["load"] for row in rows}
+        title += f", offered load {rows[0]['load']:.2f}" if len(loads) == 1 and None not in loads else ""
+    names = [
+        ", ".join([run.scenario.label, *([str(workload)] if several_workloads else []), *([size] if several_sizes else [])])
+        for run, workload, size in zip(runs, workloads, sizes, strict=True)
+    ]
     values = {name: [row[name] for row in rows] for name in PLAIN}
     columns = measure_columns(
         {name: values[name] for name in _HEADINGS}, headings=_HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2
@@ -156,27 +141,7 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     in_time = any(run.slices is not None for run in runs)
     times = [*_RESPONSE, *_WAIT] if in_time else [*_WAIT, *_RESPONSE]
     groups = [[columns[name] for name in group if name in columns] for group in (["jobs", *times], _NODE_TIME, _COUNTS)]
-    names = [_row_name(run.scenario.label, place, rows, sizes) for place, run in enumerate(runs)]
     return TextTable(title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, run_notes(runs))
-
-
-def _differ(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return len({row[name] for row in rows}) > 1
-
-
-def _title(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
-    """Return the workload, the machine and the load that all rows have in common."""
-    workload = "several workloads" if _differ(rows, "workload") else rows[0]["workload"]
-    machine = "several machines" if len(set(sizes)) > 1 else sizes[0]
-    known = rows[0]["load"] is not None and not _differ(rows, "load")
-    return f"{workload} on {machine}" + (f", offered load {rows[0]['load']:.2f}" if known else "")
-
-
-def _row_name(label: str, place: int, rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
-    """Return the policy, with the workload and the machine where rows differ in them."""
-    differing = [str(rows[place]["workload"])] if _differ(rows, "workload") else []
-    differing += [sizes[place]] if len(set(sizes)) > 1 else []
-    return ", ".join([label, *differing])
 
 
 def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
@@ -198,20 +163,10 @@ def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
 
 
 def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
-    """Return a table of means with their intervals: a row for each point.
-
-    Args:
-        table: of the experiment.
-        title: of the table.
-        measures: its columns.
-        extra: columns that people see only where they are not zero.
-
-    Raises:
-        SpecificationError: there is no such column.
-    """
+    """Return a table of means with their intervals: a row for each point; ``extra`` ones are shown where they are not zero."""
     means = table.means(*measures, *extra)
-    factors = [str(name) for name in means.columns if name not in _columns_of([*measures, *extra])]
     halves = {name: means[f"{name}_half"].tolist() for name in (*measures, *extra)}
+    factors = [str(name) for name in means if name not in {"replications", *halves, *(f"{name}_half" for name in halves)}]
     columns = measure_columns({name: means[name].tolist() for name in halves}, not_if_zero=extra, halves=halves)
     runs = Column("runs", [f"{number:,}" for number in means["replications"]])
     keys = [_text_column(name, means[name]) for name in factors]
@@ -221,28 +176,12 @@ def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: S
 def trials_table(
     frame: pd.DataFrame, title: str, keys: Sequence[str], measures: Sequence[str], extra: Sequence[str] = ()
 ) -> TextTable:
-    """Return a table with a row for each trial.
-
-    Args:
-        frame: the trials.
-        title: of the table.
-        keys: columns that identify a trial.
-        measures: the other columns.
-        extra: columns that people see only where they are not zero.
-    """
+    """Return a table with a row for each trial, which the columns ``keys`` identify; ``extra`` as for :func:`means_table`."""
     numbers = {name: frame[name].tolist() for name in (*measures, *extra) if frame[name].dtype.kind in "iuf"}
     texts = [_text_column(name, frame[name]) for name in measures if name not in numbers]
     plain = {name: frame[name].tolist() for name in (*keys, *measures, *extra)}
-    return TextTable(
-        title,
-        [_text_column(name, frame[name]) for name in keys],
-        [[*measure_columns(numbers, not_if_zero=extra).values(), *texts]],
-        plain,
-    )
-
-
-def _columns_of(measures: Sequence[str]) -> set[str]:
-    return {"replications", *measures, *(f"{name}_half" for name in measures)}
+    shown = [*measure_columns(numbers, not_if_zero=extra).values(), *texts]
+    return TextTable(title, [_text_column(name, frame[name]) for name in keys], [shown], plain)
 
 
 def _words(name: str) -> str:
@@ -250,7 +189,7 @@ def _words(name: str) -> str:
 
 
 def _heading(text: str) -> str:
-    return fill(text, _WIDEST_HEADING, break_long_words=False)
+    return fill(text, 12, break_long_words=False)
 
 
 def frame_table(frame: pd.DataFrame, title: str) -> TextTable:

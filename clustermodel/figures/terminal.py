@@ -27,11 +27,9 @@ from clustermodel.formatting import encodable, escaped, html_table
 
 WIDTH: Final = 88
 """Characters of a line of ``str(table)``."""
-_GAP: Final = 2
-"""Characters between two columns."""
+_GAP: Final = 2  # characters between two columns
 _NARROWEST_KEY: Final = 14
 _PLAIN_LINES: Final = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
-"""The lines of a table in ASCII."""
 _WORDS: Final = re.compile(r"[^,:= ]*[,:= ]?")
 
 
@@ -68,13 +66,11 @@ def print_notes(notes: Iterable[object], console: Console) -> None:
 
 
 class Column(NamedTuple):
-    """A column as people see it."""
+    """A column as people see it: its heading, perhaps on several lines, and its cells; numbers stand on the right."""
 
     heading: str
-    """Its lines are separated by line ends."""
     cells: Sequence[str]
     number: bool = True
-    """Whether the cells are numbers, which stand on the right."""
 
     @property
     def width(self) -> int:
@@ -146,13 +142,13 @@ class TextTable:
         wide = max(len(self.keys) - len(narrow), 1)
         share = max(_NARROWEST_KEY, (2 * width // 5 - sum(narrow)) // wide)
         keys = [key._replace(cells=[_folded(text, share) for text in key.cells]) for key in self.keys]
-        taken = sum(key.width + _GAP for key in keys)
+        left = width - sum(key.width + _GAP for key in keys)
         blocks: list[list[Column]] = [[]]
         for group in self.groups:
-            if blocks[-1] and taken + _length([*blocks[-1], *group]) > width:
+            if blocks[-1] and _length([*blocks[-1], *group]) > left:
                 blocks.append([])
             for column in group:
-                if blocks[-1] and taken + _length([*blocks[-1], column]) > width:
+                if blocks[-1] and _length([*blocks[-1], column]) > left:
                     blocks.append([])
                 blocks[-1].append(column)
         return keys, blocks
@@ -193,13 +189,7 @@ def _plain(value: Any) -> str:
 
 
 def print_table(table: TextTable, *, titled: bool = False, error: bool = False) -> None:
-    """Print a table: laid out for people on a terminal, plain for programs elsewhere.
-
-    Args:
-        table: to print.
-        titled: print the title above the plain form too, for output of several tables.
-        error: print on standard error instead of standard output.
-    """
+    """Print a table: laid out for people on a terminal, plain for programs elsewhere, with the title above it if ``titled``."""
     stream = sys.stderr if error else sys.stdout
     if stream.isatty():
         (standard_error() if error else standard_output()).print(table, soft_wrap=False)

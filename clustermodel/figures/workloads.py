@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel.errors import SpecificationError
-from clustermodel.figures.style import NotebookFigure, legend_labels, policy_styles
+from clustermodel.figures.style import legend_labels, new_figure, policy_styles
 from clustermodel.validation import require_number, require_whole
 from clustermodel.workload.table import Workload
 
@@ -19,27 +19,22 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
 
     CPU time is run time times nodes.  Left: jobs of each size.  Right: jobs of at most that size, as a share of all.
 
-    Args:
-        workloads: to show, each in its own colour.
-
     Raises:
         SpecificationError: no workload is given, or one has no jobs.
     """
     shown = _checked(workloads)
-    figure = NotebookFigure(figsize=(10, 6.4), layout="constrained")
-    panels = figure.subplots(2, 2, sharex=True)
+    figure, panels = new_figure(10, 6.4, 2, 2, sharex=True)
     for workload, colour, label in shown:
-        nodes, run_s = workload.column("nodes"), workload.seconds("run")
-        sizes = np.unique(nodes)
-        for row, weights, unit in zip(panels, (np.ones(len(nodes)), nodes * run_s / 3600), ("jobs", "node-hours"), strict=True):
-            amount = np.array([weights[nodes == size].sum() for size in sizes])
-            left, right = row
+        nodes = workload.column("nodes")
+        sizes, of_size = np.unique(nodes, return_inverse=True)
+        for (left, right), weights in zip(panels, (np.ones(len(nodes)), nodes * workload.seconds("run") / 3600), strict=True):
+            amount = np.bincount(of_size, weights)
             left.vlines(sizes, 0, amount, color=colour, linewidth=1.2, alpha=0.8, label=label)
-            left.set_ylabel("jobs of this size" if unit == "jobs" else f"CPU time of jobs of this size ({unit})")
-            left.set_ylim(bottom=0)
             right.step(sizes, 100 * amount.cumsum() / amount.sum(), where="post", color=colour, label=label)
-            right.set_ylabel(f"{'jobs' if unit == 'jobs' else 'CPU time'} of at most this size (%)")
-            right.set_ylim(0, 102)
+    for (left, right), what, unit in zip(panels, ("jobs", "CPU time"), ("", " (node-hours)"), strict=True):
+        left.set(ylabel=f"{what} of jobs of this size{unit}" if unit else "jobs of this size")
+        left.set_ylim(bottom=0)
+        right.set(ylabel=f"{what} of at most this size (%)", ylim=(0, 102))
     for axes in panels.flat:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")
@@ -66,8 +61,7 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
     bins = require_whole("bins", bins, at_least=1)
     if phi is not None:
         require_number("phi", phi, "a number in [0, 1]", lambda share: 0 <= share <= 1)
-    figure = NotebookFigure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(7, 3.6)
     edges = np.linspace(0, 100, bins + 1)
     for workload, colour, label in shown:
         used = 100 * np.minimum(workload.seconds("run") / workload.seconds("estimate"), 1)
@@ -77,9 +71,7 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
         expected = np.full(bins, 100 * (1 - phi) / bins)
         expected[-1] += 100 * phi
         axes.stairs(expected, edges, color="0.4", linestyle=":", label=f"phi model, phi = {phi:g}", linewidth=1.4)
-    axes.set_xlabel("run time / estimate (%)")
-    axes.set_ylabel(f"jobs (% in each {100 / bins:g} %)")
-    axes.set_xlim(0, 100)
+    axes.set(xlabel="run time / estimate (%)", ylabel=f"jobs (% in each {100 / bins:g} %)", xlim=(0, 100))
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25, linewidth=0.5)
     _legend(figure, axes)

@@ -10,39 +10,39 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
-from typing import Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
 from clustermodel.measure.quantities import named, quantity
 from clustermodel.report.plots import dash, literal, marker, page_styles
 from clustermodel.statistics import LEVEL
 
-LONGEST: Final = 36
-"""Characters of a name beside curves, so that the curves fit a page 700 pixels wide."""
+_LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
+MOST_LEVELS: Final = 24
+"""Levels of a factor whose levels may be baselines."""
 
 
 class Factor(NamedTuple):
-    """A factor of the study with its levels."""
+    """A factor of the study with its levels; ``numeric`` ones have a scale."""
 
     name: str
     levels: list[Label]
     labels: list[str]
     """The levels as short, visible and distinct texts."""
     numeric: bool
-    """Whether the levels are numbers, which have a scale."""
 
     @property
     def title(self) -> str:
         """The factor's name for readers: ``quantum_s`` is ``quantum (s)``."""
-        said = named(self.name)
-        return said._replace(name=short(visible(said.name), LONGEST)).label()
+        return _words(self.name)
 
     @property
     def places(self) -> list[float]:
@@ -56,19 +56,17 @@ class Factor(NamedTuple):
 
 def factor_of(name: str, levels: Sequence[Label]) -> Factor:
     """Return a factor with the labels of its levels."""
-    numeric = len(levels) > 1 and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
     texts = [f"{level:.12g}" if isinstance(level, float) else str(level) for level in levels]
     if len(set(texts)) < len(texts):  # such as 1 and "1"
         texts = [repr(level) for level in levels]
     labels = short_labels(texts)
-    return Factor(name, list(levels), [labels[text] for text in texts], numeric)
+    return Factor(name, list(levels), [labels[text] for text in texts], is_numeric(levels))
 
 
 def short_labels(names: Iterable[str]) -> dict[str, str]:
     """Return short, visible and distinct labels of names, by name."""
-    shown = {name: short(visible(name), LONGEST) for name in names}
-    often = Counter(shown.values())
-    taken = set(shown.values())
+    shown = {name: short(visible(name), _LONGEST) for name in names}
+    often, taken = Counter(shown.values()), set(shown.values())
     labels = {}
     for name, label in shown.items():
         numbered = (f"{label} ({number})" for number in count(1))
@@ -80,52 +78,40 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
 def measure_title(name: str) -> str:
     """Return the name of a measure for readers, with its unit if that is seconds; for an unknown one what its column says."""
     known = quantity(name)
-    if known is not None:
-        return known.label() if known.unit in ("s", "node-seconds") else known.name
+    if known is None:
+        return _words(name)
+    return known.label() if known.unit in ("s", "node-seconds") else known.name
+
+
+def _words(name: str) -> str:
     said = named(name)
-    return said._replace(name=short(visible(said.name), LONGEST)).label()
+    return said._replace(name=short(visible(said.name), _LONGEST)).label()
 
 
 class Estimates(NamedTuple):
-    """Means with Student t intervals; shapes ``(points,)``."""
+    """Means with half the widths of their Student t intervals, and numbers of different runs; shapes ``(points,)``.
+
+    A mean is ``nan`` where a replication lacks the measure, a half-width for a single replication.
+    """
 
     mean: FloatArray
-    """``nan`` where a replication lacks the measure."""
     half: FloatArray
-    """Half the width of the interval, ``nan`` for a single replication."""
     runs: IntArray
-    """The number of different runs."""
 
     @property
-    def significant(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def significant(self) -> BoolArray:
         """Whether the interval excludes zero."""
         return np.isfinite(self.half) & (np.abs(self.mean) > self.half)
 
 
-class Differences(NamedTuple):
-    """Paired differences between points and those that have the baseline's level instead; shapes ``(points,)``."""
-
-    points: IntArray
-    """The points that have another level than the baseline."""
-    difference: Estimates
-    relative: FloatArray
-    """The difference of the means divided by the baseline's mean."""
-
-
 class Replications:
-    """The points of a study, in its order, with their replications.
-
-    Args:
-        table: of the study, with at least one trial.
-        level: the confidence level.
-    """
+    """The points of a study of at least one trial, in its order, with their replications; ``level`` is that of confidence."""
 
     def __init__(self, table: StudyTable, level: float = LEVEL) -> None:
         trials = table.trials()
         self._level = level
         self._frame = table.frame
         self.factors = [factor_of(name, table.levels(name)) for name in table.factors]
-        """All factors."""
         places = [{_key(level): at for at, level in enumerate(factor.levels)} for factor in self.factors]
         rows = [tuple(place[_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
         known = {row: at for at, row in enumerate(dict.fromkeys(rows))}
@@ -133,12 +119,9 @@ class Replications:
         """The level of each factor at each point, shape ``(points, factors)``."""
         self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)
         """The point of each row of the table."""
-        replications = {replication: at for at, replication in enumerate(sorted({trial.replication for trial in trials}))}
-        self._columns = np.array([replications[trial.replication] for trial in trials], dtype=np.int64)
-        self._shape = len(known), len(replications)
-        runs = pd.factorize(table.frame["run"])[0]
-        self._runs = np.full(self._shape, -1, dtype=np.int64)
-        self._runs[self.point_of_trial, self._columns] = runs
+        replications, self._columns = np.unique([trial.replication for trial in trials], return_inverse=True)
+        self._runs = np.full((len(known), len(replications)), -1, dtype=np.int64)
+        self._runs[self.point_of_trial, self._columns] = pd.factorize(table.frame["run"])[0]
 
     @property
     def varying(self) -> list[int]:
@@ -150,9 +133,7 @@ class Replications:
     def lead(self) -> int | None:
         """The factor whose levels have colours: the policy, or the last one that varies."""
         names = [self.factors[at].name for at in self.varying]
-        if not names:
-            return None
-        return self.varying[names.index("policy") if "policy" in names else -1]
+        return self.varying[names.index("policy") if "policy" in names else -1] if names else None
 
     def label(self, point: int, factors: Sequence[int]) -> str:
         """Return the levels that a point has of some factors, as text."""
@@ -162,20 +143,15 @@ class Replications:
         """Return the means of a measure at all points."""
         return self._estimated(self._values(measure), self._runs)
 
-    def differences(self, measure: str, of: int, baseline: int) -> Differences:
-        """Return the paired differences of a measure from the points that have another level of one factor.
+    def differences(self, measure: str, of: int, baseline: int) -> tuple[IntArray, Estimates, FloatArray]:
+        """Return the paired differences of a measure from the points that have the level ``baseline`` of the factor ``of``.
 
-        Args:
-            measure: a column of numbers.
-            of: the factor.
-            baseline: its level with which the others are compared; points without a counterpart are left out.
+        They are those of the points, which come first, that have another level and a counterpart; the last array is the
+        difference of the means divided by the baseline's mean.
         """
         known = {tuple(point): at for at, point in enumerate(self.codes.tolist())}
-        pairs = []
-        for at, point in enumerate(self.codes.tolist()):
-            counterpart = known.get((*point[:of], baseline, *point[of + 1 :]))
-            if point[of] != baseline and counterpart is not None:
-                pairs.append((at, counterpart))
+        counterparts = [known.get((*point[:of], baseline, *point[of + 1 :])) for point in known]
+        pairs = [(at, base) for at, base in enumerate(counterparts) if base is not None and base != at]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         values, runs = self._values(measure), self._runs
         both = (runs[first] >= 0) & (runs[second] >= 0)
@@ -183,15 +159,14 @@ class Replications:
         difference = self._estimated(values[first] - values[second], pair_of_runs)
         base = self._estimated(values[second], pair_of_runs).mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(base != 0, difference.mean / base, np.nan)
-        return Differences(first, difference, relative)
+            return first, difference, np.where(base != 0, difference.mean / base, np.nan)
 
     def has(self, measure: str) -> bool:
         """Return whether any run has a number for a measure."""
         return measure in self._frame and bool(pd.to_numeric(self._frame[measure]).notna().any())
 
     def _values(self, measure: str) -> FloatArray:
-        values = np.full(self._shape, np.nan)
+        values = np.full(self._runs.shape, np.nan)
         values[self.point_of_trial, self._columns] = pd.to_numeric(self._frame[measure]).to_numpy(dtype=float)
         return values
 
@@ -214,84 +189,17 @@ def _key(level: Label) -> tuple[bool, Label]:
     return isinstance(level, bool), level
 
 
-MOST_LEVELS: Final = 24
-"""Levels of a factor whose levels may be baselines."""
+def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
+    """Return what ``curves.mjs``, ``differences.mjs`` and ``maps.mjs`` read; numbers that do not exist are ``None``.
 
-
-class LevelStyle(TypedDict):
-    """The look of a level as a curve."""
-
-    colour: str
-    dash: str
-    marker: str
-
-
-class FactorData(TypedDict):
-    """A factor that varies."""
-
-    name: str
-    title: str
-    labels: list[str]
-    literal: list[str]
-    """The labels for Bokeh."""
-    places: list[float]
-    numeric: bool
-    styles: list[LevelStyle]
-
-
-class MeasureData(TypedDict):
-    """A measure at all points; ``None`` where it has no value."""
-
-    title: str
-    mean: list[float | None]
-    half: list[float | None]
-
-
-class DifferenceData(TypedDict):
-    """The paired differences of a measure from a baseline, at ``BaselineData.points``."""
-
-    difference: list[float | None]
-    half: list[float | None]
-    relative: list[float | None]
-    significant: list[bool]
-
-
-class BaselineData(TypedDict):
-    """The differences of all shown measures from one level of one factor."""
-
-    points: list[int]
-    measures: dict[str, DifferenceData]
-
-
-class StudyData(TypedDict):
-    """What ``curves.mjs``, ``differences.mjs`` and ``maps.mjs`` read."""
-
-    factors: list[FactorData]
-    lead: int
-    """The factor whose levels have colours, -1 if no factor varies."""
-    codes: list[list[int]]
-    """The level of each factor at each point."""
-    runs: list[int]
-    """The number of different runs of each point."""
-    measures: dict[str, MeasureData]
-    shown: list[str]
-    """The measures of tables of differences."""
-    differences: list[list[BaselineData]]
-    """By factor and baseline; empty for a factor with too many levels."""
-
-
-def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str]) -> StudyData:
-    """Return the data of the page's scripts.
-
-    Args:
-        study: its points.
-        measures: columns to draw.
-        shown: columns to compare with baselines.
+    ``codes`` are the levels of the varying factors at each point, ``runs`` the numbers of its different runs; ``measures`` are
+    at all points; ``differences`` of the measures ``shown`` are by factor and baseline, none for a factor with too many levels;
+    ``lead`` is the factor whose levels have colours, -1 if no factor varies.
     """
     varying = study.varying
     estimates = {name: study.means(name) for name in measures}
     return {
-        "factors": [_factor_data(study, at) for at in varying],
+        "factors": [_factor_data(study.factors[at]) for at in varying],
         "lead": -1 if study.lead is None else varying.index(study.lead),
         "codes": study.codes[:, varying].tolist(),
         "runs": np.max([of.runs for of in estimates.values()], axis=0).tolist(),
@@ -304,8 +212,8 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
     }
 
 
-def _factor_data(study: Replications, at: int) -> FactorData:
-    factor = study.factors[at]
+def _factor_data(factor: Factor) -> dict[str, Any]:
+    styles = page_styles(factor.labels).values()
     return {
         "name": factor.name,
         "title": factor.title,
@@ -313,33 +221,25 @@ def _factor_data(study: Replications, at: int) -> FactorData:
         "literal": [literal(label) for label in factor.labels],
         "places": factor.places,
         "numeric": factor.numeric,
-        "styles": [
-            {"colour": style.colour, "dash": dash(style), "marker": marker(style)}
-            for style in page_styles(factor.labels).values()
-        ],
+        "styles": [{"colour": style.colour, "dash": dash(style), "marker": marker(style)} for style in styles],
     }
 
 
-def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[BaselineData]:
+def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[dict[str, Any]]:
     levels = len(study.factors[of].levels)
-    if not 1 < levels <= MOST_LEVELS:
-        return []
-    baselines: list[BaselineData] = []
-    for baseline in range(levels):
-        measures: dict[str, DifferenceData] = {}
-        points: list[int] = []
+    baselines: list[dict[str, Any]] = []
+    for baseline in range(levels if 1 < levels <= MOST_LEVELS else 0):
+        measures, points = {}, []
         for name in shown:
-            points_of, difference, relative = study.differences(name, of, baseline)
-            points = points_of.tolist()
+            of_points, difference, relative = study.differences(name, of, baseline)
+            points = of_points.tolist()
             measures[name] = {
-                "difference": _plain(difference.mean),
-                "half": _plain(difference.half),
-                "relative": _plain(relative),
+                "difference": _plain(difference.mean), "half": _plain(difference.half), "relative": _plain(relative),
                 "significant": difference.significant.tolist(),
-            }
+            }  # fmt: skip
         baselines.append({"points": points, "measures": measures})
     return baselines
 
 
-def _plain(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float | None]:
+def _plain(values: FloatArray) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in values.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
@@ -27,20 +27,14 @@ from clustermodel.report.sections import MAP_COLOURS, Section
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
-    """Return the page of a stored study.
-
-    Raises:
-        SpecificationError: no run is done, or no run that is done has one of the keys ``wanted``.
-    """
+    """Return the page of a stored study, with the runs whose keys begin with one of ``wanted`` in its viewer."""
     table = store.table()
     if not len(table):
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
     study = Replications(table)
     measures = sections.measures_of(table, study, store.study.shown)
     shown = [name for name in measures if name in store.study.shown] or measures[:3]
-    data = study_data(study, measures, shown)
-    unit = sections.time_unit(table)
-    trials = sections.trials_of(table, study)
+    data, finished = study_data(study, measures, shown), sections.FinishedRuns(store, table, study)
     made = [
         sections.exhibits(stored_exhibits(directory)),
         sections.summary(study, data, shown),
@@ -48,14 +42,15 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         sections.capacity(study),
         sections.curves(data, shown[0]),
         sections.maps(data, shown[0]),
-        sections.over_time(store, study, trials, *unit),
-        sections.viewer(store, study, trials, wanted, *unit),
+        finished.over_time(),
+        finished.viewer(wanted),
         sections.runs(table, study, measures),
     ]
-    there = [section for section in made if section is not None]
+    there = [section for section in made if section]
     title = visible(store.study.study)
     environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True)
-    environment.globals["page_file"] = lambda name: Markup((PAGE / name).read_text(encoding="utf-8"))
+    environment.globals |= {"page_file": lambda name: Markup((PAGE / name).read_text(encoding="utf-8")), "counted": counted}
+    constant = [factor for at, factor in enumerate(study.factors) if at not in study.varying]
     page: str = file_html(
         _document(title, there),
         INLINE,
@@ -63,12 +58,16 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         template=environment.get_template("report.html"),
         template_variables={
             "sections": there,
-            "counts": _counts(store.states()),
-            "constant": _constant(study),
+            "states": store.states(),
+            "constant": ", ".join(f"{factor.title} {factor.labels[0]}" for factor in constant),
+            "study": store.study,
+            "kind": visible(store.study.kind),
             "study_text": Markup(markdown(store.study.text)),
-            "warm_up": f"{store.study.warm_up_s:,g} s" if store.study.warm_up_s else "",
+            "warm_up": f"{store.study.warm_up_s:,g} s",
             "failures": [(visible(of), visible(error.rstrip().rpartition("\n")[2])) for of, error in store.failures()],
-            "facts": _facts(store, directory),
+            "directory": visible(directory),
+            "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+            "versions": {name: version(name) for name in ("clustermodel", "bokeh")},
             "runs": list(sections.provenance(store)),
             "data": data,
             "map_colours": MAP_COLOURS,
@@ -80,7 +79,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
 def _document(title: str, made: Sequence[Section]) -> Document:
     """Return Bokeh's document: the plots of all sections, and their scripts."""
     document = Document(title=title)
-    plots = [plot for section in made for plot in (*section.plots, *chain.from_iterable(section.more.get("panels", ())))]
+    plots = [plot for section in made for plot in (*section.plots, *chain(*section.panels))]
     with document.models.freeze():  # else Bokeh collects all models again for each plot
         for plot in plots:
             document.add_root(plot)
@@ -95,32 +94,3 @@ def markdown(text: str) -> str:
     """Return a text in Markdown as HTML: tags are shown as text, images are left out, scripts cannot be addressed."""
     plain = "".join(character if character in "\n\t" else visible(character) for character in text)
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(plain))
-
-
-def _counts(states: Mapping[str, int]) -> str:
-    total = sum(states.values())
-    text = f"{states['done']:,} of {counted(total, 'run')} {'are' if total != 1 else 'is'} done."
-    if states["failed"]:
-        text += f"  {counted(states['failed'], 'run')} failed."
-    if states["pending"]:
-        text += f"  {counted(states['pending'], 'run')} missing: the study has not been run to its end."
-    return text
-
-
-def _constant(study: Replications) -> str:
-    """Return the factors that have one level only."""
-    varying = set(study.varying)
-    levels = [f"{factor.title} {factor.labels[0]}" for at, factor in enumerate(study.factors) if at not in varying]
-    return f"In all runs: {', '.join(levels)}." if levels else ""
-
-
-def _facts(store: Store, directory: Path) -> list[tuple[str, str]]:
-    made_by = f"clustermodel {version('clustermodel')}, Bokeh {version('bokeh')}"
-    return [
-        ("study", visible(store.study.study)),
-        ("kind", visible(store.study.kind)),
-        ("seed of the first replication", str(store.study.seed)),
-        ("warm-up left out", f"{store.study.warm_up_s:,g} s"),
-        ("directory", visible(directory)),
-        ("made", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by {made_by}"),
-    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,106 +24,67 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import short, time_axis, visible
-from clustermodel.report.data import Replications, StudyData, measure_title
-from clustermodel.report.plots import (
-    BINS,
-    Control,
-    Group,
-    StatesOfRun,
-    curve_controls,
-    curve_of,
-    curves_over_time,
-    group_of,
-    held_controls,
-    metric_curves,
-    span,
-)
+from clustermodel.report import plots
+from clustermodel.report.data import Replications, measure_title
+from clustermodel.report.plots import Control, StatesOfRun
 from clustermodel.report.viewer import PANELS, ViewedRun, run_viewer, viewed_run
 
 MOST_ROWS: Final = 1000
 """Rows of a table of runs."""
-_LONGEST: Final = 60
 
 
-class TableCell(NamedTuple):
-    """A cell of a table."""
+class Cell(NamedTuple):
+    """A cell of a table: its text, the exact value if the text is not, and classes of the style sheet."""
 
     text: str
     value: str = ""
-    """The exact value, if the text is not."""
     style: str = ""
-    """Classes of the style sheet, separated by spaces."""
 
 
-class PageColumn(NamedTuple):
-    """A column of a table, which readers can sort and download."""
+class Column(NamedTuple):
+    """A column of a table, which readers can sort and download: its name in CSV files, and its title in the page."""
 
     name: str
-    """In CSV files."""
     title: str
-    """In the page."""
-    cells: Sequence[TableCell]
+    cells: Sequence[Any]
+    """Of type :class:`Cell`; in a column without a name bars, lists of parts: use, colour, share, share in per cent."""
     numeric: bool = True
 
 
-class PageTable(NamedTuple):
-    """A table of the page."""
-
-    name: str
-    """Of the element, and of the CSV file."""
-    columns: Sequence[PageColumn]
-
-    @property
-    def rows(self) -> list[tuple[TableCell, ...]]:
-        """The cells by row."""
-        return list(zip(*(column.cells for column in self.columns), strict=True))
+def _numbers(name: str, title: str, values: Any, style: str = "") -> Column:
+    """Return a column of numbers with about four significant digits of the largest."""
+    values = np.asarray(values, dtype=float)
+    known = np.abs(values[np.isfinite(values)])
+    largest = known.max(initial=0.0)
+    digits = 0 if (known % 1 == 0).all() or largest >= 10_000 else 1 if largest >= 100 else 2 if largest >= 10 else 4
+    texts = [f"{value:,.{digits}f}" if np.isfinite(value) else "-" for value in values]
+    return Column(name, title, [Cell(text, exact(value), style) for text, value in zip(texts, values.tolist(), strict=True)])
 
 
-def _number_format(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> Callable[[float], str]:
-    """Return how to write the numbers of a column: about four significant digits of the largest."""
-    known = np.abs(np.asarray(values, dtype=float))
-    known = known[np.isfinite(known)]
-    largest = float(known.max(initial=0.0))
-    whole = bool((known % 1 == 0).all())
-    digits = 0 if whole or largest >= 10_000 else 1 if largest >= 100 else 2 if largest >= 10 else 4
-    return lambda value: f"{value:,.{digits}f}" if np.isfinite(value) else "-"
-
-
-def _number_cells(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]], style: str = "") -> list[TableCell]:
-    """Return the cells of a column of numbers."""
-    shown = _number_format(values)
-    return [TableCell(shown(value), exact(value), style) for value in map(float, values)]
-
-
-def _text_cell(text: object) -> TableCell:
-    """Return a cell with a text, which is shown short and on one line."""
-    whole = visible(text)
-    label = short(whole, _LONGEST)
-    return TableCell(label, "" if label == whole else whole)
+def _texts(name: str, title: str, values: Iterable[object]) -> Column:
+    """Return a column of texts, which are shown short and on one line."""
+    cells = []
+    for value in values:
+        whole = "-" if value is None or value != value else visible(value)  # noqa: PLR0124  nan
+        label = short(whole, 60)
+        cells.append(Cell(label, "" if label == whole else whole))
+    return Column(name, title, cells, numeric=False)
 
 
 def exact(value: float) -> str:
     """Return a number with all its digits, an empty text for ``nan``."""
-    return (
-        "" if not np.isfinite(value) else str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
-    )
+    if not np.isfinite(value):
+        return ""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
 
 
-def from_frame(name: str, frame: pd.DataFrame) -> PageTable:
-    """Return a table of pandas; a named index becomes columns."""
-    if any(level is not None for level in frame.index.names):
-        frame = frame.reset_index()
+def _columns_of(frame: pd.DataFrame) -> list[Column]:
     columns = []
-    for at, title in enumerate(map(visible, frame.columns)):
+    for at, name in enumerate(map(visible, frame.columns)):
         values = frame.iloc[:, at]
-        numeric = values.dtype.kind in "iuf"
-        cells = _number_cells(values.to_numpy(dtype=float)) if numeric else [_text_cell(_known(value)) for value in values]
-        columns.append(PageColumn(title, title.replace("_", " "), cells, numeric))
-    return PageTable(name, columns)
-
-
-def _known(value: object) -> object:
-    return "-" if value is None or value != value else value  # noqa: PLR0124  nan
+        make = _numbers if values.dtype.kind in "iuf" else _texts
+        columns.append(make(name, name.replace("_", " "), values))
+    return columns
 
 
 MAP_COLOURS: Final = {
@@ -135,32 +96,27 @@ _ABOUT_TRIALS: Final = ("run", "replication", "seed", "policy", "workload", "nod
 """Columns of the table that no section draws."""
 
 
-class Picture(NamedTuple):
-    """A figure of the study's own."""
-
-    title: str
-    address: str
-    """The file itself, as a data URI."""
-
-
 @dataclass
 class Section:
-    """A part of the page."""
+    """A part of the page; the text is what the page says of this study, after what it says of any."""
 
     name: str
     title: str
     text: str = ""
-    tables: Sequence[tuple[str, PageTable]] = ()
-    """With their captions."""
-    pictures: Sequence[Picture] = ()
+    tables: Sequence[tuple[str, str, Sequence[Column]]] = ()
+    """Caption, name of the CSV file, columns."""
+    pictures: Sequence[tuple[str, str]] = ()
+    """Titles and data URIs."""
     controls: Sequence[Control] = ()
     filled: str = ""
     """The element that a script of the page fills."""
     plots: Sequence[Any] = ()
+    panels: Sequence[Sequence[Any]] = ()
+    """Plots of the viewer."""
     starts: CustomJS | None = None
     """Draws the plots."""
-    more: dict[str, Any] = field(default_factory=dict)
-    """What the template needs else."""
+    key: Sequence[tuple[str, str]] = ()
+    """Uses of capacity with their colours."""
 
 
 def measures_of(table: StudyTable, study: Replications, shown: Sequence[str]) -> list[str]:
@@ -182,43 +138,37 @@ def _is_numeric(values: pd.Series) -> bool:
     return all(value is None or isinstance(value, int | float | np.number) for value in values)
 
 
-def summary(study: Replications, data: StudyData, shown: Sequence[str]) -> Section:
+def summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str]) -> Section:
     """Return the table of means: a row for each point."""
-    points = list(range(len(study.codes)))
-    columns = _factor_columns(study, points, study.varying)
+    columns = _factor_columns(study, range(len(study.codes)), study.varying)
     several = max(data["runs"]) > 1
     if several:
-        columns.append(PageColumn("replications", "runs", _number_cells(data["runs"])))
+        columns.append(_numbers("replications", "runs", data["runs"]))
     for name in shown:
         mean, half, _ = study.means(name)
-        columns.append(PageColumn(name, measure_title(name), _number_cells(mean)))
+        columns.append(_numbers(name, measure_title(name), mean))
         if several:
-            columns.append(PageColumn(f"{name}_half", "±", _number_cells(half, "half")))
+            columns.append(_numbers(f"{name}_half", "±", half, "half"))
+    row = ", ".join(study.factors[at].title for at in study.varying) or "point"
     means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
-    text = f"A row for each {_named(study)}.{means}  Click a heading to sort."
-    return Section("summary", "Summary", text, [("", PageTable("summary", columns))])
+    text = f"A row for each {row}.{means}  Click a heading to sort."
+    return Section("summary", "Summary", text, [("", "summary", columns)])
 
 
-def _named(study: Replications) -> str:
-    names = [study.factors[at].title for at in study.varying]
-    return ", ".join(names) or "point"
-
-
-def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[PageColumn]:
-    """Return the columns of factors of a table."""
+def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[Column]:
     columns = []
     for at in factors:
         factor = study.factors[at]
         cells = []
         for level, label in zip(factor.levels, factor.labels, strict=True):
             value = exact(float(level)) if factor.numeric else visible(level)  # type: ignore[arg-type]
-            cells.append(TableCell(label, "" if value == label else value))
+            cells.append(Cell(label, "" if value == label else value))
         of_rows = [cells[study.codes[point, at]] for point in points]
-        columns.append(PageColumn(factor.name, factor.title, of_rows, factor.numeric))
+        columns.append(Column(factor.name, factor.title, of_rows, factor.numeric))
     return columns
 
 
-def differences(data: StudyData) -> Section | None:
+def differences(data: Mapping[str, Any]) -> Section | None:
     """Return the paired differences from a baseline, which ``differences.mjs`` shows; ``None`` without any to compare."""
     comparable = [(str(at), data["factors"][at]["title"]) for at, levels in enumerate(data["differences"]) if levels]
     if not comparable or not data["shown"]:
@@ -226,16 +176,9 @@ def differences(data: StudyData) -> Section | None:
     lead = str(data["lead"])
     first = lead if lead in dict(comparable) else comparable[0][0]
     controls = [
-        Control("differences-factor", "compare", comparable, first),
-        Control("differences-baseline", "baseline", [], ""),
-    ]
-    text = (
-        "Mean differences from the baseline at otherwise equal factors, replication by replication: with the same jobs, what "
-        "all policies share cancels.  ± is half the 95 % interval; ▼ and ▲ mark differences that are significantly lower and "
-        "higher, one by one: of a hundred differences that are zero, five look as if they were not."
-    )
-    if max(data["runs"]) == 1:
-        text += "  With a single replication nothing is known about significance."
+        Control("differences-factor", "compare", comparable, first), Control("differences-baseline", "baseline", [], ""),
+    ]  # fmt: skip
+    text = "  With a single replication nothing is known about significance." if max(data["runs"]) == 1 else ""
     return Section("differences", "Paired differences", text, controls=controls, filled="differences-table")
 
 
@@ -243,59 +186,37 @@ def capacity(study: Replications) -> Section | None:
     """Return what the capacity was used for: a stacked bar for each point; ``None`` for a table without accounts."""
     if not all(study.has(name) for name in SHARE_COLUMNS):
         return None
-    order = _by_lead(study)
-    means = pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order]
-    shares = account_shares(means).to_numpy(dtype=float)
-    others = [at for at in study.varying if at != study.lead]
-    columns = _factor_columns(study, order, [*others, *([study.lead] if study.lead is not None else [])])
-    table = PageTable("capacity", columns)
-    columns_of_uses = [PageColumn(use, use, ()) for use in ACCOUNT_COLOURS]
-    bars = []
-    for cells, row in zip(table.rows or [()] * len(order), shares, strict=True):
-        parts = [
-            (use, colour, f"{share:.6f}", f"{share:.2%}")
-            for (use, colour), share in zip(ACCOUNT_COLOURS.items(), row, strict=True)
-            if share > 0
-        ]
-        numbers = [TableCell(f"{share:.1%}" if np.isfinite(share) else "-", exact(share)) for share in row]
-        bars.append({"cells": cells, "parts": parts, "numbers": numbers})
-    used = [use for use, share in zip(ACCOUNT_COLOURS, np.nan_to_num(shares).T, strict=True) if share.any()]
-    text = (
-        "What the nodes' time was used for, as shares of the capacity, means over replications.  Idle nodes while jobs wait, "
-        "and all overheads while jobs wait are lost capacity (Zhang et al. 2003, eqs. (2) and (3))."
-    )
-    more = {"bars": bars, "columns": table.columns, "uses": columns_of_uses, "used": used, "colours": ACCOUNT_COLOURS}
-    return Section("capacity", "Capacity by account", text, more=more)
+    others = [at for at in range(len(study.factors)) if at != study.lead]
+    groups = [tuple(codes) for codes in study.codes[:, others].tolist()]
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    order = sorted(range(len(groups)), key=lambda point: numbers[groups[point]])  # those that differ in the lead factor only
+    shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
+    columns = _factor_columns(study, order, sorted(study.varying, key=lambda at: at == study.lead))
+    bars = [
+        [(use, colour, f"{row[use]:.6f}", f"{row[use]:.2%}") for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]
+        for row in shares.to_dict("records")
+    ]
+    columns.append(Column("", "0 % to 100 % of the capacity", bars, numeric=False))
+    for use in ACCOUNT_COLOURS:
+        cells = [Cell(f"{share:.1%}" if np.isfinite(share) else "-", exact(share)) for share in shares[use]]
+        columns.append(Column(use, use, cells))
+    key = [(use, colour) for use, colour in ACCOUNT_COLOURS.items() if shares[use].any()]
+    return Section("capacity", "Capacity by account", tables=[("", "capacity", columns)], key=key)
 
 
-def _by_lead(study: Replications) -> list[int]:
-    """Return the points with those next to each other that differ in the lead factor only."""
-    others = [at for at in range(study.codes.shape[1]) if at != study.lead]
-    groups = {tuple(code): number for number, code in reversed(list(enumerate(study.codes[:, others].tolist())))}
-    return sorted(range(len(study.codes)), key=lambda point: groups[tuple(study.codes[point, others].tolist())])
-
-
-def curves(data: StudyData, first: str) -> Section:
+def curves(data: Mapping[str, Any], first: str) -> Section:
     """Return the curves of a measure."""
-    plots, starts = metric_curves(data)
-    return Section("metrics", "Curves", _ABOUT_CURVES, controls=curve_controls(data, first), plots=plots, starts=starts)
+    drawn, starts = plots.metric_curves(data)
+    return Section("metrics", "Curves", controls=plots.curve_controls(data, first), plots=drawn, starts=starts)
 
 
-_ABOUT_CURVES: Final = (
-    "Means over replications; bands and whiskers are 95 % intervals.  Drag to zoom (or enable the wheel tool); click a legend "
-    "entry to hide it; hover for values."
-)
-
-
-def maps(data: StudyData, first: str) -> Section | None:
+def maps(data: Mapping[str, Any], first: str) -> Section | None:
     """Return the heat maps, which ``maps.mjs`` shows; ``None`` without two factors with several levels."""
     factors = [(str(at), factor["title"]) for at, factor in enumerate(data["factors"]) if len(factor["labels"]) > 1]
     if len(factors) < 2:
         return None
     lead = data["lead"]
-    axes = sorted(
-        (int(at) for at, _ in factors), key=lambda at: (at == lead, not data["factors"][at]["numeric"])
-    )  # numbers first, the policy last
+    axes = sorted(map(int, dict(factors)), key=lambda at: (at == lead, not data["factors"][at]["numeric"]))  # policies last
     shows = [("", "means")]
     if data["differences"][lead]:
         shows += [(str(at), f"differences from {label}") for at, label in enumerate(data["factors"][lead]["labels"])]
@@ -304,35 +225,30 @@ def maps(data: StudyData, first: str) -> Section | None:
         Control("maps-show", "show", shows, ""),
         Control("maps-x", "across", factors, str(axes[0])),
         Control("maps-y", "down", factors, str(axes[1])),
-        *held_controls("maps", data),
+        *plots.held_controls("maps", data),
     ]
-    text = (
-        "A mean in each cell, or its paired difference from a baseline in per cent of the baseline's mean.  "
-        "Hatched differences are not significant."
-    )
-    return Section("maps", "Heat maps", text, controls=controls, filled="maps-table")
+    return Section("maps", "Heat maps", controls=controls, filled="maps-table")
 
 
 def runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Section:
     """Return the table of all runs with all measures."""
     frame = table.frame.iloc[:MOST_ROWS]
     columns = _factor_columns(study, study.point_of_trial[:MOST_ROWS].tolist(), study.varying)
-    for name in ("replication", "seed"):
-        columns.append(PageColumn(name, name, _number_cells(frame[name].to_numpy(dtype=float))))
-    for name in measures:
-        values = pd.to_numeric(frame[name]).to_numpy(dtype=float)
-        columns.append(PageColumn(name, measure_title(name), _number_cells(values)))
-    columns.append(PageColumn("run", "run", [_text_cell(run) for run in frame["run"]], numeric=False))
-    text = "Every run with all measures.  Click a heading to sort."
-    if left := len(table) - len(frame):
-        text += f"  {counted(left, 'run')} more are left out: clustermodel results --csv has all."
-    return Section("runs", "Runs", text, [("", PageTable("runs", columns))])
+    columns += [_numbers(name, name, frame[name]) for name in ("replication", "seed")]
+    columns += [_numbers(name, measure_title(name), pd.to_numeric(frame[name])) for name in measures]
+    columns.append(_texts("run", "run", frame["run"]))
+    left = len(table) - len(frame)
+    text = f"  {counted(left, 'run')} more are left out: clustermodel results --csv has all." if left else ""
+    return Section("runs", "Runs", text, [("", "runs", columns)])
 
 
 def exhibits(stored: StoredExhibits) -> Section | None:
     """Return the tables and figures of the study's own, ``None`` if it has none."""
-    tables = [(visible(title), from_frame(path.stem, _read(path))) for title, path in stored.tables.items()]
-    pictures = [Picture(visible(title), _data_uri(path)) for title, path in stored.figures.items()]
+    tables = [(visible(title), path.stem, _columns_of(_read(path))) for title, path in stored.tables.items()]
+    pictures = [
+        (visible(title), f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}")
+        for title, path in stored.figures.items()
+    ]
     if not tables and not pictures:
         return None
     return Section("exhibits", "Results", tables=tables, pictures=pictures)
@@ -345,193 +261,126 @@ def _read(path: Path) -> pd.DataFrame:
         return pd.DataFrame()
 
 
-def _data_uri(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
-
-
 SIZE: Final = 12_000_000
 """Bytes for the figures of runs; runs beyond are left out.  Encoded in the file, the figures take a third more at most."""
 GROUPS: Final = 12
 """Groups of runs with curves over time."""
-_ABOUT_RUNS: Final = (
-    "Which job held which nodes; initially zoomed to the longest queue.  Choose a second run to see both at the same "
-    "time.  Drag or resize the window in the strip above a chart to show another time.  The slider, its arrow keys and "
-    "a click into a chart select an event: the matrix shows the gangs then, with time sharing as the rows of the "
-    "Ousterhout matrix; the row that runs first has a dashed frame.  Click a job to see all its pieces, its wait, "
-    "response and slowdown, and what is known of its start.  Hatched: replicas outside their home row (slanted lines), run "
-    "attempts whose work was discarded (crosses) or saved (dots), or that the failure of a node ended (level lines)."
-)
 
 
-class FinishedTrial(NamedTuple):
-    """A finished trial."""
+class FinishedRuns:
+    """The finished trials of a study, in its order: ``run`` (the key), ``replication``, ``nodes`` and ``point``."""
 
-    key: str
-    point: int
-    replication: int
-    nodes: int
+    def __init__(self, store: Store, table: StudyTable, study: Replications) -> None:
+        self._store, self._study = store, study
+        nodes = pd.to_numeric(table.frame["nodes"], errors="coerce")  # a store may not know it
+        trials = table.frame[["run", "replication"]].assign(nodes=nodes, point=study.point_of_trial)
+        self._trials = list(trials[nodes.notna()].astype({"run": str, "nodes": int}).itertuples(index=False))
+        longest = pd.to_numeric(table.frame["horizon_s"]).max()
+        self._unit_s, self._unit = time_axis(float(longest) if longest == longest else 1.0)  # noqa: PLR0124  nan
 
+    def over_time(self) -> Section | None:
+        """Return the curves over time: replication 1 of every point, then the second of each, as far as tables were kept.
 
-def trials_of(table: StudyTable, study: Replications) -> list[FinishedTrial]:
-    """Return the finished trials, in the order of the study."""
-    frame = table.frame
-    nodes = pd.to_numeric(frame["nodes"], errors="coerce")
-    rows = zip(frame["run"], study.point_of_trial, frame["replication"], nodes, strict=True)
-    return [
-        FinishedTrial(str(key), int(point), int(replication), int(size))
-        for key, point, replication, size in rows
-        if not np.isnan(size)  # a store may not know it
-    ]
+        A curve is a level of the lead factor; runs that differ in it only are shown together.  ``None`` if no run kept its
+        states.
+        """
+        study = self._study
+        others = [at for at in study.varying if at != study.lead]
+        members: dict[tuple[int, ...], list[Any]] = {}
+        for trial in sorted(self._trials, key=lambda trial: trial.replication):
+            if self._store.has(STATES_OVER_TIME, trial.run):
+                place = (trial.replication, *(int(study.codes[trial.point, at]) for at in others))
+                members.setdefault(place, []).append(trial)
+        if not members:
+            return None
+        several = len({trial.replication for trial in self._trials}) > 1
+        groups: dict[str, Any] = {}
+        labels: dict[str, None] = {}
+        for (replication, *_), group in list(members.items())[:GROUPS]:
+            name = study.label(group[0].point, others) or "all"
+            name += f", replication {replication}" if several else ""
+            with self._damaged_tables():
+                runs = [self._states(trial) for trial in group]
+                groups[name if name not in groups else f"{name} ({len(groups) + 1})"] = plots.group_of(runs, self._unit_s)
+            labels |= dict.fromkeys(run.label for run in runs)
+        left = len(members) - len(groups)
+        text = f"  {counted(left, 'group')} of runs more are left out." if left else ""
+        drawn, starts = plots.curves_over_time(list(groups.values()), list(labels), self._unit)
+        control = Control("over-time-runs", "runs", [(str(at), name) for at, name in enumerate(groups)], "0")
+        title = "Utilization and queue over time"
+        return Section("over-time", title, text, controls=[control], plots=drawn, starts=starts)
 
+    def viewer(self, wanted: Sequence[str]) -> Section:
+        """Return the viewer of the runs whose keys begin with one of ``wanted``, by default of first replications that fit."""
+        chosen = self._chosen(wanted)
+        with self._damaged_tables():
+            runs, left_out = self._viewed(chosen, at_least_one=bool(wanted))
+        text = "".join(f"  {counted(number, 'run')} {reason}" for reason, number in left_out.items() if number)
+        if not runs:
+            return Section("viewer", "Run by run", text)
+        drawn, starts = run_viewer(runs, self._unit_s, self._unit)
+        options = [(str(at), run.label) for at, run in enumerate(runs)]
+        lists = ("run", options), ("beside it", [("", "no other run"), *options])
+        controls = [Control(f"run-{at}", title, of, of[0][0]) for at, (title, of) in zip(PANELS, lists, strict=True)]
+        return Section("viewer", "Run by run", text, controls=controls, starts=starts, panels=drawn)
 
-def over_time(store: Store, study: Replications, trials: Sequence[FinishedTrial], unit_s: float, unit: str) -> Section | None:
-    """Return the curves over time: replication 1 of every point, then the second of each, as far as tables were kept.
+    @contextmanager
+    def _damaged_tables(self) -> Iterator[None]:
+        """Report tables of runs that lack columns, or have others than numbers in them, in one line."""
+        try:
+            yield
+        except SpecificationError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            words = " ".join(f"{type(problem).__name__}: {problem}".split())
+            raise SpecificationError(f"{self._store.directory}: the tables of a run are damaged: {words}") from problem
 
-    A curve is a level of the lead factor; runs that differ in it only are shown together.  ``None`` if no run kept its states.
-    """
-    others = [at for at in study.varying if at != study.lead]
-    members: dict[tuple[int, ...], list[FinishedTrial]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.replication):
-        if store.has(STATES_OVER_TIME, trial.key):
-            place = (trial.replication, *(int(study.codes[trial.point, at]) for at in others))
-            members.setdefault(place, []).append(trial)
-    if not members:
-        return None
-    several = len({trial.replication for trial in trials}) > 1
-    groups: dict[str, Group] = {}
-    labels: dict[str, None] = {}
-    for (replication, *_), group in list(members.items())[:GROUPS]:
-        name = study.label(group[0].point, others) or "all"
-        name += f", replication {replication}" if several else ""
-        with _damaged_tables(store):
-            runs = [_states(store, study, trial) for trial in group]
-            groups[name if name not in groups else f"{name} ({len(groups) + 1})"] = group_of(runs, unit_s)
-        labels |= dict.fromkeys(run.label for run in runs)
-    text = "Averages over equal time bins; shorter peaks are smoothed away."
-    if left := len(members) - len(groups):
-        text += f"  {counted(left, 'group')} of runs more are left out."
-    plots, starts = curves_over_time(list(groups.values()), list(labels), unit)
-    control = Control("over-time-runs", "runs", [(str(at), name) for at, name in enumerate(groups)], "0")
-    return Section("over-time", "Utilization and queue over time", text, controls=[control], plots=plots, starts=starts)
+    def _states(self, trial: Any) -> StatesOfRun:
+        lead = self._study.lead
+        label = "all" if lead is None else self._study.factors[lead].labels[self._study.codes[trial.point, lead]]
+        return StatesOfRun(label, trial.nodes, self._store.states_over_time(trial.run))
 
+    def _chosen(self, wanted: Sequence[str]) -> list[Any]:
+        """Return the trials of the viewer, each run once."""
+        for key in wanted:
+            if not any(trial.run.startswith(key) for trial in self._trials):
+                raise SpecificationError(
+                    f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
+                )
+        first, keys = min(trial.replication for trial in self._trials), tuple(wanted)
+        chosen = [trial for trial in self._trials if (trial.run.startswith(keys) if keys else trial.replication == first)]
+        return list({trial.run: trial for trial in reversed(chosen)}.values())[::-1]
 
-@contextmanager
-def _damaged_tables(store: Store) -> Iterator[None]:
-    """Report tables of runs that lack columns, or have others than numbers in them, in one line."""
-    try:
-        yield
-    except SpecificationError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-        words = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise SpecificationError(f"{store.directory}: the tables of a run are damaged: {words}") from problem
+    def _viewed(self, chosen: Sequence[Any], *, at_least_one: bool) -> tuple[list[ViewedRun], dict[str, int]]:
+        """Return the runs of the viewer, and how many are left out for which reason."""
+        known = [trial for trial in chosen if self._store.has(PLACEMENTS, trial.run) and self._store.has(RECORDS, trial.run)]
+        runs: list[ViewedRun] = []
+        left, idle, too_large = SIZE, 0, 0
+        for trial in known:
+            placements = self._store.placements(trial.run)
+            if placements.empty:
+                idle += 1
+                continue
+            run = self._viewed_run(trial, placements)
+            if run.size > left and (runs or not at_least_one):
+                too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
+                break
+            runs.append(run)
+            left -= run.size
+        return runs, {
+            "kept no placements: give a study with time sharing history=True, and other replications than the first "
+            "job_tables='all'.": len(chosen) - len(known),
+            "left out, in which no job ran.": idle,
+            "left out, to keep this page small: choose runs with clustermodel report --run KEY.": too_large,
+        }
 
-
-def _states(store: Store, study: Replications, trial: FinishedTrial) -> StatesOfRun:
-    label = "all" if study.lead is None else study.factors[study.lead].labels[study.codes[trial.point, study.lead]]
-    return StatesOfRun(label, trial.nodes, store.states_over_time(trial.key))
-
-
-class _Viewed(NamedTuple):
-    """The runs of the viewer, and how many are left out."""
-
-    runs: list[ViewedRun]
-    without: int
-    """Without placements."""
-    idle: int
-    """In which no job ran."""
-    too_large: int
-
-
-def viewer(
-    store: Store, study: Replications, trials: Sequence[FinishedTrial], wanted: Sequence[str], unit_s: float, unit: str
-) -> Section:
-    """Return the viewer of single runs.
-
-    Args:
-        store: of the study.
-        study: its points.
-        trials: the finished ones.
-        wanted: keys of runs, or their beginnings; by default the first replications that fit.
-        unit_s: unit of the axes, seconds.
-        unit: its name.
-
-    Raises:
-        SpecificationError: no run has a key that is wanted.
-    """
-    chosen = _chosen(trials, wanted)
-    with _damaged_tables(store):
-        viewed = _viewed(store, study, chosen, at_least_one=bool(wanted), unit_s=unit_s)
-    text = _ABOUT_RUNS
-    if viewed.without:
-        text += (
-            f"  {counted(viewed.without, 'run')} kept no placements: give a study with time sharing history=True, and other "
-            "replications than the first job_tables='all'."
-        )
-    if viewed.idle:
-        text += f"  {counted(viewed.idle, 'run')} left out, in which no job ran."
-    if viewed.too_large:
-        text += (
-            f"  {counted(viewed.too_large, 'run')} left out, to keep this page small: choose runs with clustermodel report "
-            "--run KEY."
-        )
-    if not viewed.runs:
-        return Section("viewer", "Run by run", text)
-    plots, starts = run_viewer(viewed.runs, unit_s, unit)
-    options = [(str(at), run.label) for at, run in enumerate(viewed.runs)]
-    controls = [
-        Control(f"run-{number}", title, chosen, chosen[0][0])
-        for number, title, chosen in zip(PANELS, ("run", "beside it"), (options, [("", "no other run"), *options]), strict=True)
-    ]
-    return Section("viewer", "Run by run", text, controls=controls, starts=starts, more={"panels": plots})
-
-
-def _chosen(trials: Sequence[FinishedTrial], wanted: Sequence[str]) -> list[FinishedTrial]:
-    """Return the trials of the viewer, each run once."""
-    for key in wanted:
-        if not any(trial.key.startswith(key) for trial in trials):
-            raise SpecificationError(
-                f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
-            )
-    first = min(trial.replication for trial in trials)
-    chosen = [trial for trial in trials if (trial.key.startswith(tuple(wanted)) if wanted else trial.replication == first)]
-    return list({trial.key: trial for trial in reversed(chosen)}.values())[::-1]
-
-
-def _viewed(
-    store: Store, study: Replications, chosen: Sequence[FinishedTrial], *, at_least_one: bool, unit_s: float
-) -> _Viewed:
-    known = [trial for trial in chosen if store.has(PLACEMENTS, trial.key) and store.has(RECORDS, trial.key)]
-    runs: list[ViewedRun] = []
-    left, idle, too_large = SIZE, 0, 0
-    for trial in known:
-        placements = store.placements(trial.key)
-        if placements.empty:
-            idle += 1
-            continue
-        run = _viewed_run(store, study, trial, placements, unit_s)
-        if run.size > left and (runs or not at_least_one):
-            too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
-            break
-        runs.append(run)
-        left -= run.size
-    return _Viewed(runs, len(chosen) - len(known), idle, too_large)
-
-
-def _viewed_run(store: Store, study: Replications, trial: FinishedTrial, placements: pd.DataFrame, unit_s: float) -> ViewedRun:
-    states = store.states_over_time(trial.key)
-    edges = np.linspace(0.0, span(states), BINS + 1)
-    busy = curve_of(StatesOfRun("", trial.nodes, states), edges)["busy"]
-    order = sorted(study.varying, key=lambda at: at != study.lead)
-    label = " · ".join([*(study.factors[at].named(study.codes[trial.point, at]) for at in order), trial.key[:8]])
-    overview = {"x": edges / unit_s, "y": np.array(busy)}
-    return viewed_run(label, trial.nodes, store.records(trial.key), placements, states, overview)
-
-
-def time_unit(table: StudyTable) -> tuple[float, str]:
-    """Return the unit of all time axes: its length in seconds, and its name."""
-    longest = pd.to_numeric(table.frame["horizon_s"]).max()
-    return time_axis(float(longest) if longest == longest else 1.0)  # noqa: PLR0124  nan
+    def _viewed_run(self, trial: Any, placements: pd.DataFrame) -> ViewedRun:
+        study, run = self._study, self._states(trial)
+        edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
+        overview = {"x": edges / self._unit_s, "y": np.array(plots.curve_of(run, edges)["busy"])}
+        order = sorted(study.varying, key=lambda at: at != study.lead)
+        label = " · ".join([*(study.factors[at].named(study.codes[trial.point, at]) for at in order), trial.run[:8]])
+        return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, overview)
 
 
 def provenance(store: Store) -> Iterator[dict[str, Any]]:

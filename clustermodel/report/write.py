@@ -16,10 +16,7 @@ def write_report(
 ) -> list[tuple[str, str]]:
     """Write the report of a stored study, and return the damaged runs, which it leaves out: key and damage of each.
 
-    Args:
-        directory: of the study.
-        path: the file.
-        runs: keys, or prefixes of keys, of the runs with interactive figures; by default the first replications that fit.
+    ``runs`` are keys, or prefixes of keys, of the runs with interactive figures; by default the first replications that fit.
 
     Raises:
         SpecificationError: the directory has no study, no run is done or has one of these keys, or a package of the
