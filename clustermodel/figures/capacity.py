@@ -79,13 +79,10 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
 _DOWN: Final = account_column(Account.DOWN, "share")
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
+_WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
 _COLUMNS: Final = {
-    "useful work": account_column(Account.USEFUL, "share"),
-    "discarded work": account_column(Account.LOST, "share"),
-    **{
-        account.value: account_column(account, "share")
-        for account in (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
-    },
+    _WORK.get(account, account.value): account_column(account, "share")
+    for account in (*_WORK, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
 }
 SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
 """The columns of a table that :func:`account_shares` reads; tables of machines whose nodes fail have ``down_share`` too."""

@@ -38,18 +38,10 @@ _Panels = list[tuple[str, str, Axes]]
 
 
 def curves(
-    table: pd.DataFrame,
-    *,
-    y: str | Sequence[str],
-    x: str = "utilization",
-    at: str | None = None,
-    by: str = "policy",
-    panels: str | None = None,
-    log: bool | Collection[str] = False,
-    bands: bool | Collection[str] = True,
-    share_y: bool = True,
+    table: pd.DataFrame, *, y: str | Sequence[str], x: str = "utilization", at: str | None = None, by: str = "policy",
+    panels: str | None = None, log: bool | Collection[str] = False, bands: bool | Collection[str] = True, share_y: bool = True,
     level: float = statistics.LEVEL,
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Return a figure of curves: means over replications, with a band for the confidence interval.
 
     Args:
@@ -86,16 +78,9 @@ def curves(
 
 
 def bars(
-    table: pd.DataFrame,
-    *,
-    y: str | Sequence[str],
-    x: str | None = None,
-    by: str = "policy",
-    panels: str | None = None,
-    log: bool | Collection[str] = False,
-    share_y: bool = True,
-    level: float = statistics.LEVEL,
-) -> Figure:
+    table: pd.DataFrame, *, y: str | Sequence[str], x: str | None = None, by: str = "policy", panels: str | None = None,
+    log: bool | Collection[str] = False, share_y: bool = True, level: float = statistics.LEVEL,
+) -> Figure:  # fmt: skip
     """Return a figure of bars: means over replications, with lines for the confidence interval.
 
     Arguments and errors are those of :func:`curves`; ``x`` is the factor that distinguishes groups of bars, such as a workload
@@ -109,16 +94,9 @@ def bars(
 
 
 def improvements(
-    table: pd.DataFrame,
-    *,
-    y: str | Sequence[str],
-    baseline: object,
-    x: str | None = None,
-    at: str | None = None,
-    by: str = "policy",
-    panels: str | None = None,
-    level: float = statistics.LEVEL,
-) -> Figure:
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, x: str | None = None, at: str | None = None,
+    by: str = "policy", panels: str | None = None, level: float = statistics.LEVEL,
+) -> Figure:  # fmt: skip
     """Return a figure of improvements: how much smaller numbers are than a baseline's, in per cent, paired by replication.
 
     With common random numbers the variation that two policies share cancels, so the intervals are far narrower than those of
@@ -377,7 +355,6 @@ class _Drawing(NamedTuple):
     share_y: bool = True
 
     def curves(self, x: str, at: str | None, banded: Collection[str]) -> Figure:
-        """Draw curves along ``x``, with bands for some."""
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
         for column, title, axes in panels:
@@ -398,7 +375,6 @@ class _Drawing(NamedTuple):
         return figure
 
     def bars(self, x: str | None) -> Figure:
-        """Draw groups of bars by the values of ``x``."""
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
         width, tallest = 0.8 / len(self.styles), 0.0

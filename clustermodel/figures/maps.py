@@ -82,18 +82,9 @@ def heat_map(
 
 
 def difference_map(
-    table: StudyTable,
-    measure: str,
-    *,
-    baseline: Label,
-    x: str,
-    y: str,
-    of: str = "policy",
-    compared: Label = None,
-    relative: bool = True,
-    level: float = statistics.LEVEL,
-    **levels: Label,
-) -> Figure:
+    table: StudyTable, measure: str, *, baseline: Label, x: str, y: str, of: str = "policy", compared: Label = None,
+    relative: bool = True, level: float = statistics.LEVEL, **levels: Label,
+) -> Figure:  # fmt: skip
     """Return a figure of the paired differences of a measure from a baseline over two factors.
 
     Cells whose difference is not significant are hatched.  Where both factors are numeric, a line separates them from the

@@ -61,12 +61,7 @@ class StudyPlots:
 
 
 def difference_curve(
-    differences: pd.DataFrame,
-    crossing: tuple[float, float, float],
-    *,
-    along: str,
-    measure: str,
-    policies: tuple[str, ...],
+    differences: pd.DataFrame, crossing: tuple[float, float, float], *, along: str, measure: str, policies: tuple[str, ...]
 ) -> Figure:
     """Return a figure of a paired difference of two policies along a factor, with its confidence band, and of their crossing.
 

@@ -52,36 +52,20 @@ _PATTERNS: Final[tuple[tuple[LineStyle, str], ...]] = (
 """Pairs of line style and hatch: solid, dashed, dotted, and both in turn."""
 _MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")  # of policies that have no style of their own
 _POLICIES: Final = {
-    "fcfs": Style(BLACK, marker="x"),
-    "easy": Style(BLUE),
-    "conservative": Style(ORANGE, marker="s"),
-    "slack": Style(GREEN, marker="^"),
-    "pv-easy": Style(VERMILLION, marker="v"),
-    "ss": Style(SKY, marker="H"),
-    "server-filling": Style(GREEN, marker="D"),
-    "easy:predictor=last": Style(PURPLE, marker="P"),
+    "fcfs": Style(BLACK, marker="x"), "easy": Style(BLUE), "conservative": Style(ORANGE, marker="s"),
+    "slack": Style(GREEN, marker="^"), "pv-easy": Style(VERMILLION, marker="v"), "ss": Style(SKY, marker="H"),
+    "server-filling": Style(GREEN, marker="D"), "easy:predictor=last": Style(PURPLE, marker="P"),
     "easy:backfill_order=shortest": Style(SKY, marker="X"),
     # Zhang et al. 2003
-    "bf": Style(ORANGE, marker="D"),
-    "gs": Style(PURPLE),
-    "bgs": Style(GREEN),
-    "mgs": Style(VERMILLION),
-    "mbgs": Style(SKY),
+    "bf": Style(ORANGE, marker="D"), "gs": Style(PURPLE), "bgs": Style(GREEN), "mgs": Style(VERMILLION), "mbgs": Style(SKY),
     "adaptive": Style(BLUE, marker="D"),
     # Preemptive schedulers of GPU clusters
-    "srtf": Style(BLUE, marker="v"),
-    "srsf": Style(SKY, marker="<"),
-    "las": Style(VERMILLION, marker="s"),
+    "srtf": Style(BLUE, marker="v"), "srsf": Style(SKY, marker="<"), "las": Style(VERMILLION, marker="s"),
     "fifo-preempt": Style(BLACK, marker="D"),
     # Perkovic & Keleher 2000; D is conservative backfilling
-    "D": Style(ORANGE, marker="s"),
-    "P": Style(SKY, marker="P"),
-    "R": Style(BLUE, marker="X"),
-    "1/L": Style(BLACK, marker="^"),
-    "P/L": Style(PURPLE, marker="v"),
-    "R/L": Style(VERMILLION, marker="D"),
-}
-_NO_GUARANTEES: Final = "-NG"
+    "D": Style(ORANGE, marker="s"), "P": Style(SKY, marker="P"), "R": Style(BLUE, marker="X"),
+    "1/L": Style(BLACK, marker="^"), "P/L": Style(PURPLE, marker="v"), "R/L": Style(VERMILLION, marker="D"),
+}  # fmt: skip
 _LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)
 """A gang scheduler with its multiprogramming level, as a policy name or as in Zhang et al. 2003: ``bgs:mpl=2``, ``BGS-2``."""
 _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
@@ -96,8 +80,8 @@ def _own(label: str) -> Style | None:
     if match := _LEVEL.fullmatch(label):
         line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(match[2]), 0)]
         return _POLICIES[match[1].lower()]._replace(line=line, hatch=hatch)
-    if label.endswith(_NO_GUARANTEES):
-        criterion = _POLICIES.get(label.removesuffix(_NO_GUARANTEES))
+    if label.endswith("-NG"):  # Perkovic & Keleher 2000: no guarantees
+        criterion = _POLICIES.get(label.removesuffix("-NG"))
         return criterion and criterion._replace(line=_PATTERNS[1][0], hatch=_PATTERNS[1][1])
     lower = label.lower()
     return _POLICIES.get(label) or _POLICIES.get(NAMES_OF_PAPERS.get(lower, lower))

@@ -70,13 +70,9 @@ _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 
 
 def measure_columns(
-    values: Mapping[str, Values],
-    *,
-    headings: Mapping[str, str] = MappingProxyType({}),
-    not_if_zero: Collection[str] = (),
-    halves: Mapping[str, Sequence[float]] = MappingProxyType({}),
-    share_places: int | None = None,
-) -> dict[str, Column]:
+    values: Mapping[str, Values], *, headings: Mapping[str, str] = MappingProxyType({}), not_if_zero: Collection[str] = (),
+    halves: Mapping[str, Sequence[float]] = MappingProxyType({}), share_places: int | None = None,
+) -> dict[str, Column]:  # fmt: skip
     """Return the columns of measures as people see them: times in a common unit, shares of node time in percent.
 
     ``values`` (times in seconds), ``headings`` (by default what the name says) and ``halves`` of the widths of intervals are by

@@ -94,13 +94,9 @@ class TextTable:
     """
 
     def __init__(
-        self,
-        title: str,
-        keys: Sequence[Column],
-        groups: Sequence[Sequence[Column]],
-        plain: Mapping[str, Sequence[Any]],
+        self, title: str, keys: Sequence[Column], groups: Sequence[Sequence[Column]], plain: Mapping[str, Sequence[Any]],
         notes: Sequence[object] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.title = title
         self.keys = tuple(key.visible() for key in keys)
         self.groups = tuple(tuple(column.visible() for column in group) for group in groups if group)

@@ -20,7 +20,7 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
     CPU time is run time times nodes.  Left: jobs of each size.  Right: jobs of at most that size, as a share of all.
 
     Raises:
-        SpecificationError: no workload is given, or one has no jobs.
+        SpecificationError: no workload is given.
     """
     shown = _checked(workloads)
     figure, panels = new_figure(10, 6.4, 2, 2, sharex=True)
@@ -55,7 +55,7 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
         bins: number of equal intervals of the share.  The last one includes jobs that exceed their estimates.
 
     Raises:
-        SpecificationError: no workload is given, one has no jobs, ``phi`` is outside [0, 1], or ``bins`` is below 1.
+        SpecificationError: no workload is given, ``phi`` is outside [0, 1], or ``bins`` is below 1.
     """
     shown = _checked(workloads)
     bins = require_whole("bins", bins, at_least=1)
@@ -84,13 +84,9 @@ def _checked(workloads: Sequence[Workload]) -> list[tuple[Workload, str, str]]:
         raise SpecificationError("workloads: a single workload is not allowed; it must be a list of workloads")
     if not workloads:
         raise SpecificationError("workloads: none is given; there is nothing to draw")
-    for workload in workloads:
-        if not len(workload):
-            raise SpecificationError(f"workloads: {workload.name} has no jobs")
-    keys = [str(place) for place in range(len(workloads))]
     labels = legend_labels([workload.name for workload in workloads])
-    styles = policy_styles(keys)
-    return [(workload, styles[key].colour, label) for workload, key, label in zip(workloads, keys, labels, strict=True)]
+    styles = policy_styles([str(place) for place in range(len(workloads))]).values()
+    return [(workload, style.colour, label) for workload, style, label in zip(workloads, styles, labels, strict=True)]
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

@@ -22,7 +22,7 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
 from clustermodel.measure.quantities import named, quantity
-from clustermodel.report.plots import dash, literal, marker, page_styles
+from clustermodel.report.plots import literal, looks
 from clustermodel.statistics import LEVEL
 
 _LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
@@ -213,7 +213,6 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
 
 
 def _factor_data(factor: Factor) -> dict[str, Any]:
-    styles = page_styles(factor.labels).values()
     return {
         "name": factor.name,
         "title": factor.title,
@@ -221,7 +220,7 @@ def _factor_data(factor: Factor) -> dict[str, Any]:
         "literal": [literal(label) for label in factor.labels],
         "places": factor.places,
         "numeric": factor.numeric,
-        "styles": [{"colour": style.colour, "dash": dash(style), "marker": marker(style)} for style in styles],
+        "styles": list(looks(factor.labels).values()),
     }
 
 

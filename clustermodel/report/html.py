@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import pandas as pd
 from bokeh.document import Document
 from bokeh.embed import file_html
 from bokeh.events import DocumentReady
+from bokeh.models import CustomJS
 from bokeh.resources import INLINE
 from jinja2 import Environment, FileSystemLoader
 from markdown_it import MarkdownIt
 from markupsafe import Markup
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.experiment.exhibits import stored_exhibits
+from clustermodel.experiment.exhibits import StoredExhibits, stored_exhibits
+from clustermodel.experiment.factors import describe
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
-from clustermodel.figures.style import visible
-from clustermodel.report import sections
-from clustermodel.report.data import Replications, study_data
-from clustermodel.report.plots import PAGE, script
-from clustermodel.report.sections import MAP_COLOURS, Section
+from clustermodel.experiment.study_table import StudyTable
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
+from clustermodel.figures.style import short, time_axis, visible
+from clustermodel.report import plots
+from clustermodel.report.data import Replications, measure_title, study_data
+from clustermodel.report.plots import Control, StatesOfRun
+from clustermodel.report.viewer import PANELS, ViewedRun, run_viewer, viewed_run
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
@@ -32,24 +46,28 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     if not len(table):
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
     study = Replications(table)
-    measures = sections.measures_of(table, study, store.study.shown)
+    measures = _measures_of(table, study, store.study.shown)
     shown = [name for name in measures if name in store.study.shown] or measures[:3]
-    data, finished = study_data(study, measures, shown), sections.FinishedRuns(store, table, study)
+    data, finished = study_data(study, measures, shown), FinishedRuns(store, table, study)
     made = [
-        sections.exhibits(stored_exhibits(directory)),
-        sections.summary(study, data, shown),
-        sections.differences(data),
-        sections.capacity(study),
-        sections.curves(data, shown[0]),
-        sections.maps(data, shown[0]),
+        _exhibits(stored_exhibits(directory)),
+        _summary(study, data, shown),
+        _differences(data),
+        _capacity(study),
+        _curves(data, shown[0]),
+        _maps(data, shown[0]),
         finished.over_time(),
         finished.viewer(wanted),
-        sections.runs(table, study, measures),
+        _runs(table, study, measures),
     ]
     there = [section for section in made if section]
     title = visible(store.study.study)
-    environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True)
-    environment.globals |= {"page_file": lambda name: Markup((PAGE / name).read_text(encoding="utf-8")), "counted": counted}
+    environment = Environment(loader=FileSystemLoader(plots.PAGE), autoescape=True)
+    environment.globals |= {
+        "page_file": lambda name: Markup((plots.PAGE / name).read_text(encoding="utf-8")),
+        "counted": counted,
+    }
+    environment.filters |= {"visible": visible, "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False)}
     constant = [factor for at, factor in enumerate(study.factors) if at not in study.varying]
     page: str = file_html(
         _document(title, there),
@@ -61,14 +79,13 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
             "states": store.states(),
             "constant": ", ".join(f"{factor.title} {factor.labels[0]}" for factor in constant),
             "study": store.study,
-            "kind": visible(store.study.kind),
             "study_text": Markup(markdown(store.study.text)),
             "warm_up": f"{store.study.warm_up_s:,g} s",
-            "failures": [(visible(of), visible(error.rstrip().rpartition("\n")[2])) for of, error in store.failures()],
-            "directory": visible(directory),
+            "failures": [(of, error.rstrip().rpartition("\n")[2]) for of, error in store.failures()],
+            "directory": directory,
             "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
             "versions": {name: version(name) for name in ("clustermodel", "bokeh")},
-            "runs": list(sections.provenance(store)),
+            "runs": _provenance(store),
             "data": data,
             "map_colours": MAP_COLOURS,
         },
@@ -77,16 +94,15 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
 
 
 def _document(title: str, made: Sequence[Section]) -> Document:
-    """Return Bokeh's document: the plots of all sections, and their scripts."""
     document = Document(title=title)
-    plots = [plot for section in made for plot in (*section.plots, *chain(*section.panels))]
+    drawn = [plot for section in made for plot in (*section.plots, *chain(*section.panels))]
     with document.models.freeze():  # else Bokeh collects all models again for each plot
-        for plot in plots:
+        for plot in drawn:
             document.add_root(plot)
     for section in made:
         if section.starts is not None:
             document.js_on_event(DocumentReady, section.starts)
-    document.js_on_event(DocumentReady, script("theme.mjs", {}))
+    document.js_on_event(DocumentReady, plots.script("theme.mjs", {}))
     return document
 
 
@@ -94,3 +110,358 @@ def markdown(text: str) -> str:
     """Return a text in Markdown as HTML: tags are shown as text, images are left out, scripts cannot be addressed."""
     plain = "".join(character if character in "\n\t" else visible(character) for character in text)
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(plain))
+
+
+MOST_ROWS: Final = 1000
+"""Rows of a table of runs."""
+
+
+class Cell(NamedTuple):
+    """A cell of a table: its text, the exact value if the text is not, and classes of the style sheet."""
+
+    text: str
+    value: str = ""
+    style: str = ""
+
+
+class Column(NamedTuple):
+    """A column of a table, which readers can sort and download: its name in CSV files, and its title in the page."""
+
+    name: str
+    title: str
+    cells: Sequence[Any]
+    """Of type :class:`Cell`; in a column without a name bars, lists of parts: use, colour, share, share in per cent."""
+    numeric: bool = True
+
+
+def _numbers(name: str, title: str, values: Any, style: str = "") -> Column:
+    """Return a column of numbers with about four significant digits of the largest."""
+    values = np.asarray(values, dtype=float)
+    known = np.abs(values[np.isfinite(values)])
+    largest = known.max(initial=0.0)
+    digits = 0 if (known % 1 == 0).all() or largest >= 10_000 else 1 if largest >= 100 else 2 if largest >= 10 else 4
+    texts = [f"{value:,.{digits}f}" if np.isfinite(value) else "-" for value in values]
+    return Column(name, title, [Cell(text, exact(value), style) for text, value in zip(texts, values.tolist(), strict=True)])
+
+
+def _texts(name: str, title: str, values: Iterable[object]) -> Column:
+    """Return a column of texts, which are shown short and on one line."""
+    cells = []
+    for value in values:
+        whole = "-" if value is None or value != value else visible(value)  # noqa: PLR0124  nan
+        label = short(whole, 60)
+        cells.append(Cell(label, "" if label == whole else whole))
+    return Column(name, title, cells, numeric=False)
+
+
+def exact(value: float) -> str:
+    """Return a number with all its digits, an empty text for ``nan``."""
+    if not np.isfinite(value):
+        return ""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
+
+
+def _columns_of(frame: pd.DataFrame) -> list[Column]:
+    columns = []
+    for at, name in enumerate(map(visible, frame.columns)):
+        values = frame.iloc[:, at]
+        make = _numbers if values.dtype.kind in "iuf" else _texts
+        columns.append(make(name, name.replace("_", " "), values))
+    return columns
+
+
+MAP_COLOURS: Final = {
+    "means": [to_hex(colormaps["cividis"](share)) for share in np.linspace(0, 1, 33)],
+    "differences": [to_hex(colormaps["PuOr_r"](share)) for share in np.linspace(0, 1, 33)],
+}
+"""Colours of heat maps from low to high."""
+_ABOUT_TRIALS: Final = ("run", "replication", "seed", "policy", "workload", "nodes", "warm_up_s")
+"""Columns of the table that no section draws."""
+
+
+@dataclass
+class Section:
+    """A part of the page; the text is what the page says of this study, after what it says of any."""
+
+    name: str
+    title: str
+    text: str = ""
+    tables: Sequence[tuple[str, str, Sequence[Column]]] = ()
+    """Caption, name of the CSV file, columns."""
+    pictures: Sequence[tuple[str, str]] = ()
+    """Titles and data URIs."""
+    controls: Sequence[Control] = ()
+    filled: str = ""
+    """The element that a script of the page fills."""
+    plots: Sequence[Any] = ()
+    panels: Sequence[Sequence[Any]] = ()
+    """Plots of the viewer."""
+    starts: CustomJS | None = None
+    """Draws the plots."""
+    key: Sequence[tuple[str, str]] = ()
+    """Uses of capacity with their colours."""
+
+
+def _measures_of(table: StudyTable, study: Replications, shown: Sequence[str]) -> list[str]:
+    """Return the columns to draw that have numbers: the shown ones first, then the others in the order of the table.
+
+    Where nodes are shared in time the waits stand behind the other shown columns: they are short by construction.
+    """
+    shared = "delayed" in table.frame and bool(table.frame["delayed"].isna().any())  # which time sharing does not define
+    first = sorted(shown, key=lambda name: shared and "wait" in name)
+    others = [str(name) for name in table.frame.columns if name not in {*shown, *_ABOUT_TRIALS}]
+    return [
+        name
+        for name in [*first, *others]
+        if name not in table.factors and name in table.frame and _is_numeric(table.frame[name]) and study.has(name)
+    ]
+
+
+def _is_numeric(values: pd.Series) -> bool:
+    return all(value is None or isinstance(value, int | float | np.number) for value in values)
+
+
+def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str]) -> Section:
+    columns = _factor_columns(study, range(len(study.codes)), study.varying)
+    several = max(data["runs"]) > 1
+    if several:
+        columns.append(_numbers("replications", "runs", data["runs"]))
+    for name in shown:
+        mean, half, _ = study.means(name)
+        columns.append(_numbers(name, measure_title(name), mean))
+        if several:
+            columns.append(_numbers(f"{name}_half", "±", half, "half"))
+    row = ", ".join(study.factors[at].title for at in study.varying) or "point"
+    means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
+    text = f"A row for each {row}.{means}  Click a heading to sort."
+    return Section("summary", "Summary", text, [("", "summary", columns)])
+
+
+def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[Column]:
+    columns = []
+    for at in factors:
+        factor = study.factors[at]
+        cells = []
+        for level, label in zip(factor.levels, factor.labels, strict=True):
+            value = exact(float(level)) if factor.numeric else visible(level)  # type: ignore[arg-type]
+            cells.append(Cell(label, "" if value == label else value))
+        of_rows = [cells[study.codes[point, at]] for point in points]
+        columns.append(Column(factor.name, factor.title, of_rows, factor.numeric))
+    return columns
+
+
+def _differences(data: Mapping[str, Any]) -> Section | None:
+    comparable = [(str(at), data["factors"][at]["title"]) for at, levels in enumerate(data["differences"]) if levels]
+    if not comparable or not data["shown"]:
+        return None
+    lead = str(data["lead"])
+    first = lead if lead in dict(comparable) else comparable[0][0]
+    controls = [
+        Control("differences-factor", "compare", comparable, first), Control("differences-baseline", "baseline", [], ""),
+    ]  # fmt: skip
+    text = "  With a single replication nothing is known about significance." if max(data["runs"]) == 1 else ""
+    return Section("differences", "Paired differences", text, controls=controls, filled="differences-table")
+
+
+def _capacity(study: Replications) -> Section | None:
+    if not all(study.has(name) for name in SHARE_COLUMNS):
+        return None
+    others = [at for at in range(len(study.factors)) if at != study.lead]
+    groups = [tuple(codes) for codes in study.codes[:, others].tolist()]
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    order = sorted(range(len(groups)), key=lambda point: numbers[groups[point]])  # those that differ in the lead factor only
+    shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
+    columns = _factor_columns(study, order, sorted(study.varying, key=lambda at: at == study.lead))
+    bars = [
+        [(use, colour, f"{row[use]:.6f}", f"{row[use]:.2%}") for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]
+        for row in shares.to_dict("records")
+    ]
+    columns.append(Column("", "0 % to 100 % of the capacity", bars, numeric=False))
+    for use in ACCOUNT_COLOURS:
+        cells = [Cell(f"{share:.1%}" if np.isfinite(share) else "-", exact(share)) for share in shares[use]]
+        columns.append(Column(use, use, cells))
+    key = [(use, colour) for use, colour in ACCOUNT_COLOURS.items() if shares[use].any()]
+    return Section("capacity", "Capacity by account", tables=[("", "capacity", columns)], key=key)
+
+
+def _curves(data: Mapping[str, Any], first: str) -> Section:
+    drawn, starts = plots.metric_curves(data)
+    return Section("metrics", "Curves", controls=plots.curve_controls(data, first), plots=drawn, starts=starts)
+
+
+def _maps(data: Mapping[str, Any], first: str) -> Section | None:
+    factors = [(str(at), factor["title"]) for at, factor in enumerate(data["factors"]) if len(factor["labels"]) > 1]
+    if len(factors) < 2:
+        return None
+    lead = data["lead"]
+    axes = sorted(map(int, dict(factors)), key=lambda at: (at == lead, not data["factors"][at]["numeric"]))  # policies last
+    shows = [("", "means")]
+    if data["differences"][lead]:
+        shows += [(str(at), f"differences from {label}") for at, label in enumerate(data["factors"][lead]["labels"])]
+    controls = [
+        Control("maps-measure", "measure", [(name, of["title"]) for name, of in data["measures"].items()], first),
+        Control("maps-show", "show", shows, ""),
+        Control("maps-x", "across", factors, str(axes[0])),
+        Control("maps-y", "down", factors, str(axes[1])),
+        *plots.held_controls("maps", data),
+    ]
+    return Section("maps", "Heat maps", controls=controls, filled="maps-table")
+
+
+def _runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Section:
+    frame = table.frame.iloc[:MOST_ROWS]
+    columns = _factor_columns(study, study.point_of_trial[:MOST_ROWS].tolist(), study.varying)
+    columns += [_numbers(name, name, frame[name]) for name in ("replication", "seed")]
+    columns += [_numbers(name, measure_title(name), pd.to_numeric(frame[name])) for name in measures]
+    columns.append(_texts("run", "run", frame["run"]))
+    left = len(table) - len(frame)
+    text = f"  {counted(left, 'run')} more are left out: clustermodel results --csv has all." if left else ""
+    return Section("runs", "Runs", text, [("", "runs", columns)])
+
+
+def _exhibits(stored: StoredExhibits) -> Section | None:
+    tables = [(visible(title), path.stem, _columns_of(_read(path))) for title, path in stored.tables.items()]
+    pictures = [
+        (visible(title), f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}")
+        for title, path in stored.figures.items()
+    ]
+    if not tables and not pictures:
+        return None
+    return Section("exhibits", "Results", tables=tables, pictures=pictures)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)
+    except (ValueError, OSError):  # an empty table, or a damaged file
+        return pd.DataFrame()
+
+
+SIZE: Final = 12_000_000
+"""Bytes for the figures of runs; runs beyond are left out.  Encoded in the file, the figures take a third more at most."""
+GROUPS: Final = 12
+"""Groups of runs with curves over time."""
+
+
+class FinishedRuns:
+    """The finished trials of a study, in its order: ``run`` (the key), ``replication``, ``nodes`` and ``point``."""
+
+    def __init__(self, store: Store, table: StudyTable, study: Replications) -> None:
+        self._store, self._study = store, study
+        nodes = pd.to_numeric(table.frame["nodes"], errors="coerce")  # a store may not know it
+        trials = table.frame[["run", "replication"]].assign(nodes=nodes, point=study.point_of_trial)
+        self._trials: list[Any] = list(trials[nodes.notna()].astype({"run": str, "nodes": int}).itertuples(index=False))
+        longest = float(np.nanmax([1.0, *pd.to_numeric(table.frame["horizon_s"])]))
+        self._unit_s, self._unit = time_axis(longest)
+
+    def over_time(self) -> Section | None:
+        """Return the curves over time: replication 1 of every point, then the second of each, as far as tables were kept.
+
+        A curve is a level of the lead factor; runs that differ in it only are shown together.  ``None`` if no run kept its
+        states.
+        """
+        study = self._study
+        others = [at for at in study.varying if at != study.lead]
+        members: dict[tuple[int, ...], list[Any]] = {}
+        for trial in sorted(self._trials, key=lambda trial: trial.replication):
+            if self._store.has(STATES_OVER_TIME, trial.run):
+                place = (trial.replication, *(int(study.codes[trial.point, at]) for at in others))
+                members.setdefault(place, []).append(trial)
+        if not members:
+            return None
+        several = len({trial.replication for trial in self._trials}) > 1
+        groups: dict[str, Any] = {}
+        labels: dict[str, None] = {}
+        for (replication, *_), group in list(members.items())[:GROUPS]:
+            name = study.label(group[0].point, others) or "all"
+            name += f", replication {replication}" if several else ""
+            with self._damaged_tables():
+                runs = [self._states(trial) for trial in group]
+                groups[name if name not in groups else f"{name} ({len(groups) + 1})"] = plots.group_of(runs, self._unit_s)
+            labels |= dict.fromkeys(run.label for run in runs)
+        left = len(members) - len(groups)
+        text = f"  {counted(left, 'group')} of runs more are left out." if left else ""
+        drawn, starts = plots.curves_over_time(list(groups.values()), list(labels), self._unit)
+        control = Control("over-time-runs", "runs", [(str(at), name) for at, name in enumerate(groups)], "0")
+        title = "Utilization and queue over time"
+        return Section("over-time", title, text, controls=[control], plots=drawn, starts=starts)
+
+    def viewer(self, wanted: Sequence[str]) -> Section:
+        """Return the viewer of the runs whose keys begin with one of ``wanted``, by default of first replications that fit."""
+        chosen = self._chosen(wanted)
+        with self._damaged_tables():
+            runs, left_out = self._viewed(chosen, at_least_one=bool(wanted))
+        text = "".join(f"  {counted(number, 'run')} {reason}" for reason, number in left_out.items() if number)
+        if not runs:
+            return Section("viewer", "Run by run", text)
+        drawn, starts = run_viewer(runs, self._unit_s, self._unit)
+        options = [(str(at), run.label) for at, run in enumerate(runs)]
+        lists = ("run", options), ("beside it", [("", "no other run"), *options])
+        controls = [Control(f"run-{at}", title, of, of[0][0]) for at, (title, of) in zip(PANELS, lists, strict=True)]
+        return Section("viewer", "Run by run", text, controls=controls, starts=starts, panels=drawn)
+
+    @contextmanager
+    def _damaged_tables(self) -> Iterator[None]:
+        """Report tables of runs that lack columns, or have others than numbers in them, in one line."""
+        try:
+            yield
+        except SpecificationError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            words = " ".join(f"{type(problem).__name__}: {problem}".split())
+            raise SpecificationError(f"{self._store.directory}: the tables of a run are damaged: {words}") from problem
+
+    def _states(self, trial: Any) -> StatesOfRun:
+        lead = self._study.lead
+        label = "all" if lead is None else self._study.factors[lead].labels[self._study.codes[trial.point, lead]]
+        return StatesOfRun(label, trial.nodes, self._store.states_over_time(trial.run))
+
+    def _chosen(self, wanted: Sequence[str]) -> list[Any]:
+        for key in wanted:
+            if not any(trial.run.startswith(key) for trial in self._trials):
+                raise SpecificationError(
+                    f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
+                )
+        first, keys = min(trial.replication for trial in self._trials), tuple(wanted)
+        chosen = [trial for trial in self._trials if (trial.run.startswith(keys) if keys else trial.replication == first)]
+        return list({trial.run: trial for trial in reversed(chosen)}.values())[::-1]
+
+    def _viewed(self, chosen: Sequence[Any], *, at_least_one: bool) -> tuple[list[ViewedRun], dict[str, int]]:
+        """Return the runs of the viewer, and how many are left out for which reason."""
+        known = [trial for trial in chosen if self._store.has(PLACEMENTS, trial.run) and self._store.has(RECORDS, trial.run)]
+        runs: list[ViewedRun] = []
+        left, idle, too_large = SIZE, 0, 0
+        for trial in known:
+            placements = self._store.placements(trial.run)
+            if placements.empty:
+                idle += 1
+                continue
+            run = self._viewed_run(trial, placements)
+            if run.size > left and (runs or not at_least_one):
+                too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
+                break
+            runs.append(run)
+            left -= run.size
+        return runs, {
+            "kept no placements: give a study with time sharing history=True, and other replications than the first "
+            "job_tables='all'.": len(chosen) - len(known),
+            "left out, in which no job ran.": idle,
+            "left out, to keep this page small: choose runs with clustermodel report --run KEY.": too_large,
+        }
+
+    def _viewed_run(self, trial: Any, placements: pd.DataFrame) -> ViewedRun:
+        study, run = self._study, self._states(trial)
+        edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
+        overview = {"x": edges / self._unit_s, "y": np.array(plots.curve_of(run, edges)["busy"])}
+        order = sorted(study.varying, key=lambda at: at != study.lead)
+        label = " · ".join([*(study.factors[at].named(study.codes[trial.point, at]) for at in order), trial.run[:8]])
+        return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, overview)
+
+
+def _provenance(store: Store) -> list[tuple[Any, list[str]]]:
+    """Return the finished runs, each with the trials that it belongs to."""
+    trials: dict[str, list[str]] = {}
+    for entry in store.entries():
+        trials.setdefault(entry.key, []).append(describe(store.factors_of(entry)))
+    runs = [(store.run(key), of_run) for key, of_run in trials.items()]
+    return [(run, of_run) for run, of_run in runs if run is not None and run.state == "done"]

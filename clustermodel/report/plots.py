@@ -14,7 +14,7 @@ from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Legend, LegendIt
 from bokeh.plotting import figure
 
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.style import BLACK, Style, policy_styles
+from clustermodel.figures.style import BLACK, policy_styles
 from clustermodel.measure.event_log import mean_of_steps
 
 PAGE: Final = Path(__file__).with_name("page")
@@ -42,20 +42,16 @@ def script(name: str, arguments: Any) -> CustomJS:
     return CustomJS(args=dict(arguments), code=(PAGE / name).read_text(encoding="utf-8"), module=True)
 
 
-def page_styles(labels: list[str]) -> dict[str, Style]:
-    """Return the styles of levels, those of policies as in all figures."""
-    styles = policy_styles(labels)
-    return {label: style._replace(colour=_GREY) if style.colour == BLACK else style for label, style in styles.items()}
-
-
-def dash(style: Style) -> str:
-    """Return Bokeh's name of a line style."""
-    return _DASHES[style.line if isinstance(style.line, str) else style.line[1]]
-
-
-def marker(style: Style) -> str:
-    """Return Bokeh's name of a marker."""
-    return _MARKERS.get(style.marker, "circle")
+def looks(labels: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return colour, dash and marker of levels, as Bokeh names them; those of policies as in all figures."""
+    return {
+        label: {
+            "colour": _GREY if style.colour == BLACK else style.colour,
+            "dash": _DASHES[style.line if isinstance(style.line, str) else style.line[1]],
+            "marker": _MARKERS.get(style.marker, "circle"),
+        }
+        for label, style in policy_styles(labels).items()
+    }
 
 
 def literal(text: object) -> str:
@@ -225,10 +221,10 @@ def curves_over_time(groups: Sequence[Mapping[str, Any]], labels: list[str], uni
     list(plots.values())[-1].xaxis.axis_label = f"time since the first submission ({unit})"
     lines = []
     items = []
-    for label, style in page_styles(labels).items():
+    for label, style in looks(labels).items():
         columns = ("x", "y", "middle", "length")  # of each time bin: begin, mean, middle and length
         sources = {name: ColumnDataSource({column: [0.0, 1.0] for column in columns}) for name in plots}
-        look = {"line_width": 1.5, "color": style.colour, "line_dash": dash(style), "mode": "after"}
+        look = {"line_width": 1.5, "color": style["colour"], "line_dash": style["dash"], "mode": "after"}
         drawn = [plot.step("x", "y", source=sources[name], name=literal(label), **look) for name, plot in plots.items()]
         items.append(LegendItem(label={"value": literal(label)}, renderers=drawn))
         lines.append({"label": label, "sources": sources})

@@ -21,29 +21,11 @@ from tests.tiers import some
 pytestmark = pytest.mark.long
 
 HOSTILE = (
-    "<script>window.hacked=1</script>",
-    "</script><script>window.hacked=1</script>",
-    "<img src=x onerror=window.hacked=1>",
-    "\"'`><b onmouseover=window.hacked=1>",
-    "{{7*7}}",
-    "{% raw %}",
-    "$$x^2$$",
-    r"\(x\) \[y\]",
-    "@{job} @policy $name",
-    "&lt;b&gt;",
-    "\x01\x0b\x1b\x7f",
-    "\u202eabc\u202c",
-    "x" * 10_000,
-    "\N{GRINNING FACE}",
-    "same",
-    "same\u200b",
-    "__proto__",
-    "constructor",
-    "<!--",
-    "]]>",
-    "two\nlines",
-    "two lines",
-)
+    "<script>window.hacked=1</script>", "</script><script>window.hacked=1</script>", "<img src=x onerror=window.hacked=1>",
+    "\"'`><b onmouseover=window.hacked=1>", "{{7*7}}", "{% raw %}", "$$x^2$$", r"\(x\) \[y\]", "@{job} @policy $name",
+    "&lt;b&gt;", "\x01\x0b\x1b\x7f", "\u202eabc\u202c", "x" * 10_000, "\N{GRINNING FACE}", "same", "same\u200b", "__proto__",
+    "constructor", "<!--", "]]>", "two\nlines", "two lines",
+)  # fmt: skip
 
 
 class Named(Fcfs):
@@ -79,7 +61,6 @@ def report(opener: Open, tmp_path_factory: pytest.TempPathFactory) -> Opened:
     return opener(directory / "report.html")
 
 
-@pytest.mark.long
 def test_nothing_of_them_is_run_or_fetched(report: Opened) -> None:
     report.page.locator("summary").first.click()
     for metric in ("against", "machine", "workload"):
@@ -91,7 +72,6 @@ def test_nothing_of_them_is_run_or_fetched(report: Opened) -> None:
     report.assert_quiet()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("of", "value"), [("curves-x", "utilization"), ("over-time-runs", "1")])
 def test_legends_are_drawn_again_a_few_times_when_the_curves_change(report: Opened, of: str, value: str) -> None:
     page = report.page
@@ -107,7 +87,6 @@ def test_legends_are_drawn_again_a_few_times_when_the_curves_change(report: Open
     assert page.evaluate("window.canvases") < 10 * len(HOSTILE)  # each item of a legend has a canvas
 
 
-@pytest.mark.long
 def test_they_are_shown_as_text(report: Opened) -> None:
     page = report.page
     assert page.locator("h1").inner_text() == " ".join(visible(" ".join(HOSTILE)).split())
@@ -125,7 +104,6 @@ def test_they_are_shown_as_text(report: Opened) -> None:
         assert any(text.startswith(f"{' '.join(label.split())} · ") for text in runs), name
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("name", "plot"), [("metrics", "curves linear"), ("over-time", "over time busy")])
 def test_all_are_in_the_legend_and_none_is_cut_off(report: Opened, name: str, plot: str) -> None:
     report.box(plot)
@@ -141,7 +119,6 @@ def test_all_are_in_the_legend_and_none_is_cut_off(report: Opened, name: str, pl
         assert box["right"] <= plotted["right"]
 
 
-@pytest.mark.long
 def test_they_are_whole_in_the_provenance(report: Opened) -> None:
     text = report.page.locator("#provenance ~ details").evaluate_all("all => all.map((one) => one.textContent)")
     whole = "\n".join(text)
@@ -150,7 +127,6 @@ def test_they_are_whole_in_the_provenance(report: Opened) -> None:
     assert r"\udcff<script>window.hacked=1<\script>{{7*7}}.swf" in whole
 
 
-@pytest.mark.long
 def test_errors_of_failed_runs_are_text(report: Opened) -> None:
     errors = report.page.locator("#failed + dl dd").all_inner_texts()
     expected = [shortened(f"RuntimeError: {name}".strip(), 500) for name in (HOSTILE[0], HOSTILE[12])]
@@ -158,7 +134,6 @@ def test_errors_of_failed_runs_are_text(report: Opened) -> None:
     assert said == expected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", some([700, 1300], one_in=2))
 def test_long_ones_do_not_break_the_page(opener: Open, report: Opened, width: int) -> None:
     again = opener(report.path, width=width)
@@ -168,7 +143,6 @@ def test_long_ones_do_not_break_the_page(opener: Open, report: Opened, width: in
     again.assert_quiet()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("policy", some([0, 2, 6, 8, 11, 16, 17], one_in=4))
 def test_tooltips_show_them_as_text(report: Opened, policy: int) -> None:
     label = list(short_labels(HOSTILE).values())[policy]

@@ -43,17 +43,6 @@ def test_the_summary_has_the_shown_columns_with_the_wait_last_and_its_file_all_d
     pd.testing.assert_frame_equal(found, expected[found.columns], check_dtype=False, rtol=1e-12)
 
 
-def test_numbers_sort_as_numbers(report: Opened) -> None:
-    heading = section(report, "summary").get_by_role("button", name="load", exact=True)
-    for ascending in (True, False):
-        heading.click()
-        shown = [number(text) for text in column_of(report, "summary", "load")]
-        assert shown == sorted(shown, reverse=not ascending)
-    assert set(shown) == {5.0, 9.0, 10.0}
-    style = section(report, "summary").locator("tbody td").first.evaluate("one => getComputedStyle(one).textAlign")
-    assert style == "right"
-
-
 def test_a_numeric_factor_has_a_scale(report: Opened, numbers: tuple[Path, StudyTable]) -> None:
     choose(report, "metrics", "against", "load")
     choose(report, "metrics", "quantum (s)", "600")
@@ -351,10 +340,9 @@ def test_a_dark_page_is_dark_with_its_plots_and_paper_is_light(small: Opened) ->
         page.emulate_media(color_scheme=scheme, media=media)
         small.settle()
         found.append(small.do(colours))
-    light, dark, paper = found
-    assert light[0] == paper[0] == "rgb(255, 255, 255)"
-    assert dark[0] == "rgb(24, 24, 26)"
-    assert light[1] == paper[1] != dark[1]
+    (light, ink), dark, paper = found
+    assert (light, dark[0]) == ("rgb(255, 255, 255)", "rgb(24, 24, 26)")
+    assert paper == [light, ink] != [light, dark[1]]
     assert not page.locator(".slider").is_visible()
     assert not page.locator("button.csv").first.is_visible()
     assert page.evaluate("[...document.querySelectorAll('.scroll')].every((one) => one.scrollHeight <= one.clientHeight + 1)")

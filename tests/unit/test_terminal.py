@@ -24,16 +24,10 @@ TRACE = (
     "2 3 -1 5 4 -1 -1 -1 5 -1 1 7 1 -1 -1 -1 -1 -1",
     "3 5 -1 5 4 -1 -1 -1 5 -1 1 7 1 -1 -1 -1 -1 -1",
 )
-COMMANDS = [
-    ["--help"],
-    ["--version"],
-    ["policies"],
-    ["run", "--trace", "jobs.swf"],
-    ["run", "--trace", "jobs.swf", "--json"],
-    ["trace", "info", "jobs.swf"],
-    ["trace", "info", "jobs.swf", "--json"],
-    ["trace", "fit", "jobs.swf"],
-]
+COMMANDS = (
+    "--help", "--version", "policies", "run --trace jobs.swf", "run --trace jobs.swf --json", "trace info jobs.swf",
+    "trace info jobs.swf --json", "trace fit jobs.swf",
+)  # fmt: skip
 HOSTILE = "\x1b[31mred\x1b[0m \x9b2J \x1b]0;title\x07 \u202egnp.exe [bold]b[/bold] :warning: end"
 """Colours, a control sequence in one letter, a title of the window, a mark of direction, markup and an emoji of rich."""
 ACTS = {"\x1b", "\x9b", "\x07", "\u202e", "\x00", "\r"}
@@ -57,10 +51,9 @@ def shell(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., sub
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.long
-def test_a_full_disk_and_a_closed_output_are_one_line(shell: Callable[..., Finished], arguments: list[str]) -> None:
-    words = " ".join(arguments)
+def test_a_full_disk_and_a_closed_output_are_one_line(shell: Callable[..., Finished], words: str) -> None:
     for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
         done = shell(f"clustermodel {words} {redirection}")
         assert done.returncode == 1
@@ -93,24 +86,24 @@ def test_a_file_that_is_opened_does_not_take_the_place_of_a_closed_stream(
     assert json.loads((tmp_path / "model.json").read_text())["nodes"] == 4
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.long
-def test_a_reader_that_has_seen_enough_is_no_error_to_talk_about(shell: Callable[..., Finished], arguments: list[str]) -> None:
-    done = shell(f"(clustermodel {' '.join(arguments)}; echo $? >code) | true; cat code")
+def test_a_reader_that_has_seen_enough_is_no_error_to_talk_about(shell: Callable[..., Finished], words: str) -> None:
+    done = shell(f"(clustermodel {words}; echo $? >code) | true; cat code")
     assert done.stdout == "1\n"
     assert "error" not in done.stderr
     assert "Exception" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.long
-def test_a_terminal_that_knows_only_ascii_gets_escapes(shell: Callable[..., Finished], arguments: list[str]) -> None:
-    done = shell(f"clustermodel {' '.join(arguments)}", PYTHONIOENCODING="ascii")
+def test_a_terminal_that_knows_only_ascii_gets_escapes(shell: Callable[..., Finished], words: str) -> None:
+    done = shell(f"clustermodel {words}", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert (done.stdout + done.stderr).isascii()
-    if arguments == ["trace", "info", "jobs.swf"]:
+    if words == "trace info jobs.swf":
         assert done.stdout.startswith("Computer: caf\\xe9\n")
-    if "--json" in arguments:
+    if "--json" in words:
         json.loads(done.stdout)
 
 
@@ -130,25 +123,18 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["tr"], ["trace"]),
-        (["trace", "in"], ["info"]),
-        (["run", "--kil"], ["--kill-at-estimate"]),
-        (["run", "--policy", "eas"], ["easy"]),
-        (["run", "--model", "b"], ["blue-pacific", "blue-pacific-2"]),
-        (["run", "--fidelity", "n"], ["node"]),
+        ("tr", "trace"), ("trace in", "info"), ("run --kil", "--kill-at-estimate"), ("run --policy eas", "easy"),
+        ("run --model b", "blue-pacific blue-pacific-2"), ("run --fidelity n", "node"),
     ],
-    ids=" ".join,
-)
+)  # fmt: skip
 @pytest.mark.long
-def test_commands_options_and_names_are_completed(
-    shell: Callable[..., Finished], words: list[str], expected: list[str]
-) -> None:
+def test_commands_options_and_names_are_completed(shell: Callable[..., Finished], words: str, expected: str) -> None:
     completed = shell(
-        'eval "$(_CLUSTERMODEL_COMPLETE=bash_source clustermodel)"; ' + f"COMP_WORDS=(clustermodel {' '.join(words)}); "
-        f'COMP_CWORD={len(words)}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"',
+        'eval "$(_CLUSTERMODEL_COMPLETE=bash_source clustermodel)"; ' + f"COMP_WORDS=(clustermodel {words}); "
+        f'COMP_CWORD={len(words.split())}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"',
     )
     assert completed.stderr == ""
-    assert completed.stdout.split() == expected
+    assert completed.stdout.split() == expected.split()
 
 
 # Names
@@ -225,14 +211,9 @@ def test_names_of_files_do_not_drive_the_terminal(
     name = HOSTILE.replace("/", "")  # in which no file can have a slash
     there = write_trace(*TRACE, name=f"{name}.swf")
     for arguments in (
-        ("run", "--trace", there),
-        ("trace", "fit", there, "-o", tmp_path / f"{name}.json"),
-        ("run", "--trace", tmp_path / f"no {HOSTILE}"),
-        ("run", tmp_path / f"no {HOSTILE}.py"),
-        ("run", "--policy", HOSTILE),
-        ("trace", "fit", there, "-o", tmp_path / "no" / HOSTILE),
-        ("results", tmp_path / f"no {HOSTILE}"),
-        (HOSTILE,),
-    ):
+        ("run", "--trace", there), ("run", "--trace", tmp_path / f"no {HOSTILE}"), ("run", tmp_path / f"no {HOSTILE}.py"),
+        ("run", "--policy", HOSTILE), ("trace", "fit", there, "-o", tmp_path / f"{name}.json"), (HOSTILE,),
+        ("trace", "fit", there, "-o", tmp_path / "no" / HOSTILE), ("results", tmp_path / f"no {HOSTILE}"),
+    ):  # fmt: skip
         assert_harmless(command_line(*arguments), shown=False)
     assert "\\x1b[31mred" in str(command_line("trace", "fit", there, "-o", tmp_path / name).err)
