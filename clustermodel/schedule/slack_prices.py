@@ -128,12 +128,12 @@ class SlackReservation:
     __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
 
     def __init__(self, job: QueuedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
-        self.job = job
-        self.nodes = job.nodes
-        self.length = job.estimate
-        self.p = p
-        self.initial_slack = initial_slack
-        self.latest = start + initial_slack  # latest start, ticks: t_e + s; a schedule with a later one costs infinity
+        self.job: QueuedJob = job
+        self.nodes: int = job.nodes
+        self.length: int = job.estimate
+        self.p: float = p
+        self.initial_slack: int = initial_slack
+        self.latest: int = start + initial_slack  # latest start, ticks: t_e + s; a schedule with a later one costs infinity
         self.move_to(start, weights)
 
     @property
@@ -152,11 +152,11 @@ class SlackReservation:
 
     def move_to(self, start: int, weights: Weights) -> None:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
-        self.start = start
-        self.by_start = (start, *self.arrival)  # sorting key of the plan: ascending start, then order of submission
+        self.start: int = start
+        self.by_start: tuple[int, int, int] = (start, *self.arrival)  # sorting key of the plan
         self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
-        self.weight = weight(self.nodes, self.p, s0, s, weights)
+        self.weight: float = weight(self.nodes, self.p, s0, s, weights)
         """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
 
 
