@@ -9,8 +9,7 @@ that is, if the interval lies outside.  Otherwise it is *undecided*: more values
 Several looks at growing data give several chances of a wrong verdict.  The error is divided by the number of looks, which
 must be fixed in advance (Bonferroni; Pocock 1977 has bounds that need the correlation of the looks and gain little).  A wrong
 *differs* can err on either side of a small margin, so each side has half of the error.  So a verdict is wrong with a
-probability of 1 - level at most, whatever the true difference is: a mean that is within the margin seldom *differs*, and one
-that is not seldom *agrees*.
+probability of 1 - level at most, whatever the true difference is.
 
 A t interval of few skewed values misses the mean too often, and nearly always on one side: right-skewed values of which none
 happens to be large have a low mean and a small deviation.  Verdicts therefore need an interval that is longer on the side of
@@ -31,8 +30,8 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.statistics import LEVEL, Interval, checked_level, checked_values
-from clustermodel.validation import flag, require_number, require_whole
+from clustermodel.statistics import LEVEL, Interval, checked_level, checked_values, t_quantile
+from clustermodel.validation import flag, require, require_number, require_whole
 
 Verdict = Literal["agrees", "differs", "undecided"]
 MARGIN: Final = 0.02
@@ -56,15 +55,13 @@ class Estimate:
     """Degrees of freedom of the standard error."""
     count: int
     """Number of values."""
-    deviation: float
-    """Standard deviation of the values, after regression on control variates."""
     skewness: float
     """Their skewness; 0 for fewer than three values."""
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return the Student t interval of the mean; its half-width is ``inf`` for too few values."""
         level = checked_level(level)
-        half = _t(self.freedom, (1 + level) / 2) * self.error if self.freedom else inf
+        half = t_quantile(self.freedom, (1 + level) / 2) * self.error if self.freedom else inf
         return Interval(self.mean, half, level, self.count)
 
     def bounds(self, error: float) -> tuple[float, float]:
@@ -75,15 +72,9 @@ class Estimate:
         """
         if not self.freedom or self.error in (0.0, inf):
             return self.mean - self.error, self.mean + self.error
-        quantile = _t(self.freedom, 1 - error)
+        quantile = t_quantile(self.freedom, 1 - error)
         below, above = (_stretched(quantile, side * self.skewness, self.count) for side in (-1, 1))
         return self.mean - below * self.error, self.mean + above * self.error
-
-
-def _t(freedom: int, probability: float) -> float:
-    from scipy.special import stdtrit  # scipy.stats takes a second to import
-
-    return float(stdtrit(freedom, probability))
 
 
 def _stretched(quantile: float, skewness: float, count: int) -> float:
@@ -152,10 +143,7 @@ def controlled_mean(
     coefficients are estimated by least squares, which costs a degree of freedom each (Lavenberg & Welch 1981).  A control that
     is the same in all runs explains nothing, and is left out.  The error is ``inf`` if there are too few values.
 
-    Args:
-        values: one for each replication, shape ``(replications,)``.
-        controls: numbers of the same runs, shape ``(replications, controls)``.
-        control_means: their expected values, shape ``(controls,)``.
+    Shapes: values ``(replications,)``, controls ``(replications, controls)``, and their expected values ``(controls,)``.
     """
     array = checked_values("values", values, 1)
     count, mean = len(array), float(array.mean())
@@ -186,7 +174,7 @@ def _estimate(residuals: FloatArray, mean: float, leverage: float, freedom: int)
     skewness, second = 0.0, float((residuals**2).mean())
     if count > 2 and second > 0:
         skewness = float((residuals**3).mean()) / second**1.5 * sqrt(count * (count - 1)) / (count - 2)
-    return Estimate(mean, deviation * sqrt(leverage), max(freedom, 0), count, deviation, skewness)
+    return Estimate(mean, deviation * sqrt(leverage), max(freedom, 0), count, skewness)
 
 
 def equivalence_test(
@@ -230,10 +218,11 @@ def equivalence_test(
     if len(wanted) != len(array):
         raise SpecificationError(f"expected: {len(wanted)} values are not allowed; there must be one, or one for each value")
     alpha = (1 - checked_level(level)) / require_whole("looks", looks, at_least=1)
-    unit = _size_of(wanted) if flag("relative", relative) else 1.0
+    unit = abs(float(wanted.mean())) if flag("relative", relative) else 1.0
+    require(unit, "expected", 0, "give relative=False", " with a relative margin")
     tolerance = require_margin(margin) * unit
     estimate = controlled_mean(array - wanted, controls, control_means)
-    half = estimate.error if estimate.error in (0.0, inf) else _t(estimate.freedom, 1 - alpha) * estimate.error
+    half = estimate.error if estimate.error in (0.0, inf) else t_quantile(estimate.freedom, 1 - alpha) * estimate.error
     verdict: Verdict = "undecided"
     low, high = estimate.bounds(alpha)
     surely_low, surely_high = estimate.bounds(alpha / 2)
@@ -285,10 +274,3 @@ def looks_at(first: int, at_most: int) -> tuple[int, ...]:
     while looks[-1] < at_most:
         looks.append(min(2 * looks[-1], at_most))
     return tuple(looks)
-
-
-def _size_of(expected: FloatArray) -> float:
-    size = abs(float(expected.mean()))
-    if not size:
-        raise SpecificationError("expected: 0 is not allowed with a relative margin; give relative=False")
-    return size

@@ -80,7 +80,7 @@ class Job:
     rejects such a job at submission and records it as rejected (docs/model).
 
     Raises:
-        SpecificationError: a field is not a number, not finite, or out of range.
+        SpecificationError: a field has a value that is not allowed.
     """
 
     id: int
@@ -129,12 +129,11 @@ class Job:
         run = duration_to_ticks(self.run_s)
         estimate = duration_to_ticks(self.estimate_s) if self.estimate_s else run
         memory = UNSET if self.memory_gib is None else to_kib(self.memory_gib)
-        checkpoint, restart = (UNSET if cost is None else to_ticks(cost) for cost in (self.checkpoint_s, self.restart_s))
+        checkpoint = UNSET if self.checkpoint_s is None else to_ticks(self.checkpoint_s)
+        restart = UNSET if self.restart_s is None else to_ticks(self.restart_s)
         interval = UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s)
-        of_whom = self.user, self.group, self.priority, -1
-        return JobRow(
-            to_ticks(self.submit_s), self.id, self.nodes, run, estimate, *of_whom, memory, checkpoint, restart, interval
-        )
+        submit, of_whom = to_ticks(self.submit_s), (self.user, self.group, self.priority, -1)
+        return JobRow(submit, self.id, self.nodes, run, estimate, *of_whom, memory, checkpoint, restart, interval)
 
     @classmethod
     def from_row(cls, row: JobRow) -> Job:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from clustermodel import validation as check
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
-from clustermodel.validation import (
-    choice,
-    flag,
-    require,
-    require_gib,
-    require_number,
-    require_seconds,
-    seconds_fields,
-    to_kib,
-    whole_fields,
-)
+from clustermodel.validation import require, seconds_fields, whole_fields
 
 INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
@@ -43,11 +34,7 @@ _A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeSlicing:
-    """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4).
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
-    """
+    """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4)."""
 
     quantum_s: float = 200.0
     """Length T of a time slice, seconds, in which one row of the Ousterhout matrix runs."""
@@ -64,7 +51,7 @@ class TimeSlicing:
         seconds_fields(self, "TimeSlicing.", "quantum_s", positive=True)
         require(self.quantum, "TimeSlicing.quantum_s", self.quantum_s, _A_TICK)
         whole_fields(self, "TimeSlicing.", mpl=1)
-        choice("TimeSlicing.at_events", self.at_events, AT_EVENTS)
+        check.choice("TimeSlicing.at_events", self.at_events, AT_EVENTS)
 
     @property
     def quantum(self) -> int:
@@ -97,7 +84,7 @@ class ContextSwitch:
             )
         if self.fraction is not None:
             allowed = "a number >= 0 and < 1, a share of the time slice"
-            require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
+            check.require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
         seconds_fields(self, "ContextSwitch.", "seconds")
         known = self.charge in ("on-change", "every-slice")
         require(known, "ContextSwitch.charge", self.charge, "it must be 'on-change' or 'every-slice'")
@@ -139,12 +126,12 @@ class CheckpointStore:
         allowed = f"a number of GiB/s >= {LEAST_BANDWIDTH:g} and <= {MOST_BANDWIDTH:g}"
         for name, value in given.items():
             if value is not None:
-                require_number(
+                check.require_number(
                     f"CheckpointStore.{name}", value, allowed, lambda rate: LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH
                 )
         if all(value is None for value in given.values()):
             raise SpecificationError(f"CheckpointStore: no bandwidth is given; give {' or '.join(given)}")
-        choice("CheckpointStore.writers", self.writers, WRITERS)
+        check.choice("CheckpointStore.writers", self.writers, WRITERS)
         whole_fields(self, "CheckpointStore.", max_concurrent_tasks=1)
         alone = self.max_concurrent_tasks is None or self.writers == "oblivious"
         where = f" with writers={self.writers!r}, where one gang writes at a time"
@@ -183,10 +170,10 @@ class Checkpointing:
     restart_s: float = 0.0
     """Time to restart a gang from its checkpoint, seconds."""
     interval_s: float | str | None = None
-    """How long a gang executes between two periodic checkpoints, seconds; ``None``: there are none.  While a checkpoint is
-    written, the gang holds its nodes and does not execute.  After the failure of a node a job goes on from its last checkpoint.
-    ``"young"`` and ``"daly"`` are the intervals of Young 1974 and Daly 2006 for the number of nodes of the gang.  A job's own
-    ``checkpoint_interval_s`` replaces the interval; with ``"own"`` jobs without one are not checkpointed."""
+    """How long a gang executes between two periodic checkpoints, seconds; ``None``: there are none.  While one is written, the
+    gang holds its nodes and does not execute; after the failure of a node it goes on from its last one.  ``"young"`` and
+    ``"daly"``: for the number of nodes of the gang (Young 1974; Daly 2006).  A job's ``checkpoint_interval_s`` replaces the
+    interval; with ``"own"`` jobs without one are not checkpointed."""
     max_tasks_per_slice: int | None = None
     """Q: largest number of tasks that migrate in a time slice, and that the store takes at a time where gangs are preempted;
     ``None`` is no limit, 0 no migration and no checkpoints."""
@@ -211,8 +198,8 @@ class Checkpointing:
 
     def __post_init__(self) -> None:
         seconds_fields(self, "Checkpointing.", "checkpoint_s", "restart_s")
-        choice("Checkpointing.counts", self.counts, COUNTS)
-        choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
+        check.choice("Checkpointing.counts", self.counts, COUNTS)
+        check.choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
         whole_fields(self, "Checkpointing.", max_tasks_per_slice=0)
         if self.store is not None:
             self._check_store()
@@ -232,11 +219,11 @@ class Checkpointing:
         require(on_start, "Checkpointing.restart_charge", self.restart_charge, "it must be 'on-start'", where)
         field, seconds = "Checkpointing.interval_s", "it must be a number of seconds"
         if isinstance(interval_s, str):
-            own = choice(field, interval_s, INTERVALS, other=", a number of seconds, or None") == "own"
+            own = check.choice(field, interval_s, INTERVALS, other=", a number of seconds, or None") == "own"
             costly = own or self.checkpoint or self.store is not None
             require(costly, field, interval_s, seconds, " where checkpoints take no time")
         else:
-            require_seconds(field, interval_s, positive=True)
+            check.require_seconds(field, interval_s, positive=True)
             require(to_ticks(interval_s), field, interval_s, _A_TICK)
         where = " with max_tasks_per_slice=0, where no checkpoints are written"
         require(self.max_tasks_per_slice != 0, field, interval_s, "it must be None", where)
@@ -291,14 +278,14 @@ class Machine:
 
     def __post_init__(self) -> None:
         whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
-        flag("Machine.kill_at_estimate", self.kill_at_estimate)
+        check.flag("Machine.kill_at_estimate", self.kill_at_estimate)
         if self.node_memory_gib is not None:
-            require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
+            check.require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
         for name, kind in _PARTS.items():
             part = getattr(self, name)
             require(isinstance(part, kind), f"Machine.{name}", part, f"it must be a {kind.__name__}(...)")
         whole_fields(self, "Machine.", gpus_per_node=1)
-        choice("Machine.allocation", self.allocation, ALLOCATIONS)
+        check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
         for name in ("failures", "node_memory_gib"):
             value, where = getattr(self, name), f" with {self.gpus_per_node} processors per node"
             require(value is None or self.gpus_per_node == 1, f"Machine.{name}", value, "it must be None", where)
@@ -339,7 +326,7 @@ class Machine:
     @property
     def node_memory(self) -> int | None:
         """Memory of each node, KiB; ``None`` is no limit."""
-        return None if self.node_memory_gib is None else to_kib(self.node_memory_gib)
+        return None if self.node_memory_gib is None else check.to_kib(self.node_memory_gib)
 
     def _repr_html_(self) -> str:
         """Return the machine for a notebook."""

@@ -1,6 +1,6 @@
 """Confidence intervals, paired comparisons, batch means, and truncation of a warm-up.
 
-Pure functions of numbers.  Quantiles are SciPy's.
+Pure functions of numbers, with SciPy's quantiles.  Too few values, or some that are not finite, are a ``SpecificationError``.
 """
 
 from __future__ import annotations
@@ -83,18 +83,20 @@ def checked_level(level: float) -> float:
     return require_number("level", level, "> 0 and < 1", lambda share: 0 < share < 1)
 
 
+def t_quantile(freedom: int, probability: float) -> float:
+    """Return a quantile of Student's t distribution."""
+    from scipy.special import stdtrit  # the same is in scipy.stats, which takes a second to import
+
+    return float(stdtrit(freedom, probability))
+
+
 def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the mean of independent values, shape ``(replications,)``, at least two, and its Student t interval.
 
     Values of one run, such as the waits of its jobs, are correlated: use :func:`batch_means`.
-
-    Raises:
-        SpecificationError: fewer than two values, a value that is not finite, or an invalid level.
     """
-    from scipy.special import stdtrit  # the same is in scipy.stats, which takes a second to import
-
     array, level = checked_values("values", values, 2), checked_level(level)
-    half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
+    half = float(t_quantile(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
 
 
@@ -119,9 +121,6 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) 
     """Return the interval of the mean of a - b, replication by replication, both of shape ``(replications,)``.
 
     With common random numbers the shared variation of a and b cancels, and the interval is far narrower than those of a and b.
-
-    Raises:
-        SpecificationError: the two do not match, have fewer than two values, or one that is not finite.
     """
     first, second = _matched(a, b)
     return interval(first - second, level)
@@ -130,10 +129,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) 
 def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the interval of the mean of a / b, replication by replication; a ratio is 1 where both are 0.
 
-    The mean of the ratios is not the ratio of the means: every replication has the same weight.
-
-    Raises:
-        SpecificationError: as for :func:`paired_difference`, or b is 0 where a is not.
+    The mean of the ratios is not the ratio of the means: every replication has the same weight.  b may be 0 only where a is.
     """
     first, second = _matched(a, b)
     neither = (first == 0) & (second == 0)
@@ -157,10 +153,7 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     The values are averaged in batches of five.  The truncation point minimizes the squared standard error of the mean of the
     remaining batches, as if they were independent: sum of (batch - mean of the remaining)^2 / (remaining batches)^2.
     Candidates are in the first half, because near the end a few similar values would win by chance (White 1997; White, Cobb &
-    Spratt 2000).  The result is a suggestion, as random as the series of one run is.
-
-    Args:
-        values: in order of time, shape ``(values,)``, at least ten, all finite.  An incomplete batch at the end is omitted.
+    Spratt 2000).  The result is a suggestion, as random as the series of one run is.  An incomplete last batch is omitted.
     """
     array = checked_values("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
@@ -214,13 +207,7 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     :attr:`BatchMeans.long_enough` cover in at least 90 %; docs/statistics.md has the coverage.  Shorter runs have the interval
     of the batches, which is too narrow.
 
-    Args:
-        values: in order of time, without warm-up, shape ``(values,)``.  An incomplete batch at the beginning is omitted.
-        batches: number of batches, at least two.
-        level: the confidence level.
-
-    Raises:
-        SpecificationError: fewer than two values in a batch, one that is not finite, or too few batches.
+    The values are in order of time, without warm-up, at least two in each batch; an incomplete first batch is omitted.
     """
     batches = require_whole("batches", batches, at_least=2)
     array = checked_values("values", values, 2 * batches, f"two for each of {batches} batches")

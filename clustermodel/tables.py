@@ -114,11 +114,7 @@ def require_keys(table: Mapping[str, Any], known: Collection[str], place: Place)
 
 
 def made(make: Callable[..., _Made], arguments: Mapping[str, Any], place: Place, **others: object) -> _Made:
-    """Return the result of a class or function whose parameters are the keys of a table, and ``others``, which are not.
-
-    Raises:
-        SpecificationError: a key is unknown or missing, or a value is not allowed.
-    """
+    """Return the result of a class or function whose parameters are the keys of a table, and ``others``, which are not."""
     parameters = {name: each for name, each in inspect.signature(make).parameters.items() if name not in others}
     require_keys(arguments, parameters, place)
     for name, parameter in parameters.items():
@@ -145,13 +141,13 @@ def placed(make: Callable[[], _Made], place: Place, keys: Iterable[str], *, name
 
 
 def plain(value: object, place: Place) -> Any:
-    """Return a value as TOML has it: numbers, texts, lists and tables; a field without a value is left out.
+    """Return a value as TOML has it: numbers, texts, lists, and tables, in which a field without a value is left out.
 
-    Numbers, texts, paths, sequences, sets of numbers, mappings, and dataclasses of them can be written; paths become relative
-    to the folder of the file.
+    Paths become relative to the folder of the file.
     """
-    for kinds, convert in _PLAIN:
-        if isinstance(value, kinds):
+    kinds: dict[type, Callable[[Any], object]] = {bool: bool, str: str, Integral: int, Real: float}
+    for kind, convert in kinds.items():  # the first that fits; numpy has numbers of its own
+        if isinstance(value, kind):
             return convert(value)
     if isinstance(value, os.PathLike):
         return relative(Path(value), place)
@@ -163,10 +159,6 @@ def plain(value: object, place: Place) -> Any:
     if not isinstance(many, Sequence) or isinstance(many, bytes | bytearray):
         raise place.error(f"{quoted(value)} cannot be written to a file")
     return [plain(each, place) for each in many]
-
-
-_PLAIN: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = ((bool, bool), (str, str), (Integral, int), (Real, float))
-"""Types of single values and their types in TOML, the first that fits; numpy has numbers of its own."""
 
 
 def relative(path: Path, place: Place) -> str:

@@ -32,6 +32,8 @@ def require(holds: object, field: str, value: object, must: str, where: str = ""
 
 def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
     """Return ``value`` as a plain ``int`` (also from numpy integers, which would turn SimPy's clock into a float)."""
+    if type(value) is int and abs(value) <= LARGEST_WHOLE and (at_least is None or value >= at_least):
+        return value  # the usual case: workloads have many jobs
     allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must be {allowed}")
@@ -87,6 +89,8 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
 
 def require_seconds(name: str, value: object, *, positive: bool = False) -> float:
     """Return a finite number in [0, 1e10] seconds, above zero where it must be ``positive``, as a ``float``."""
+    if type(value) is float and 0 < value <= LONGEST_S:
+        return value  # the usual case
     allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SpecificationError(f"{name}: {quoted(value)} is not a number; it must be {allowed}")

@@ -190,7 +190,8 @@ def browser() -> Iterator[Any]:
 
 
 def refusal(make: Callable[[], object]) -> str:
-    """Return the message with which a specification is refused."""
+    """Return the line with which a specification is refused."""
     with pytest.raises(SpecificationError) as refused:
         make()
+    assert "\n" not in str(refused.value)
     return str(refused.value)

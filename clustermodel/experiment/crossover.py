@@ -1,8 +1,7 @@
 """Trade-offs: the value of a factor at which the measures of two policies cross, and maps of winners over two factors.
 
 The search for a crossing is an experiment: stored, resumed, run in parallel, and shown in reports.  Any quantity can be the
-factor: context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so repeated evaluations of a value give
-the same difference.
+factor.  The runs have common random numbers, so repeated evaluations of a value give the same difference.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from clustermodel.errors import SpecificationError, refused, visible
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.study import Experiment, Study
+from clustermodel.experiment.study import Draw, Experiment, Study, Tabulate
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, Interval, checked_level
@@ -174,7 +173,7 @@ def _steps(low: float, high: float, step: float, first_look: int) -> tuple[Calla
 
 @dataclass(frozen=True, kw_only=True)
 class CrossoverStudy(Experiment[Crossover]):
-    """The search for the value of a factor at which the mean measure of one policy crosses that of another.
+    """The search for the value of a factor at which the mean measures of two policies cross; use :func:`crossover`.
 
     The paired mean difference is first evaluated at a few values from ``low`` to ``high``.  Bisection between the first
     neighbours with different signs finds the crossing, to one step.
@@ -186,7 +185,7 @@ class CrossoverStudy(Experiment[Crossover]):
     method assumes that the expected difference has one crossing between ``low`` and ``high``.
 
     Each evaluated value costs 2 x ``replications`` runs.  A crossing takes ``first_look`` values and about three bisections,
-    which share most of their values.  Use :func:`crossover`, which fills in the factors.
+    which share most of their values.
     """
 
     along: str
@@ -290,20 +289,8 @@ def crossover(
     >>> len(search)  # 5 values at first, 2 policies, 3 replications
     30
 
-    Args:
-        scenario: returns the scenario of a trial: a function of the factor, ``policy`` and ``seed``.  Draw the workload from
-            ``seed``, so that both policies get the same jobs.
-        along: the factor.
-        low: its least value.
-        high: its greatest value.
-        policies: two names or objects.
-        measure: to compare: a column of the table.
-        step: resolution.
-        name: of the experiment.
-        fields: other fields of :class:`CrossoverStudy`, for example ``replications``.
-
-    Raises:
-        SpecificationError: an argument is not allowed.
+    The arguments are fields of :class:`CrossoverStudy`; ``policies`` are two names or objects.  The scenario is a function of
+    the factor ``along``, ``policy`` and ``seed``: draw the workload from ``seed``, so that both policies get the same jobs.
     """
     if isinstance(policies, str) or len(policies) != 2:
         raise refused("policies", policies, "a crossover is of two policies")
@@ -316,12 +303,6 @@ def crossover(
 def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
     """Return the tables and the figure that a crossover shows by default."""
 
-    def conclusion(table: StudyTable) -> pd.DataFrame:
-        return study.conclude(table).summary
-
-    def differences(table: StudyTable) -> pd.DataFrame:
-        return study.conclude(table).frame.rename_axis(study.along)
-
     def picture(table: StudyTable) -> Figure:
         from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
@@ -331,7 +312,11 @@ def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
 
     first, second = map(str, study.levels.labels("policy"))
     title = f"{study.measure}: {first} - {second}"
-    return {"tables": {"crossing": conclusion, title: differences}, "figures": {title: picture}}
+    tables: dict[str, Tabulate] = {
+        "crossing": lambda table: study.conclude(table).summary,
+        title: lambda table: study.conclude(table).frame.rename_axis(study.along),
+    }
+    return {"tables": tables, "figures": {title: picture}}
 
 
 def tradeoff_map(
@@ -349,18 +334,8 @@ def tradeoff_map(
     The study shows the table of winners, and for two policies the map of their differences with the contour beyond which they
     are significant.  The intervals are of one difference each: expect about five false positives per hundred comparisons.
 
-    Args:
-        scenario: returns the scenario of a trial: a function of the two factors, ``policy`` and ``seed``.  Draw the workload
-            from ``seed``, so that all policies get the same jobs.
-        factors: the two factors with their levels.
-        policies: two names or objects, or more.
-        measure: to compare: a column of the table.
-        replications: at each point, at least two.
-        name: of the experiment.
-        fields: other fields of the :class:`~clustermodel.experiment.study.Study`.
-
-    Raises:
-        SpecificationError: an argument is not allowed.
+    The scenario is a function of the two factors, ``policy`` (two or more) and ``seed``: draw the workload from ``seed``, so
+    that all policies get the same jobs.  The other arguments are fields of :class:`~clustermodel.experiment.study.Study`.
     """
     require_whole("replications", replications, at_least=2)
     if not isinstance(factors, Mapping) or len(factors) != 2:
@@ -369,21 +344,14 @@ def tradeoff_map(
         raise refused("policies", policies, "a map compares two policies or more")
     x, y = factors
 
-    def winners(table: StudyTable) -> pd.DataFrame:
-        return table.lowest(measure)
-
-    def picture(table: StudyTable) -> Figure:
-        return table.plot.winners(measure, x=x, y=y)
-
-    figures: dict[str, Any] = {f"lowest {measure}": picture}
+    figures: dict[str, Draw] = {f"lowest {measure}": lambda table: table.plot.winners(measure, x=x, y=y)}
     if len(policies) == 2:
         first, second = Factors({"policy": policies}).labels("policy")
-
-        def difference(table: StudyTable) -> Figure:
-            return table.plot.difference_map(measure, x=x, y=y, baseline=second, relative=False)
-
-        figures[f"{measure}: {first} - {second}"] = difference
-    exhibits: dict[str, Any] = {"tables": {f"lowest {measure}": winners}, "figures": figures}
+        figures[f"{measure}: {first} - {second}"] = lambda table: table.plot.difference_map(
+            measure, x=x, y=y, baseline=second, relative=False
+        )
+    tables: dict[str, Tabulate] = {f"lowest {measure}": lambda table: table.lowest(measure)}
+    exhibits: dict[str, Any] = {"tables": tables, "figures": figures}
     grid = {**factors, "policy": policies}
     study = Study(name=name, factors=grid, scenario=scenario, replications=replications, **{**exhibits, **fields})
     study.require_column("measure", measure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -33,7 +33,6 @@ _NO_NUMBERS: Final = frozenset({"history", "job_tables", "shown", "text", "table
 """Fields of experiments that change no number of a run."""
 _ABOUT: Final = ("policy", "workload", "seed")
 """Fields of the summary that say what was run; a run may belong to several trials."""
-
 
 SHOWN: Final = ("mean_response_s", "mean_bounded_slowdown", "mean_wait_s", "utilization", "kappa")
 """Columns that tables and reports show first, unless an experiment chooses others.  Response and slowdown come before the wait,
@@ -256,11 +255,17 @@ def _number(name: str, value: object) -> float | int | bool | None:
 
 def _check_function(field: str, function: object, names: Sequence[str]) -> None:
     """Refuse a function that cannot be called with arguments of these names."""
+    must = f"it must be a function of {', '.join(names)}"
     if not callable(function):
-        raise refused(field, function, f"it must be a function of {', '.join(names)}")
+        raise refused(field, function, must)
+    if problem := problem_of_call(function, names):
+        raise SpecificationError(f"{field}: {must}: {problem}")
+
+
+def problem_of_call(function: Callable[..., object], names: Iterable[str]) -> str:
+    """Return why a function cannot be called with arguments of these names; nothing if it can, or has no known signature."""
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
-    except TypeError as problem:
-        raise SpecificationError(f"{field}: it must be a function of {', '.join(names)}: {problem}") from None
-    except ValueError:  # a function without a known signature
-        return
+    except (TypeError, ValueError) as problem:
+        return str(problem) if isinstance(problem, TypeError) else ""
+    return ""

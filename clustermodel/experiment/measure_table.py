@@ -11,8 +11,7 @@ Published values stand in a file ``published.toml`` beside the scripts of a pape
         ["CTC-SP2", "short-wide", 25702],
     ]
 
-A table of an experiment has a row for each trial, so classes of jobs have columns of their own (:func:`class_measures`); tables
-and figures that compare the classes need a row for each (:func:`by_class`).
+Classes of jobs are columns of an experiment's table (:func:`class_measures`), or rows (:func:`by_class`).
 """
 
 from __future__ import annotations
@@ -83,19 +82,10 @@ def measure_table(
 ) -> pd.DataFrame:
     """Return the means of measures with their intervals, and published values before them.
 
-    A table in which every measure is :class:`Relative` has no rows of the baseline.
-
-    Args:
-        table: of an experiment.
-        columns: the measures.
-        by: the factors whose levels distinguish the rows, as for ``StudyTable.means``.
-        published: values of a paper by the levels of the one factor, such as those of :func:`published_table`; they have
-            columns ``"paper, TITLE"`` before those of the measures.
-        level: the confidence level.
-
-    Returns:
-        The factors and then the measures, each an :class:`~clustermodel.statistics.Interval`, or an empty text where the
-        measure or its point is missing.  A measure of which every point has a single run has plain numbers.
+    The factors ``by`` distinguish the rows, as for ``StudyTable.means``; a table of :class:`Relative` measures only has no rows
+    of the baseline.  Cells are :class:`~clustermodel.statistics.Interval`, plain numbers if every point has a single
+    run, and empty where the measure or its point is missing.  ``published`` values of a paper, by the levels of the one factor,
+    have columns ``"paper, TITLE"`` before those of the measures.
     """
     import pandas as pd
 
@@ -138,17 +128,10 @@ def readings_table(
 ) -> pd.DataFrame:
     """Return which reading of a paper gives which published number: the paper's row, and a row for each reading.
 
-    Args:
-        table: of an experiment; choose some of the readings with ``StudyTable.at``.
-        columns: the published quantities, as for :func:`measure_table`; each names the levels of other factors with ``at``.
-        published: the paper's numbers by title, such as a row of ``published_table(...).to_dict("index")``; it may lack some.
-        of: the factor whose levels are readings.
-        near: relative deviations up to which a value is marked as in Markdown: bold, with two stars, and in italics, with one.
-        level: the confidence level.
-
-    Returns:
-        The readings, the quantities as texts, and how many of the published ones a reading gives within the larger deviation;
-        without published ones neither the paper's row nor that count.
+    ``columns`` are the published quantities, as for :func:`measure_table`, each with the levels of other factors (``at``);
+    ``published`` has the paper's numbers by title, and may lack some; ``of`` is the factor whose levels are readings.  Values
+    are marked as in Markdown where they are ``near``: bold, with two stars, and in italics, with one, up to the two relative
+    deviations.  The last column counts the numbers within the larger one.
     """
     import pandas as pd
 
@@ -277,8 +260,7 @@ def _metrics(result: Result, classify: Classify) -> pd.DataFrame:
 def by_class(table: StudyTable, factor: str, columns: Mapping[str, Mapping[str, str]]) -> StudyTable:
     """Return a table with a row for each trial and class of jobs, and one factor more, whose levels are the classes.
 
-    ``columns`` has for each class its columns in the table, by the names that they have for all classes.  A class has no rows
-    of the trials in which one of them is missing.
+    ``columns`` has for each class its columns by their common names; trials in which one is missing have no row of the class.
     """
     import pandas as pd
 

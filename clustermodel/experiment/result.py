@@ -6,26 +6,15 @@ import platform
 from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import EventLog, RowUse, event_log, idle_before, row_use, shares_over_time, sliced_event_log
+from clustermodel.measure import event_log, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
-from clustermodel.measure.metrics import (
-    Summary,
-    Sums,
-    after_warm_up,
-    by_class,
-    by_group,
-    fairness_by_width,
-    size_classes,
-    summarize,
-)
-from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -46,9 +35,12 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column."""
+    """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column.
 
-    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: Sums | None = None) -> None:
+    What needs the jobs raises a ``SpecificationError`` if the run was streamed.
+    """
+
+    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: metrics.Sums | None = None) -> None:
         self.scenario = scenario
         self.machine = machine
         self.submitted = len(outcome.records)
@@ -84,11 +76,7 @@ class Result:
 
     @property
     def records(self) -> JobRecords:
-        """Job records in ticks, for further measurement.
-
-        Raises:
-            SpecificationError: the run was streamed.
-        """
+        """Job records in ticks, for further measurement."""
         if self.streamed:
             raise SpecificationError(
                 "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, "
@@ -109,37 +97,33 @@ class Result:
 
     @property
     def run_attempts(self) -> pd.DataFrame:
-        """The run attempts: a row for each, by job, then by time.
-
-        Columns ``job``, ``start_s``, ``end_s``, ``nodes``, ``executed_s`` (without overheads and other gangs' time slices),
-        ``lost_s`` (discarded work) and ``outcome``, the label of a :class:`~clustermodel.recording.run_attempts.Status`.
-        """
+        """The run attempts: a row for each, by job, then by time (``start_s``, ``end_s``, ``outcome`` and others)."""
         return attempt_table(self.records)
 
     @cached_property
-    def _summary(self) -> Summary:
-        label, workload, seed = self.scenario.label, self.scenario.workload_name, self.scenario.seed
+    def _summary(self) -> metrics.Summary:
+        about: dict[str, Any] = {
+            "policy": self.scenario.label,
+            "workload": self.scenario.workload_name,
+            "seed": self.scenario.seed,
+        }
         if self._sums is not None:
-            return self._sums.summary(self.ledger, policy=label, workload=workload, seed=seed)
-        in_time = self.slices is not None
-        return summarize(self.records, self.ledger, policy=label, workload=workload, seed=seed, shared_in_time=in_time)
+            return self._sums.summary(self.ledger, **about)
+        return metrics.summarize(self.records, self.ledger, **about, shared_in_time=self.slices is not None)
 
-    def summary(self, *, warm_up_s: float = 0.0) -> Summary:
+    def summary(self, *, warm_up_s: float = 0.0) -> metrics.Summary:
         """Return the metrics of the run in one row.
 
         Jobs submitted sooner than ``warm_up_s`` after the first submission do not count in waits, responses and slowdowns;
         :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length.
-
-        Raises:
-            SpecificationError: ``warm_up_s`` is no time, or leaves no job.
         """
         if not (warm_up_s := require_seconds("warm_up_s", warm_up_s)):
             return self._summary
-        return after_warm_up(self._summary, self.records, self.ledger, warm_up_s)
+        return metrics.after_warm_up(self._summary, self.records, self.ledger, warm_up_s)
 
     def by_class(self) -> pd.DataFrame:
         """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small and large jobs."""
-        return by_class(self.records)
+        return metrics.by_class(self.records)
 
     def by_stream(self, *, warm_up_s: float = 0.0) -> pd.DataFrame:
         """Return the metrics of each job stream, as ``result.by_stream().loc["day", "mean_wait_s"]``; see :meth:`by_group`."""
@@ -150,26 +134,17 @@ class Result:
         return self.by_group("user", warm_up_s=warm_up_s)
 
     def by_size(self, boundaries: Sequence[int], *, warm_up_s: float = 0.0) -> pd.DataFrame:
-        """Return the metrics of each size class, as ``by_size([8, 64])`` of ``1-8``, ``9-64`` and ``> 64`` nodes.
-
-        Raises:
-            SpecificationError: the boundaries do not rise.
-        """
-        return self.by_group(size_classes(self.records.column("nodes"), boundaries), warm_up_s=warm_up_s)
+        """Return the metrics of each size class, as ``by_size([8, 64])`` of ``1-8``, ``9-64`` and ``> 64`` nodes."""
+        return self.by_group(metrics.size_classes(self.records.column("nodes"), boundaries), warm_up_s=warm_up_s)
 
     def by_group(self, by: str | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
         """Return the metrics of groups of jobs: a row per group, a column per metric; docs/outputs lists them.
 
-        Args:
-            by: a column of :attr:`jobs`, or the group of each job in their order.
-            warm_up_s: jobs submitted sooner than this after the first submission count nowhere in the table.
-
-        Raises:
-            SpecificationError: there is no such column, there is not one group per job, or ``warm_up_s`` is no time.
+        ``by`` is a column of :attr:`jobs`, or the group of each job in their order.  Jobs submitted sooner than ``warm_up_s``
+        after the first submission count nowhere in the table.
         """
-        if not isinstance(by, str):
-            return by_group(self.records, by, warm_up_s=warm_up_s)
-        return by_group(self.records, self.jobs[choice("by", by, self.jobs.columns)], warm_up_s=warm_up_s)
+        groups = self.jobs[choice("by", by, self.jobs.columns)] if isinstance(by, str) else by
+        return metrics.by_group(self.records, groups, warm_up_s=warm_up_s)
 
     def fairness(self) -> pd.DataFrame:
         """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.
@@ -178,71 +153,61 @@ class Result:
             SpecificationError: the run used time sharing, for which delays by lower-priority jobs are not defined.
         """
         if self.slices is not None:
-            raise SpecificationError(
-                f"fairness: {self.scenario.label} shares nodes in time; delays by lower-priority jobs are defined for "
-                "dedicated nodes only"
-            )
-        return fairness_by_width(self.records, self.ledger)
+            defined = "delays by lower-priority jobs are defined for dedicated nodes only"
+            raise SpecificationError(f"fairness: {self.scenario.label} shares nodes in time; {defined}")
+        return metrics.fairness_by_width(self.records, self.ledger)
 
     @cached_property
-    def events(self) -> EventLog:
-        """Idle nodes and queue length after each scheduling event, rebuilt from the job records.
-
-        With time sharing, the number of idle nodes is the mean until the next event, from the slice log.
-        """
+    def events(self) -> event_log.EventLog:
+        """Idle nodes (with time sharing: the mean until the next event) and queue length after each scheduling event."""
         if self.slices is not None:
-            return sliced_event_log(self.records, self.slices, self.machine.processors, self.machine.time_slicing.quantum)
-        return event_log(self.records, self.machine.processors)
+            quantum = self.machine.time_slicing.quantum
+            return event_log.sliced_event_log(self.records, self.slices, self.machine.processors, quantum)
+        return event_log.event_log(self.records, self.machine.processors)
 
     @property
     def placements(self) -> pd.DataFrame:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
-        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
-        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.
 
         Raises:
             SpecificationError: the run used time sharing and kept no history of the matrix.
         """
         if self.slices is None:
-            return placements_in_space(self.records)
-        return placements_in_matrix(self.records, self.history, self.ledger.end)
+            return timeline.placements_in_space(self.records)
+        return timeline.placements_in_matrix(self.records, self.history, self.ledger.end)
 
     @property
     def states(self) -> pd.DataFrame:
         """The state of the machine after each scheduling event.
 
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
-        and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
-        Where they are limited, shares in use: ``memory_share`` of the nodes' memory, ``store_share`` of the store's bandwidth.
+        ``running_row`` of the Ousterhout matrix (-1 if none), and the ``memory_share`` and ``store_share`` that are in use.
         """
-        shares = shares_over_time(self.records, self.machine, self.events.ticks)
-        return states(self.events, self.machine.processors, self._history, shares)
+        shares = event_log.shares_over_time(self.records, self.machine, self.events.ticks)
+        return timeline.states(self.events, self.machine.processors, self._history, shares)
 
     @property
     def kappa_by_formula(self) -> float:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            intervals = [*idle_before(self.records, self.slices, machine.processors), *self.slices]
+            intervals = [*event_log.idle_before(self.records, self.slices, machine.processors), *self.slices]
             return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.processors)
 
     @property
-    def row_use(self) -> RowUse:
+    def row_use(self) -> event_log.RowUse:
         """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
         if self.slices is None:
-            return RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
-        return row_use(self.slices, self.machine.time_slicing.quantum)
+            return event_log.RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
+        return event_log.row_use(self.slices, self.machine.time_slicing.quantum)
 
     @property
     def history(self) -> History:
-        """Every state of the Ousterhout matrix and of the ledger.
-
-        Raises:
-            SpecificationError: the run kept no history, no job ran, or no gang shared its nodes in time.
-        """
+        """Every state of the Ousterhout matrix and of the ledger, if the run kept them."""
         if not self.records.finished.any():
             raise SpecificationError("history: no job ran; there is no matrix to show")
         if self.slices is None:
@@ -276,11 +241,7 @@ class Result:
         }
 
     def explain(self, job: int) -> Explanation:
-        """Return why ``job`` (its id) started when it did; ``print`` the answer, or read its fields.
-
-        Raises:
-            SpecificationError: the run kept no decision log, or the job did not run.
-        """
+        """Return why ``job`` (its id) started when it did; ``print`` the answer, or read its fields."""
         if self._reasons is None:
             raise SpecificationError("explain: the decision log is off; run Scenario(..., explain=True)")
         if job not in self._reasons:
@@ -302,8 +263,7 @@ class Result:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
 
         A job that was preempted, or shared its nodes in time, has lines of partial executions too, one for each run attempt;
-        :func:`~clustermodel.workload.schedule.read_schedule` reads them.  Requested memory, preceding jobs and think times are
-        written where the workload has them.
+        :func:`~clustermodel.workload.schedule.read_schedule` reads them.
 
         Raises:
             OutputError: the file cannot be written.

@@ -146,7 +146,7 @@ class Scenario:
         Paths of traces are relative to the folder of ``path``, unless they are absolute.
 
         Raises:
-            SpecificationError: a file cannot describe the policy, the speedup model or a workload, which exist in memory only.
+            SpecificationError: the policy, the speedup model or a workload exists in memory only.
             OutputError: the file cannot be written.
         """
         from clustermodel.experiment.scenario_file import text_of  # noqa: PLC0415  the same
@@ -175,10 +175,8 @@ class Scenario:
             return self.machine
         known = [source.machine_nodes for source in self.sources if source.machine_nodes]
         if not known:
-            raise SpecificationError(
-                f"Scenario.machine: none is given and {self.workload_name} does not name its size; "
-                "give machine=Machine(nodes=...)"
-            )
+            unknown = f"none is given and {self.workload_name} does not name its size"
+            raise SpecificationError(f"Scenario.machine: {unknown}; give machine=Machine(nodes=...)")
         return Machine(nodes=max(known))
 
     @property
@@ -202,15 +200,15 @@ class Scenario:
 
     def _repr_html_(self) -> str:
         """Return the scenario for a notebook."""
-        fields: list[tuple[str, object]] = [
-            ("workload", ", ".join(source.name for source in self.sources)),
-            ("machine", counted(self.used_machine.processors, self.unit)),
-            ("policy", policy_label(self.policy)),
-            ("seed", str(self.seed)),
-        ]
+        fields: dict[str, object] = {
+            "workload": ", ".join(source.name for source in self.sources),
+            "machine": counted(self.used_machine.processors, self.unit),
+            "policy": policy_label(self.policy),
+            "seed": str(self.seed),
+        }
         others = ("fidelity", "events", "speedup", "explain", "history", "stream")
-        fields += [(name, getattr(self, name)) for name in others if getattr(self, name) != getattr(Scenario, name)]
-        return html_fields(f"Scenario {self.label}", fields)
+        fields |= {name: getattr(self, name) for name in others if getattr(self, name) != getattr(Scenario, name)}
+        return html_fields(f"Scenario {self.label}", fields.items())
 
     def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
         """Simulate the scenario; a streamed run shows its summary and its ledger only.

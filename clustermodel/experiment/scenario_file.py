@@ -3,9 +3,8 @@
 A file is data: nothing that it names is imported, except the code of this package and of installed plug-ins.
 """
 
-# Neither msgspec nor cattrs decodes these files in less code with equal messages.  The classes check their own values, and
-# their messages name what is allowed; parts of job streams are unions of dataclasses and plain values, which msgspec refuses;
-# and it ignores unknown keys of dataclasses.  What would be left to a library is `tables.made`.
+# Neither msgspec nor cattrs decodes these files in less code with equal messages: the classes check their own values, and parts
+# of job streams are unions of dataclasses and plain values.  What would be left to a library is `tables.made`.
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
-from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import require_no_module
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
@@ -34,11 +32,7 @@ _Scenario = TypeVar("_Scenario")
 
 
 def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -> _Scenario:
-    """Return the scenario that a file describes, or a text, which has a line break or an equals sign.
-
-    Raises:
-        SpecificationError: the file cannot be read, is not TOML, or has a key or a value that is not allowed.
-    """
+    """Return the scenario that a file describes, or a text, which has a line break or an equals sign."""
     if isinstance(source, str) and ("\n" in source or "=" in source):
         place = Place("scenario", Path())
         table = read_text(source, place)
@@ -65,10 +59,10 @@ def _failures_from(value: object, place: Place) -> FailureSource:
     """Return the failures that a table describes: random ones, recorded ones, or a file of recorded ones."""
     table, place = table_at(value, place, "NodeFailures or Outages")
     if "outages" in table:
-        file = table["outages"]
+        others = dict(table)
+        file = others.pop("outages")
         if not isinstance(file, str):
             raise place.at("outages").refused(file, "the name of a file")
-        others = {key: each for key, each in table.items() if key != "outages"}
         return made(read_outages, others, place, path=place.folder / file)
     kind: Callable[..., FailureSource] = Outages if "down_s" in table else NodeFailures
     return made(kind, table, place)
@@ -77,21 +71,19 @@ def _failures_from(value: object, place: Place) -> FailureSource:
 def _policy_from(value: object, place: Place) -> str:
     """Return the text of a policy: a text, a table with its name and parameters, or a file with such a table."""
     if isinstance(value, str) and not value.endswith(SUFFIX):
-        placed(lambda: require_no_module(value), place, ())
-        return value
-    table, place = table_at(value, place, "a policy")
-    name = table.get("name")
-    if name is None:
-        raise place.at("name").error("is missing")
-    if not isinstance(name, str):
-        raise place.at("name").refused(name, "a text")
-    settings = []
-    for key, setting in table.items():
-        if key != "name":
+        text = value
+    else:
+        table, place = table_at(value, place, "a policy")
+        settings = dict(table)
+        if (text := settings.pop("name", None)) is None:
+            raise place.at("name").error("is missing")
+        if not isinstance(text, str):
+            raise place.at("name").refused(text, "a text")
+        for key, setting in settings.items():
             if not isinstance(setting, bool | int | float | str) or "," in str(setting):
                 raise place.at(key).refused(setting, "a number, a text without commas, true or false")
-            settings.append(f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}")
-    text = f"{name}:{','.join(settings)}" if settings else name
+            settings[key] = f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}"
+        text = f"{text}:{','.join(settings.values())}" if settings else text
     placed(lambda: require_no_module(text), place, ())
     return text
 
@@ -127,17 +119,20 @@ _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
 
 
 def text_of(scenario: Scenario, folder: Path) -> str:
-    """Return the TOML text of a scenario; paths of traces are relative to ``folder`` unless they are absolute.
-
-    Raises:
-        SpecificationError: a file cannot describe the policy, the speedup model or a workload.
-    """
+    """Return the TOML text of a scenario; paths of traces are relative to ``folder`` unless they are absolute."""
     place = Place("Scenario.to_toml", folder)
     values = {field.name: getattr(scenario, field.name) for field in fields(scenario) if field.name not in _OF_SCENARIO}
     name = values.pop("name")
     table = {"name": name} if name else {}
-    table |= {"policy": _policy_text(scenario.policy, place.at("policy")), **plain(values, place)}
-    table["speedup"] = _speedup_table(scenario.speedup, place.at("speedup"))
+    policy, speedup = scenario.policy, scenario.speedup
+    if not isinstance(policy, str):
+        name_it = "cannot be written; name the policy, as in policy='easy:reserve_depth=2'"
+        raise place.at("policy").error(f"the object {shown(policy.name)} {name_it}")
+    placed(lambda: require_no_module(policy), place.at("policy"), ())
+    table |= {"policy": policy, **plain(values, place)}
+    if speedup != LINEAR and type(speedup) is not DowneySpeedup:
+        raise place.at("speedup").error(f"{quoted(speedup)} cannot be written; a file has 'linear' or a DowneySpeedup")
+    table["speedup"] = "linear" if speedup == LINEAR else plain(speedup, place.at("speedup"))
     if scenario.machine is not None:
         if not isinstance(scenario.machine.failures, NodeFailures | Outages | None):
             failures = quoted(scenario.machine.failures)
@@ -146,20 +141,3 @@ def text_of(scenario: Scenario, folder: Path) -> str:
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
     return text_of_table(table)
-
-
-def _policy_text(policy: str | Policy, place: Place) -> str:
-    if isinstance(policy, str):
-        placed(lambda: require_no_module(policy), place, ())
-        return policy
-    raise place.error(
-        f"the object {shown(policy.name)} cannot be written; name the policy, as in policy='easy:reserve_depth=2'"
-    )
-
-
-def _speedup_table(speedup: Speedup, place: Place) -> object:
-    if speedup == LINEAR:
-        return "linear"
-    if type(speedup) is DowneySpeedup:
-        return plain(speedup, place)
-    raise place.error(f"{quoted(speedup)} cannot be written; a file has 'linear' or a DowneySpeedup")

@@ -75,8 +75,8 @@ class Experiment(Design, Generic[Conclusion]):
         """Run the missing trials, write tables and figures below ``path``, and return the conclusion from all finished trials.
 
         Args:
-            path: directory of the results, created if need be: finished runs are kept there, and the same call again runs only
-                missing and failed ones.  By default the results are not kept.
+            path: directory of the results: finished runs are kept there, and the same call again runs only missing and failed
+                ones.  By default the results are not kept.
             workers: number of processes, 1 for this process; by default one for each processor.
             dask: address of a Dask scheduler, instead of processes.
             shard: I, N: run part I of N, as a task of a job array.
@@ -105,15 +105,7 @@ class Experiment(Design, Generic[Conclusion]):
         return conclusion
 
     def stored(self, path: str | PathLike[str]) -> Conclusion:
-        """Return the conclusion from the finished runs in a directory, those of all shards, and run nothing.
-
-        Warns:
-            UserWarning: some runs failed; the conclusion leaves them out.
-
-        Raises:
-            SpecificationError: ``path`` holds no experiment, or another one.
-            ExecutionError: all runs failed.
-        """
+        """Return the conclusion from the finished runs in a directory, those of all shards; nothing is run."""
         return self.conclude(_with_failures_named(self.stored_table(path)))
 
     def stored_table(self, path: str | PathLike[str]) -> StudyTable:
@@ -215,9 +207,6 @@ class Study(Experiment[StudyTable]):
     ... )
     >>> len(study)
     12
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
     """
 
     replications: int = 1
@@ -268,15 +257,8 @@ class Study(Experiment[StudyTable]):
     ) -> Self:
         """Return the study of every policy on every workload on every machine.
 
-        Args:
-            name: of the study.
-            workloads: job streams, or functions of a seed that make them, by their names in tables.
-            policies: names, with parameters, or objects.
-            machines: by their names in tables; by default a machine of the size on which each workload was recorded.
-            fields: other fields of the study, for example ``replications``.
-
-        Raises:
-            SpecificationError: a value is not allowed.
+        Workloads (job streams, or functions of a seed that make them) and machines are given by their names in tables; the
+        default is a machine of the size on which each workload was recorded.  ``fields`` are other fields of the study.
         """
         streams = "it must be a Workload, an SwfStream, or a function of a seed that returns one"
         for label, workload in workloads.items() if isinstance(workloads, Mapping) else ():

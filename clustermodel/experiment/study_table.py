@@ -17,15 +17,7 @@ from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, l
 from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
 from clustermodel.measure.quantities import named, quantity
-from clustermodel.statistics import (
-    LEVEL,
-    Interval,
-    checked_level,
-    interval,
-    of_sample_paths,
-    paired_difference,
-    paired_ratio,
-)
+from clustermodel.statistics import LEVEL, Interval, checked_level, interval, of_sample_paths, paired_difference, paired_ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,19 +71,12 @@ class StudyTable:
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
 
     @classmethod
-    def of_rows(
-        cls,
-        rows: Sequence[Mapping[str, Any]],
-        factors: Sequence[str],
-        name: str,
-        failures: Sequence[tuple[str, str]] = (),
-        shown: Sequence[str] = (),
-    ) -> StudyTable:
-        """Return the table with these rows."""
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]], factors: Sequence[str], *others: Any, **options: Any) -> StudyTable:
+        """Return the table with these rows; the other arguments are those of the class."""
         import pandas as pd
 
         leading = ["run", *factors, "replication", "seed"]
-        return cls(pd.DataFrame(rows) if rows else pd.DataFrame(columns=leading), factors, name, failures, shown)
+        return cls(pd.DataFrame(rows) if rows else pd.DataFrame(columns=leading), factors, *others, **options)
 
     def __len__(self) -> int:
         """Return the number of finished trials."""
@@ -269,16 +254,9 @@ class StudyTable:
     def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
         """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
 
-        Args:
-            measures: columns of numbers.
-            by: the factors whose levels distinguish the rows; by default all that have several levels.  Every row must be
-                one point.
-            level: the confidence level.
-
-        Returns:
-            The factors, then for each measure ``measure`` (its mean), ``measure_half`` (half the interval's width, ``nan`` for
-            a single replication); and ``replications``, the number of different runs.  A mean is ``nan`` where the measure
-            is missing.
+        The factors ``by`` distinguish the rows, by default all that have several levels; every row must be one point.  Columns:
+        these factors, for each measure ``measure`` (its mean, ``nan`` where it is missing) and ``measure_half`` (half the
+        interval's width, ``nan`` for a single replication), and ``replications``, the number of different runs.
         """
         import pandas as pd
 
@@ -297,18 +275,10 @@ class StudyTable:
         return pd.DataFrame(rows)
 
     def differences(self, measure: str, of: str, baseline: Label, *, ratio: bool = False, level: float = LEVEL) -> pd.DataFrame:
-        """Return the paired differences of a measure between the levels of a factor and its baseline, point by point.
+        """Return the paired differences of a measure between the levels ``of`` a factor and a baseline level, point by point.
 
-        Args:
-            measure: a column of numbers.
-            of: the factor, for example ``"policy"``.
-            baseline: the level with which the others are compared.
-            ratio: compare by ratios instead of differences.
-            level: the confidence level.
-
-        Returns:
-            The factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``; and ``significant``:
-            whether the interval excludes 0 (or 1).
+        Columns: the factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``; and ``significant``:
+        whether the interval excludes 0 (or 1).
         """
         import pandas as pd
 
@@ -328,10 +298,8 @@ class StudyTable:
     def lowest(self, measure: str, of: str = "policy", *, level: float = LEVEL) -> pd.DataFrame:
         """Return which levels of a factor have the lowest mean of a measure at each point of the other factors.
 
-        Returns:
-            The other factors; ``lowest``, the level with the lowest mean; its mean under the name of the measure; and ``tied``:
-            the other levels, separated by commas, whose paired difference from it, at the confidence ``level``, is not
-            significant.
+        Columns: the other factors; ``lowest``, the level with the lowest mean; its mean under the name of the measure; and
+        ``tied``: the other levels, separated by commas, whose paired difference from it is not significant.
         """
         import pandas as pd
 
@@ -355,16 +323,8 @@ class StudyTable:
     ) -> pd.DataFrame:
         """Return a table of intervals for people: a row for each point of the other factors, a column for each level of one.
 
-        Args:
-            measure: a column of numbers.
-            columns: the factor along the top.
-            relative_to: show paired ratios to the same point with these levels instead, for example ``{"policy": "easy"}``.
-            level: the confidence level.
-            levels: of factors that choose the trials.
-
-        Returns:
-            The other factors as index; cells are :class:`~clustermodel.statistics.Interval`, which print as ``mean ± half``;
-            empty where the experiment has no such point.
+        With ``relative_to``, for example ``{"policy": "easy"}``, cells are paired ratios to the same point with these levels.
+        Cells are :class:`~clustermodel.statistics.Interval`, which print as ``mean ± half``, or empty.
         """
         import pandas as pd
 
@@ -416,9 +376,8 @@ class StudyTable:
             raise SpecificationError(f"{path}: cannot be read: {problem}") from None
         names = [str(name) for name in frame.columns]
         if names[:1] != ["run"] or "replication" not in names:
-            raise SpecificationError(
-                f"{path}: no table of an experiment; its columns must be run, factors, replication, measures"
-            )
+            columns = "run, factors, replication, measures"
+            raise SpecificationError(f"{path}: no table of an experiment; its columns must be {columns}")
         return cls(frame, names[1 : names.index("replication")], Path(path).stem)
 
     def to_xarray(self, *measures: str) -> xr.Dataset:

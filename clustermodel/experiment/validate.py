@@ -1,9 +1,8 @@
 """Validation: does a formula agree with the simulation, over its factors?
 
-A formula is a plain function of the factors.  At each point the scenario is simulated in several replications, and an
-equivalence test says whether the mean of a measure agrees with the formula to within a margin, differs by more, or whether
-more replications are needed (:mod:`clustermodel.equivalence`).  Replications are added, twice as many each time, until
-there is a verdict.
+At each point the scenario is simulated in several replications, and an equivalence test (:mod:`clustermodel.equivalence`) says
+whether the mean of a measure agrees with the formula to within a margin, differs by more, or whether more replications are
+needed, which are added, twice as many each time, until there is a verdict.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 from clustermodel.arrays import FloatArray
 from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
 from clustermodel.errors import SpecificationError, did_you_mean, refused, visible
-from clustermodel.experiment.design import MEASURED, Measure
+from clustermodel.experiment.design import MEASURED, Measure, problem_of_call
 from clustermodel.experiment.factors import Label, Trial, describe, plain, same_label
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import load_experiment
@@ -82,11 +81,10 @@ class Verdicts:
     def frame(self) -> pd.DataFrame:
         """The comparison at all points, a row each.
 
-        Columns: the factors; ``formula``, the formula's value (the mean of its values, where it is computed from each run);
-            ``simulated`` and ``half``, the simulated mean and half the width of the interval that decides; ``difference``,
-            ``low``, ``high``: simulated - formula and its interval, and ``margin``, all four as shares of the formula's
-            value, unless the margin is absolute; ``replications``; ``verdict``; and ``more``, the replications that are
-            missing for a verdict (``nan`` if there is one).
+        Columns: the factors; ``formula``, its value (the mean, where it is computed from each run); ``simulated`` and ``half``,
+        the simulated mean and half the width of the interval that decides; ``difference``, ``low``, ``high``: simulated -
+        formula and its interval, and ``margin``, all four as shares of the formula's value, unless the margin is absolute;
+        ``replications``; ``verdict``; and ``more``, the replications that are missing for a verdict (``nan`` if there is one).
         """
         import pandas as pd
 
@@ -169,11 +167,7 @@ BY_FORMULA: Final = "by_formula"
 
 @dataclass(frozen=True, kw_only=True)
 class Validation(Experiment[Verdicts]):
-    """The comparison of a formula with the simulation, at each point of a grid; use :func:`validate`.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
-    """
+    """The comparison of a formula with the simulation, at each point of a grid; use :func:`validate`."""
 
     formula: Formula
     """Called with those factors that are its parameters, by name.  It returns the expected mean of the measure, or ``None``
@@ -267,11 +261,7 @@ class Validation(Experiment[Verdicts]):
         return dict(zip(self.levels.names, point, strict=True))
 
     def trials(self, table: StudyTable) -> list[Trial]:
-        """Return the trials that each point needs for a verdict, as far as the finished ones tell.
-
-        Raises:
-            SpecificationError: the formula returned something that is no number.
-        """
+        """Return the trials that each point needs for a verdict, as far as the finished ones tell."""
         wanted = [point for point in self.levels.points() if self.of_each_run or self._expected[point] is not None]
         return [Trial(point, number + 1) for point in wanted for number in range(self._judged(table, point)[0])]
 
@@ -280,11 +270,7 @@ class Validation(Experiment[Verdicts]):
         return super().shard_of(Trial(trial.point, 1), shards)
 
     def conclude(self, table: StudyTable) -> Verdicts:
-        """Return the verdict at each point.
-
-        Raises:
-            SpecificationError: a measure is missing in a run.
-        """
+        """Return the verdict at each point.  A measure that is missing in a run is a ``SpecificationError``."""
         tests = [(self._labels(point), self._judged(table, point)[1]) for point in self.levels.points()]
         measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
         points = [PointVerdict(levels, test) for levels, test in tests if test is not None]
@@ -360,13 +346,9 @@ def _check_formula(where: str, formula: Formula, factors: Sequence[str]) -> None
     """Refuse a formula with a parameter that is no factor and has no default."""
     if not callable(formula):
         raise refused(where, formula, "it must be a function of factors")
-    try:
-        inspect.signature(formula).bind(**{name: None for name in _names(formula) if name in factors})
-    except ValueError:  # a function without a known signature
-        return
-    except TypeError as problem:
+    if problem := problem_of_call(formula, [name for name in _names(formula) if name in factors]):
         there = ", ".join(factors) or "none"
-        raise SpecificationError(f"{where}: {problem}; its parameters must be factors, which are {there}") from None
+        raise SpecificationError(f"{where}: {problem}; its parameters must be factors, which are {there}")
 
 
 def validate(
@@ -395,17 +377,8 @@ def validate(
     >>> len(study)
     20
 
-    Args:
-        formula: a function of those factors that it needs, by name; it returns ``None`` where it says nothing.  A function
-            of ``result`` alone is computed from each run and compared with the measure of the same run.
-        scenario: returns the scenario of a trial: a function of the factors and ``seed``.  Simulate what the formula assumes.
-        factors: for each factor its levels; none for a single point.
-        measure: a column of the table, or a function of the :class:`~clustermodel.experiment.result.Result`.
-        name: of the experiment; by default that of the formula.
-        fields: other fields of :class:`Validation`, for example ``margin``, ``replications``, ``controls`` and ``warm_up_s``.
-
-    Raises:
-        SpecificationError: an argument is not allowed.
+    The arguments are fields of :class:`Validation`: ``margin``, ``replications``, ``controls``, ``warm_up_s`` and others.  The
+    scenario is a function of the factors, if any, and ``seed``: simulate what the formula assumes.
     """
     fields.setdefault("shown", (SIMULATED if callable(measure) else measure,))
     named = str(name or getattr(formula, "__name__", "validation"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, isnan, nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
+from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.experiment.crossover import Crossover, CrossoverStudy, crossing, crossover, tradeoff_map
 from clustermodel.experiment.factors import Label
 from clustermodel.statistics import Interval, paired_difference
+from tests.conftest import refusal
 from tests.studies.driven import driven
 
 
@@ -59,10 +60,7 @@ def test_whole_numbers_stay_whole_and_the_crossing_lies_between_two_of_them() ->
     assert list(found.differences) == sorted(asked)
 
 
-@pytest.mark.parametrize(
-    ("half", "zero", "low", "high"),
-    [(4.0, 3.0, -inf, 7.5), (4.0, 7.0, 2.5, inf), (20.0, 5.0, -inf, inf)],
-)
+@pytest.mark.parametrize(("half", "zero", "low", "high"), [(4.0, 3.0, -inf, 7.5), (4.0, 7.0, 2.5, inf), (20.0, 5.0, -inf, inf)])
 def test_an_interval_is_open_where_the_range_does_not_bound_it(half: float, zero: float, low: float, high: float) -> None:
     found = crossing(line(half, zero), 0.0, 10.0, ("a", "b"), step=0.5)
     assert (found.low, found.at, found.high) == (low, pytest.approx(zero), high)
@@ -73,20 +71,13 @@ def test_an_interval_is_open_where_the_range_does_not_bound_it(half: float, zero
 def test_without_a_crossing_one_policy_is_lower_throughout(zero: float, lower: str) -> None:
     found = crossing(line(0.5, zero), 0, 10, ("a", "b"), step=1)
     assert (found.lower_before, found.lower_after, found.changes) == (lower, lower, 0)
-    assert isnan(found.at)
-    assert isnan(found.low)
-    assert isnan(found.high)
+    assert np.isnan([found.at, found.low, found.high]).all()
     assert list(found.differences) == [0, 2, 5, 8, 10]  # the first look is all
     assert found.certain
     assert str(found) == f"{lower} is lower throughout"
     doubtful = crossing(line(2.0, zero), 0, 10, ("a", "b"), step=1)
     assert not doubtful.certain
     assert str(doubtful) == f"{lower} is lower throughout, not significantly everywhere"
-
-
-def test_policies_that_are_equal_have_no_crossing() -> None:
-    found = crossing(lambda _: Interval(0.0, 0.0, 0.95, 3), 0.0, 1.0, ("a", "b"), step=0.1)
-    assert (found.lower_before, found.certain, str(found)) == (None, False, "equal throughout")
 
 
 def test_values_at_which_both_are_equal_are_no_sign() -> None:
@@ -99,6 +90,8 @@ def test_values_at_which_both_are_equal_are_no_sign() -> None:
 
 
 def test_where_the_means_are_exactly_equal_nothing_is_beyond_doubt() -> None:
+    equal = crossing(lambda _: Interval(0.0, 0.0, 0.95, 3), 0.0, 1.0, ("a", "b"), step=0.1)
+    assert (equal.lower_before, equal.certain, str(equal)) == (None, False, "equal throughout")
     # -, 0, 0, 0, +: without any spread
     found = crossing(lambda value: Interval(float(np.sign(value) * (abs(value) > 1)), 0.0, 0.95, 3), -5, 5, ("a", "b"), step=1)
     assert (found.low, found.at, found.high) == (-2, -1, 2)
@@ -134,40 +127,34 @@ def test_a_step_that_does_not_fit_ends_at_the_high_end() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"low": nan}, r"^Study\.factors: value: nan is not allowed; a number must be finite \(None is allowed\)$"),
-        ({"high": inf}, r"^Study\.factors: value: inf is not allowed"),
-        ({"high": 0.0}, r"^Study\.factors: value: 0\.0 is given twice"),
-        ({"high": -1.0}, r"^high: -1.0 is not allowed; it must be greater than low, 0.0$"),
-        ({"low": "a"}, r"^low: 'a' is not allowed; it must be a finite number$"),
-        ({"step": 0}, r"^step: 0 is not allowed; it must be > 0, at most high - low, 1$"),
-        ({"step": 1.5}, r"^step: 1.5 is not allowed"),
-        ({"step": 1e-9}, r"^step: 1e-09 is not allowed; at most 1,000,000 steps"),
-        ({"first_look": 1}, r"^first_look: 1 is not allowed; it must be an integer >= 2$"),
-        ({"replications": 1}, r"^replications: 1 is not allowed; it must be an integer >= 2$"),
-        ({"level": 95}, r"^level: 95 is not allowed"),
-        (
-            {"measure": "wait"},
-            r"^measure: 'wait' is not allowed.*; it must be a column of the table$",
-        ),
-        ({"policies": "ab"}, r"^policies: 'ab' is not allowed; a crossover is of two policies$"),
-        ({"policies": ["a"]}, r"^policies: \['a'\] is not allowed; a crossover is of two policies$"),
-        ({"policies": ["a", "a"]}, r"^Study\.factors: policy: 'a' is given twice; levels must be distinct$"),
-        ({"along": "seed"}, r"^Study\.factors: 'seed' is not allowed; a factor's name must be a name of Python other than "),
+        ({"low": nan}, "Study.factors: value: nan is not allowed; a number must be finite (None is allowed)"),
+        ({"high": inf}, "Study.factors: value: inf is not allowed"),
+        ({"high": 0.0}, "Study.factors: value: 0.0 is given twice"),
+        ({"high": -1.0}, "high: -1.0 is not allowed; it must be greater than low, 0.0"),
+        ({"low": "a"}, "low: 'a' is not allowed; it must be a finite number"),
+        ({"step": 0}, "step: 0 is not allowed; it must be > 0, at most high - low, 1"),
+        ({"step": 1.5}, "step: 1.5 is not allowed"),
+        ({"step": 1e-9}, "step: 1e-09 is not allowed; at most 1,000,000 steps"),
+        ({"first_look": 1}, "first_look: 1 is not allowed; it must be an integer >= 2"),
+        ({"replications": 1}, "replications: 1 is not allowed; it must be an integer >= 2"),
+        ({"level": 95}, "level: 95 is not allowed"),
+        ({"measure": "wait"}, "measure: 'wait' is not allowed (did you mean "),
+        ({"policies": "ab"}, "policies: 'ab' is not allowed; a crossover is of two policies"),
+        ({"policies": ["a"]}, "policies: ['a'] is not allowed; a crossover is of two policies"),
+        ({"policies": ["a", "a"]}, "Study.factors: policy: 'a' is given twice; levels must be distinct"),
+        ({"along": "seed"}, "Study.factors: 'seed' is not allowed; a factor's name must be a name of Python other than "),
     ],
 )
 def test_what_cannot_be_searched_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
     options = {"along": "value", "low": 0.0, "high": 1.0, "step": 0.1, "policies": ["a", "b"], **change}
-    with pytest.raises(SpecificationError, match=says):
-        crossover(unused, **options)
+    assert refusal(lambda: crossover(unused, **options)).startswith(says)
 
 
 def test_a_crossover_needs_its_factor_and_two_policies() -> None:
     fields: dict[str, Any] = {"name": "c", "scenario": unused, "low": 0, "high": 9, "step": 1, "measure": "kappa"}
     for factors in ({"value": [0, 9]}, {"value": [0, 9], "policy": ["a"]}, {"x": [0, 9], "policy": ["a", "b"]}):
-        with pytest.raises(
-            SpecificationError, match=r"^crossover: the factors .* are not allowed; there must be value and two"
-        ):
-            CrossoverStudy(factors=factors, along="value", **fields)
+        line = refusal(lambda factors=factors: CrossoverStudy(factors=factors, along="value", **fields))
+        assert line == f"crossover: the factors {', '.join(factors)} are not allowed; there must be value and two policies"
 
 
 def unused(**_: object) -> Scenario:
@@ -233,17 +220,14 @@ def test_both_policies_get_the_same_seeds_at_every_value() -> None:
 def test_a_value_without_a_finished_run_is_named() -> None:
     study = searched(0, 10, step=1, replications=2)
     table = driven(study, "kappa", lambda levels, seed: None if levels["value"] == 5 else float(seed))
-    with pytest.raises(
-        SpecificationError, match=r"^crossover: value 5: table of crossover: kappa is missing in value 5, policy a$"
-    ):
-        study.conclude(table)
+    line = "crossover: value 5: table of crossover: kappa is missing in value 5, policy a"
+    assert refusal(lambda: study.conclude(table)) == line
 
 
 def test_a_crossover_cannot_be_divided(tmp_path: Path) -> None:
     study = searched(0, 10, step=1)
-    with pytest.raises(SpecificationError) as refused:
-        study.run(tmp_path, shard=(1, 2))
-    assert str(refused.value) == "shard: a crossover cannot be divided, because each value follows from the ones before it"
+    line = refusal(lambda: study.run(tmp_path, shard=(1, 2)))
+    assert line == "shard: a crossover cannot be divided, because each value follows from the ones before it"
     assert not list(tmp_path.iterdir())
 
 
@@ -317,15 +301,14 @@ def test_a_map_of_runs_is_that_of_single_differences() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"factors": {"x": [], "y": [1]}}, r"^Study\.factors: x: no level is given; at least one is needed$"),
-        ({"factors": {"x": [1]}}, r"^factors: \{'x': \[1\]\} is not allowed; a map has two factors with their levels$"),
-        ({"factors": 3}, r"^factors: 3 is not allowed; a map has two factors with their levels$"),
-        ({"policies": "ab"}, r"^policies: 'ab' is not allowed; a map compares two policies or more$"),
-        ({"policies": ["a"]}, r"^policies: \['a'\] is not allowed; a map compares two policies or more$"),
-        ({"replications": 1}, r"^replications: 1 is not allowed; it must be an integer >= 2$"),
-        ({"measure": "kapa"}, r"^measure: 'kapa' is not allowed \(did you mean 'kappa'\?\); it must be a column of the table$"),
+        ({"factors": {"x": [], "y": [1]}}, "Study.factors: x: no level is given; at least one is needed"),
+        ({"factors": {"x": [1]}}, "factors: {'x': [1]} is not allowed; a map has two factors with their levels"),
+        ({"factors": 3}, "factors: 3 is not allowed; a map has two factors with their levels"),
+        ({"policies": "ab"}, "policies: 'ab' is not allowed; a map compares two policies or more"),
+        ({"policies": ["a"]}, "policies: ['a'] is not allowed; a map compares two policies or more"),
+        ({"replications": 1}, "replications: 1 is not allowed; it must be an integer >= 2"),
+        ({"measure": "kapa"}, "measure: 'kapa' is not allowed (did you mean 'kappa'?); it must be a column of the table"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(SpecificationError, match=says):
-        tradeoff_map(unused, **{"factors": {"x": [1], "y": [2]}, "policies": ["a", "b"], **change})
+    assert refusal(lambda: tradeoff_map(unused, **{"factors": {"x": [1], "y": [2]}, "policies": ["a", "b"], **change})) == says

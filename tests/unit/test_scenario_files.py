@@ -239,35 +239,29 @@ def test_what_exists_in_memory_only_is_refused_in_a_line(fields: dict[str, objec
 
 MISTAKES = {
     "[workload]\nsynthetic = true\n[machine]\nnodes = 0": "machine.nodes: 0 is not allowed; it must be an integer >= 1",
-    "[workload]\nsynthetic = true\n[machine]\nnods = 3": (
+    "[workload]\nsynthetic = true\n[machine]\nnods = 3":
         "machine.nods: unknown key (did you mean 'nodes'?); known are nodes, kill_at_estimate, time_slicing, context_switch, "
-        "checkpointing, failures, suspended_per_node"
-    ),
+        "checkpointing, failures, suspended_per_node",
     "[workload]\nsynthetic = true\n[machine]\nmpl = 3\n": "machine.mpl: unknown key; known are nodes, ",
     "[workload]\nsynthetic = true\n[machine]\nsuspended_per_node = 3\n": "machine.nodes: is missing",
-    "machine = 4\n" + SMALL: (
-        "machine: 4 is not allowed; it must be a table with the keys of a machine, or the name of a .toml file with them"
-    ),
-    SMALL + "[machine]\nnodes = 4\ntime_slicing = {quantum_s = 'long'}": (
-        "machine.time_slicing.quantum_s: 'long' is not a number; it must be a finite number of seconds > 0 and <= 1e+10"
-    ),
-    SMALL + "[machine]\nnodes = 4\nfailures = {mtbf_s = 0, repair_s = 1}": (
-        "machine.failures.mtbf_s: 0 is not allowed; it must be a finite number of seconds > 0 and <= 1e+10"
-    ),
+    "machine = 4\n" + SMALL:
+        "machine: 4 is not allowed; it must be a table with the keys of a machine, or the name of a .toml file with them",
+    SMALL + "[machine]\nnodes = 4\ntime_slicing = {quantum_s = 'long'}":
+        "machine.time_slicing.quantum_s: 'long' is not a number; it must be a finite number of seconds > 0 and <= 1e+10",
+    SMALL + "[machine]\nnodes = 4\nfailures = {mtbf_s = 0, repair_s = 1}":
+        "machine.failures.mtbf_s: 0 is not allowed; it must be a finite number of seconds > 0 and <= 1e+10",
     SMALL + "[machine]\nnodes = 4\nfailures = {outages = 'no.csv'}": "machine.failures: no.csv: cannot be read",
     'machine = "none.toml"\n' + SMALL: "machine: 'none.toml': there is no such file",
     "seed = -1\n" + SMALL: "seed: -1 is not allowed; it must be an integer >= 0",
     "explain = 1\n" + SMALL: "explain: 1 is not allowed; it must be True or False",
     'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'",
-    "sed = 1\n" + SMALL: (
+    "sed = 1\n" + SMALL:
         "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, events, "
-        "history, stream, speedup, name"
-    ),
+        "history, stream, speedup, name",
     'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",
     'policy = "easy:depth=2"\n' + SMALL: "policy easy: parameter 'depth' is unknown",
-    'policy = {name = "easy", reserve_depth = [1]}\n' + SMALL: (
-        "policy.reserve_depth: [1] is not allowed; it must be a number, a text without commas, true or false"
-    ),
+    'policy = {name = "easy", reserve_depth = [1]}\n' + SMALL:
+        "policy.reserve_depth: [1] is not allowed; it must be a number, a text without commas, true or false",
     "policy = {reserve_depth = 1}\n" + SMALL: "policy.name: is missing",
     'speedup = "fast"\n' + SMALL: "speedup: 'fast' is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1",
     "speedup = {sigma = -1}\n" + SMALL: "speedup.sigma: -1 is not allowed; it must be a finite number >= 0",
@@ -287,19 +281,15 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nload = true": "workload.load: True is not allowed; it must be > 0 and < 10",
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
-    "[workload]\nsynthetic = true\nsteps = [{}]": (
-        "workload.steps[0]: a step has one of keep, scale, estimates, resample and default_memory_gib"
-    ),
-    "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]": (
-        "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB >= 0"
-    ),
-    "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]": (
-        "workload.steps[0].estimates: 'phi' is not allowed; it must be 'run-time', or a table with phi and seed"
-    ),
+    "[workload]\nsynthetic = true\nsteps = [{}]":
+        "workload.steps[0]: a step has one of keep, scale, estimates, resample and default_memory_gib",
+    "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]":
+        "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB",
+    "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]":
+        "workload.steps[0].estimates: 'phi' is not allowed; it must be 'run-time', or a table with phi and seed",
     "[workload]\nsynthetic = true\nsteps = [{estimates = {phi = 2}}]": "workload.steps[0].estimates.phi: 2 is not allowed",
-    "[workload]\nsynthetic = true\nsteps = [{resample = {of = 'months'}}]": (
-        "workload.steps[0].resample.of: 'months' is not allowed; it must be 'weeks', 'users' or a number of seconds"
-    ),
+    "[workload]\nsynthetic = true\nsteps = [{resample = {of = 'months'}}]":
+        "workload.steps[0].resample.of: 'months' is not allowed; it must be 'weeks', 'users' or a number of seconds",
     "[workload]\nsynthetic = true\nname = ''": "workload.name: '' is not allowed; it must be a line of text",
     "[workload]\nsynthetic = true\nmachine_nodes = 0": "workload.machine_nodes: 0 is not allowed; it must be an integer >= 1",
     '[workload]\nmodel = "blu-pacific"': "workload.model: 'blu-pacific' is neither a file nor a shipped model",
@@ -309,18 +299,14 @@ MISTAKES = {
     "[workload]\njob_stream = 3": "workload.job_stream: 3 is not allowed; it must be a table with the fields of a JobStream",
     "[workload.job_stream]\nnodes = 1\nrun_s = 3": "workload.job_stream.arrivals: is missing",
     "[workload.job_stream]\narrivals = 5\nnodes = 'x'\nrun_s = 3": "workload.job_stream.nodes: 'x' is not a distribution",
-    "[workload.job_stream]\narrivals = {type = 'Poison'}\nnodes = 1\nrun_s = 3": (
-        "workload.job_stream.arrivals.type: 'Poison' is unknown (did you mean 'Poisson'?); known are "
-    ),
-    "[workload.job_stream]\narrivals = {type = 'Poisson', per_hour = 0}\nnodes = 1\nrun_s = 3": (
-        "workload.job_stream.arrivals.per_hour: 0 is not allowed; it must be a finite number > 0"
-    ),
-    "[workload.job_stream]\narrivals = {scipy = 'geometric'}\nnodes = 1\nrun_s = 3": (
-        "workload.job_stream.arrivals.scipy: 'geometric' is not allowed; it must be the name of a distribution of scipy.stats"
-    ),
-    "[workload.job_stream]\narrivals = {mean = 3}\nnodes = 1\nrun_s = 3": (
-        "workload.job_stream.arrivals.mean: unknown key; a distribution has type, scipy, or numbers with their weights"
-    ),
+    "[workload.job_stream]\narrivals = {type = 'Poison'}\nnodes = 1\nrun_s = 3":
+        "workload.job_stream.arrivals.type: 'Poison' is unknown (did you mean 'Poisson'?); known are ",
+    "[workload.job_stream]\narrivals = {type = 'Poisson', per_hour = 0}\nnodes = 1\nrun_s = 3":
+        "workload.job_stream.arrivals.per_hour: 0 is not allowed; it must be a finite number > 0",
+    "[workload.job_stream]\narrivals = {scipy = 'geometric'}\nnodes = 1\nrun_s = 3":
+        "workload.job_stream.arrivals.scipy: 'geometric' is not allowed; it must be the name of a distribution of scipy.stats",
+    "[workload.job_stream]\narrivals = {mean = 3}\nnodes = 1\nrun_s = 3":
+        "workload.job_stream.arrivals.mean: unknown key; a distribution has type, scipy, or numbers with their weights",
     "[workload.job_stream]\narrivals = 5\nnodes = 1\nrun_s = 3": "workload: JobStream.generate: give either jobs or days",
     "[workload.merge]\na = {synthetic = 1}": "workload.merge.a.synthetic: 1 is not allowed; it must be true",
     "[workload]\nmerge = {}": "workload.merge: {} is not allowed; it must be a table with a table for each label",

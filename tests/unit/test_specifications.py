@@ -43,31 +43,42 @@ def _scale(factor: int) -> LoadScale:
 # Machine
 
 
+NODES = "it must be an integer >= 1"
+GIB = "it must be a number of GiB"
+
+
 @pytest.mark.parametrize(
-    ("nodes", "message"),
+    ("field", "value", "message"),
     [
-        (0, "Machine.nodes: 0 is not allowed; it must be an integer >= 1"),
-        (-128, "Machine.nodes: -128 is not allowed; it must be an integer >= 1"),
-        (2.0, "Machine.nodes: 2.0 is not a whole number; it must be an integer >= 1"),
-        (nan, "Machine.nodes: nan is not a whole number; it must be an integer >= 1"),
-        ("8", "Machine.nodes: '8' is not a whole number; it must be an integer >= 1"),
-        (None, "Machine.nodes: None is not a whole number; it must be an integer >= 1"),
-        (True, "Machine.nodes: True is not a whole number; it must be an integer >= 1"),
-        (np.int32(0), "Machine.nodes: 0 is not allowed; it must be an integer >= 1"),
+        ("nodes", 0, f"0 is not allowed; {NODES}"),
+        ("nodes", -128, f"-128 is not allowed; {NODES}"),
+        ("nodes", 2.0, f"2.0 is not a whole number; {NODES}"),
+        ("nodes", nan, f"nan is not a whole number; {NODES}"),
+        ("nodes", "8", f"'8' is not a whole number; {NODES}"),
+        ("nodes", None, f"None is not a whole number; {NODES}"),
+        ("nodes", True, f"True is not a whole number; {NODES}"),
+        ("nodes", np.int32(0), f"0 is not allowed; {NODES}"),
+        ("suspended_per_node", -1, "-1 is not allowed; it must be an integer >= 0"),
+        ("suspended_per_node", 1.5, "1.5 is not a whole number; it must be an integer >= 0"),
+        ("suspended_per_node", True, "True is not a whole number; it must be an integer >= 0"),
+        *(("kill_at_estimate", value, f"{value!r} is not allowed; it must be True or False") for value in (1, 0, None, "yes")),
+        *(
+            ("node_memory_gib", gib, f"{gib!r} is not allowed; {GIB} > 0 and <= 2^33")
+            for gib in (-1, 0, True, "4", nan, 2.0**34)
+        ),
     ],
 )
-def test_a_machine_of_a_wrong_size_names_the_field_the_value_and_what_is_allowed(nodes: object, message: str) -> None:
-    assert refusal(lambda: Machine(nodes=nodes)) == message
+def test_a_wrong_machine_names_the_field_the_value_and_what_is_allowed(field: str, value: object, message: str) -> None:
+    assert refusal(lambda: Machine(**{"nodes": 4, field: value})) == f"Machine.{field}: {message}"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("specify", [lambda n: Machine(nodes=n), lambda n: Job(**{**GOOD_JOB, "run_s": n}), _scale])
 @pytest.mark.parametrize("digits", [300, 10_000])
 def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callable[[int], object], digits: int) -> None:
     # Python raises a ValueError of its own where an integer of more than 4,300 digits is to be printed
-    with pytest.raises(SpecificationError) as refused:
-        specify(-(10**digits))
-    assert "... (302 characters) is" in str(refused.value) or "a number of thousands of digits is" in str(refused.value)
-    assert len(str(refused.value)) < 160
+    line = refusal(lambda: specify(-(10**digits)))
+    assert "... (302 characters) is" in line or "a number of thousands of digits is" in line
+    assert len(line) < 160
 
 
 @pytest.mark.parametrize(
@@ -100,14 +111,6 @@ def test_any_real_number_may_be_a_factor_or_a_phi() -> None:
     workload = Workload([ROW])
     assert workload.with_phi_estimates(phi=Fraction(1, 3)).provenance.options["estimates"] == "phi model, phi=0.333333, seed=1"  # type: ignore[arg-type]
     assert load_model("blue-pacific").generate(jobs=3, run_time_factor=Fraction(3, 2)).name == "blue-pacific x1.5"  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [1, 0, None, "yes"])
-def test_kill_at_estimate_is_true_or_false(value: object) -> None:
-    assert (
-        refusal(lambda: Machine(nodes=1, kill_at_estimate=value))
-        == f"Machine.kill_at_estimate: {value!r} is not allowed; it must be True or False"
-    )
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
@@ -212,17 +215,13 @@ def test_the_memory_of_a_job_in_kib() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, True, "4", float("nan"), 2.0**34])
 def test_an_impossible_amount_of_memory_is_refused(wrong: Any) -> None:
-    with pytest.raises(
-        SpecificationError, match=r"^Job 1: memory_gib: .* is not allowed; it must be a number of GiB >= 0 and <= 2\^33$"
-    ):
-        Job(**GOOD_JOB, memory_gib=wrong)
-    with pytest.raises(SpecificationError, match=r"^Machine\.node_memory_gib: .* must be a number of GiB > 0 and <= 2\^33$"):
-        Machine(nodes=4, node_memory_gib=wrong)
+    line = refusal(lambda: Job(**GOOD_JOB, memory_gib=wrong))
+    assert line == f"Job 1: memory_gib: {wrong!r} is not allowed; {GIB} >= 0 and <= 2^33"
 
 
-def test_the_memory_of_a_node() -> None:
-    with pytest.raises(SpecificationError, match=r"^Machine\.node_memory_gib: 0 is not allowed"):
-        Machine(nodes=4, node_memory_gib=0)
+def test_the_limits_of_a_machine() -> None:
+    assert Machine(nodes=4).suspended_per_node is None
+    assert Machine(nodes=4, suspended_per_node=np.int64(2)).suspended_per_node == 2
     assert Machine(nodes=4).node_memory is None
     assert Machine(nodes=4, node_memory_gib=0.5).node_memory == 2**19
 
@@ -258,30 +257,19 @@ def rejects(keep: JobFilter, row: JobRow = ROW) -> str | None:
 @pytest.mark.parametrize("field", ["window_s", "nodes"])
 @pytest.mark.parametrize("value", [(5, 4), (nan, 5), (0, nan), (1,), (1, 2, 3), ()])
 def test_an_interval_that_is_none_is_refused(field: str, value: tuple[float, ...]) -> None:
-    assert (
-        refusal(lambda: JobFilter(**{field: value}))
-        == f"JobFilter.{field}: {value!r} is not allowed; it must be (low, high), low <= high"
-    )
+    line = refusal(lambda: JobFilter(**{field: value}))  # type: ignore[arg-type]
+    assert line == f"JobFilter.{field}: {value!r} is not allowed; it must be (low, high), low <= high"
 
 
-@pytest.mark.parametrize(("field", "value"), [("window_s", 5), ("nodes", "ab"), ("window_s", ("1", "2"))])
-def test_an_interval_of_something_other_than_two_numbers_is_refused(field: str, value: object) -> None:
-    with pytest.raises(SpecificationError, match=f"JobFilter.{field}: "):
-        JobFilter(**{field: value})  # type: ignore[arg-type]
-
-
-def test_a_single_user_where_several_are_wanted_is_refused() -> None:
-    with pytest.raises(SpecificationError, match=r"JobFilter\.users: 7"):
-        JobFilter(users=7)  # type: ignore[arg-type]
-
-
-def test_a_filter_keeps_everything_by_default() -> None:
-    assert rejects(JobFilter()) is None
+@pytest.mark.parametrize(("field", "value"), [("window_s", 5), ("nodes", "ab"), ("window_s", ("1", "2")), ("users", 7)])
+def test_what_is_no_interval_and_no_set_is_refused(field: str, value: object) -> None:
+    assert refusal(lambda: JobFilter(**{field: value})).startswith(f"JobFilter.{field}: ")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("keep", "reason"),
     [
+        (JobFilter(), None),
         (JobFilter(window_s=(10, 11)), None),
         (JobFilter(window_s=(10.000001, 20)), "outside the time window"),
         (JobFilter(window_s=(0, 10)), "outside the time window"),  # [low, high)
@@ -319,17 +307,10 @@ def applied(scale: LoadScale, row: JobRow = ROW, first: int = 0) -> JobRow:
 
 
 @pytest.mark.parametrize("field", ["interarrival", "run_time", "size"])
-@pytest.mark.parametrize("factor", [0, 0.0, -1, nan, inf, -inf])
+@pytest.mark.parametrize("factor", [0, 0.0, -1, nan, inf, -inf, "2"])
 def test_a_factor_is_a_finite_number_above_zero(field: str, factor: float) -> None:
-    assert (
-        refusal(lambda: LoadScale(**{field: factor}))
-        == f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0"
-    )
-
-
-def test_a_factor_that_is_no_number_is_refused() -> None:
-    with pytest.raises(SpecificationError, match=r"LoadScale\.size: "):
-        LoadScale(size="2")  # type: ignore[arg-type]
+    line = refusal(lambda: LoadScale(**{field: factor}))
+    assert line == f"LoadScale.{field}: {factor!r} is not allowed; it must be a finite number > 0"
 
 
 def test_scaling_moves_submissions_away_from_the_first_and_rounds_sizes() -> None:
@@ -349,33 +330,18 @@ def test_the_default_scale_changes_nothing() -> None:
     assert applied(LoadScale(), ROW, 123) == ROW
 
 
-@pytest.mark.parametrize(
-    ("limit", "message"),
-    [
-        (-1, "Machine.suspended_per_node: -1 is not allowed; it must be an integer >= 0"),
-        (1.5, "Machine.suspended_per_node: 1.5 is not a whole number; it must be an integer >= 0"),
-        (True, "Machine.suspended_per_node: True is not a whole number"),
-    ],
-)
-def test_the_room_for_suspended_tasks_is_a_whole_number_or_none(limit: object, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
-        Machine(nodes=4, suspended_per_node=limit)  # type: ignore[arg-type]
-    assert Machine(nodes=4).suspended_per_node is None
-    assert Machine(nodes=4, suspended_per_node=np.int64(2)).suspended_per_node == 2
-
-
 @pytest.mark.parametrize("path", ["KTH.swf", Path("KTH.swf")])
 def test_a_path_is_no_workload_but_must_be_read(path: object) -> None:
-    assert refusal(lambda: Scenario(workload=path)) == (
+    line = refusal(lambda: Scenario(workload=path))  # type: ignore[arg-type]
+    assert line == (
         "Scenario.workload: 'KTH.swf' is not allowed; a path must be read first, as in Scenario(workload=read_swf(path))"
     )
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\nb", "\x1b[31m", "\x7f", "\x85", "\u2028", "half \ud800", 5])
 def test_a_scenario_has_a_line_of_text_for_a_name(name: object) -> None:
-    assert refusal(lambda: Scenario(workload=synthetic_workload(jobs=2), name=name)) == (
-        f"Scenario.name: {name!r} is not allowed; it must be a line of text without control characters"
-    )
+    line = refusal(lambda: Scenario(workload=synthetic_workload(jobs=2), name=name))  # type: ignore[arg-type]
+    assert line == (f"Scenario.name: {name!r} is not allowed; it must be a line of text without control characters")
 
 
 def test_names_in_all_languages_are_names() -> None:
