@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
 from numbers import Integral, Real
 from typing import Final, Literal, NamedTuple
 from zlib import crc32
@@ -23,7 +22,8 @@ from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import require_number, require_seconds, require_whole
+from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.distributions import Checked, positive
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ def _is_interval(value: object) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LoadScale:
+class LoadScale(Checked, interarrival=positive, run_time=positive, size=positive):
     """Factors above zero that change a workload's load."""
 
     interarrival: float = 1.0
@@ -74,10 +74,6 @@ class LoadScale:
     """Multiplies run times and estimates (Zhang et al. 2003, section 2.2)."""
     size: float = 1.0
     """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
-
-    def __post_init__(self) -> None:
-        for field in ("interarrival", "run_time", "size"):
-            require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
 
 _SUBMIT, _ID, _NODES, _RUN, _ESTIMATE, _USER, _STATUS = map(

@@ -450,10 +450,3 @@ def test_the_jobs_drawn_offer_the_load_of_the_model(pacific: WorkloadModel, jobs
     assert np.array_equal(natural.column("nodes"), workload.column("nodes"))
     stretch = workload.span_s / natural.span_s
     assert workload.seconds("submit") == pytest.approx(natural.seconds("submit") * stretch, abs=2e-6 * (1 + stretch))
-
-
-def test_the_nine_workloads_are_the_same_jobs_with_longer_run_times(pacific: WorkloadModel) -> None:
-    loads = [pacific.generate(run_time_factor=factor).offered_load(320) for factor in RUN_TIME_FACTORS]
-    # Zhang et al. 2003, table 1: achieved utilization of workloads 0 to 8, all but the last two far from saturation
-    assert loads[:7] == pytest.approx([0.55, 0.61, 0.66, 0.72, 0.77, 0.83, 0.89], rel=0.03)
-    assert [load / loads[0] for load in loads] == pytest.approx(list(RUN_TIME_FACTORS))
