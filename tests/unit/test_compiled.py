@@ -234,25 +234,12 @@ def test_the_version_says_whether_modules_are_compiled() -> None:
     assert said.strip().endswith(", compiled" if is_compiled() else ", pure Python")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "easy",
-        "conservative",
-        "mbgs",
-        "adaptive",
-        "backfilling",
-        "slack",
-        "pv-easy",
-        "ss",
-        "las",
-        *(f"slack:awt=60,heuristic={heuristic}" for heuristic in ("aat", "du", "dc", "dp", "optimal")),
-        "srtf",
-        "fifo-preempt",
-        "server-filling",
-        "fcfs",
-    ],
-)
+RUN = ["easy", "conservative", "mbgs", "adaptive", "backfilling", "slack", "fcfs"]
+PREEMPTING = ["pv-easy", "ss", "las", "srtf", "fifo-preempt", "server-filling"]
+HEURISTICS = [f"slack:awt=60,heuristic={heuristic}" for heuristic in ("aat", "du", "dc", "dp", "optimal")]
+
+
+@pytest.mark.parametrize("name", [*RUN, *PREEMPTING, *HEURISTICS])
 def test_a_policy_that_has_run_can_be_copied_and_the_copy_runs_alike(name: str) -> None:
     jobs = synthetic_workload(jobs=30 if name.endswith("optimal") else 200, nodes=32, load=0.9)
     scenario = Scenario(machine=Machine(nodes=32), workload=jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -137,14 +136,6 @@ TestProfileBesideATwin = ProfileBesideATwin.TestCase
 # By hand
 
 
-def test_a_new_profile_is_free_for_ever() -> None:
-    profile = Profile(4)
-    assert profile.steps() == [(0, 4)]
-    assert profile.fits(4, 10**18)
-    assert not profile.fits(5, 1)
-    assert profile.earliest(4, 10**18) == 0
-
-
 def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
     # free of 4: [0, 10) 1, [10, 15) 4, [15, 20) 0, then 4
     profile = Profile(4)
@@ -195,16 +186,6 @@ def test_more_nodes_than_are_free_cannot_be_reserved() -> None:
     with pytest.raises(DecisionError) as refused:
         profile.reserve(5, 12, 2)
     assert str(refused.value) == "profile: 2 nodes reserved at 10 where only 1 are free"
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), durations, st.integers(1, 2)), max_size=3))
-def test_giving_up_every_reservation_leaves_nothing_behind(shapes: list[tuple[int, int, int]]) -> None:
-    profile = Profile(NODES)
-    for start, duration, nodes in shapes:
-        profile.reserve(start, start + duration, nodes)
-    for start, duration, nodes in shapes:
-        profile.release(start, start + duration, nodes)
-    assert profile.steps() == [(0, NODES)]
 
 
 # Running jobs
