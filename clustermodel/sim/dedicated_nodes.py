@@ -221,15 +221,15 @@ class DedicatedNodes:
                 "because gangs in rows go on without a restart; use 'on-start'"
             )
         # Runs without gangs in rows do not import the modules.
-        from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode  # noqa: PLC0415
+        from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
         from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
 
         self.pool.take_whole_machine()
-        keeps = self.run.machine.time_slicing.at_events == "keep"
         sharing: TimeSharing
         if self.run.node_by_node:
-            sharing = KeptNodeByNode(self.run) if keeps else NodeByNode(self.run)
+            sharing = NodeByNode(self.run)
         else:
+            keeps = self.run.machine.time_slicing.at_events == "keep"
             sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
         for columns in down:
             sharing.take_down(columns)
