@@ -124,20 +124,8 @@ def gang_cases(
 
     Some jobs are twins of others, some are submitted when all others have long ended, and the machine rejects some.
 
-    Args:
-        draw: of hypothesis.
-        mpl: multiprogramming level, any up to 5 by default.
-        free: without context switches and costs of migration.
-        kill: whether jobs are killed at their estimates, either by default.
-        exact_estimates: instead of over- and underestimates.
-        priorities: of several levels.
-        units: of ticks, one is drawn.
-        quanta: shortest and longest quantum, units.
-        runs: shortest and longest run time, units.
-        widest: most nodes.
-        largest: most jobs.
-        perhaps_none_runs: the machine may reject all jobs.
-        at_events: what a scheduling event does to the running slice, either by default.
+    ``quanta``, shortest and longest, and ``runs`` are in units; ``free`` is without context switches and costs of migration;
+    ``perhaps_none_runs`` lets the machine reject all jobs.  What is ``None`` is drawn.
     """
     nodes = draw(st.integers(1, widest))
     unit = draw(st.sampled_from(units))
@@ -261,10 +249,7 @@ class Watched:
 class Meddler:
     """Starts, replicates, withdraws, rehomes, migrates, blocks, kills and wakes up at random, as far as that is allowed.
 
-    Args:
-        seed: of what it draws.
-        preempts: how many gangs it kills to run again, checkpoints and suspends, and how many jobs it starts with a time
-            limit; it then starts jobs on other numbers of nodes than they asked for, too.
+    It ``preempts`` so many gangs, or starts them with a time limit; then it starts jobs on other numbers of nodes too.
     """
 
     name = "meddler"

@@ -64,9 +64,7 @@ class History:
         return moment.rotation[(moment.begun + ticks - moment.ticks) // self.quantum % len(moment.rotation)]
 
     def slices(self, first: int, last: int, end: int) -> Iterator[Slice]:
-        """Yield the slices that overlap ``first`` to ``last`` and in which a gang runs, of a run until ``end``; all in
-        ticks.
-        """
+        """Yield the slices that overlap ``first`` to ``last`` and in which a gang runs, of a run until ``end``; in ticks."""
         moments, quantum = self.moments, self.quantum
         ends = [moment.ticks for moment in moments[1:]] + [end]
         for moment, stop in zip(moments, ends, strict=True):

@@ -1,12 +1,10 @@
-"""The Ousterhout matrix: rows are time slices, columns are nodes, and all tasks of a gang stand in the same row.
+"""The Ousterhout matrix that a policy plans: rows are time slices, columns are nodes; all tasks of a gang stand in one row.
 
-It is rebuilt at every scheduling event in the separate steps of Zhang et al. 2003, which are methods here in the paper's
+It is rebuilt at every scheduling event in the separate steps of Zhang et al.  2003, which are methods here in the paper's
 words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and FillMatrix-2, which
-migrate (section 5.4).  Scheduling waiting jobs into it is the policy's business.  A gang has one set of columns, whatever
-rows it stands in, so that a migration is paid for once and never recurs.  A set of columns is a bitmask, column 0 in the
-lowest bit: "are these columns free in that row?" is one operation then.
-
-This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.matrix_rows.MatrixRows` is what the machine has.
+migrate (section 5.4). A gang has one set of columns, whatever rows it stands in, so that a migration is paid for once and never
+recurs.  A set of columns is a bitmask, column 0 in the lowest bit: "are these columns free in that row?"  is one operation
+then.
 """
 
 from __future__ import annotations
@@ -299,10 +297,7 @@ class OusterhoutMatrix:
         self._replicated.clear()
 
     def compact(self, guard: Guard | None = None) -> bool:
-        """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, to more populated rows; return whether one moved.
-
-        It looks at home rows only, so that it does not matter whether :meth:`clean` comes before or after.
-        """
+        """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, to more populated rows; return whether one moved."""
         return self._collapse(guard)
 
     def fill(self) -> None:

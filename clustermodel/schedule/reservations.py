@@ -82,11 +82,7 @@ def earliest_completion(shapes: Shapes, profiles: Sequence[Profile], rows: Itera
 
 
 class Plan(ReservationBook):
-    """Reservations among the running jobs of a machine.
-
-    EASY keeps reservations for the first few jobs of the queue, conservative backfilling for all.  Both improve their
-    reservations with :meth:`compress`, which moves none to a later start.
-    """
+    """Reservations among the running jobs of a machine: EASY keeps few, conservative backfilling one for each waiting job."""
 
     __slots__ = ("_alarm", "_starts", "profile")
 

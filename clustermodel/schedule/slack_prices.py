@@ -244,9 +244,8 @@ class Search:
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
-        """Return the cheapest schedule that takes jobs out and puts them back in the order of ``ranked``, if any is possible.
-
-        ``None`` is the order of their starts, which takes less time.
+        """Return the cheapest schedule that puts jobs back in the order of ``ranked``; by default of their starts, which is
+        faster.
         """
         if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving)

@@ -37,9 +37,7 @@ def store_of(machine: Machine, env: Clock) -> LimitedStore | SharedStore:
 
 
 class LimitedStore:
-    """A store whose transfers take constant times: room for ``max_tasks`` (Q) tasks, or any number, that are written or
-    read.
-    """
+    """A store whose transfers take constant times: room for Q tasks, or any number, that are written or read."""
 
     def __init__(self, env: Clock, max_tasks: int | None) -> None:
         self._env = env
@@ -90,12 +88,8 @@ class SharedBandwidth:
     """Who moves how much by when, in whole numbers.
 
     Each task at the store gets the same bandwidth: its share of the store's, ``total`` bytes a second, at most what its node
-    has, ``per_task`` (one of the two is given). So all tasks progress alike, and one clock counts what each of them has moved;
-    a transfer ends when that clock has advanced by the size of one of its tasks.
-
-    A bandwidth of so many bytes a second is as many millionths of a byte a tick; sizes are counted in those.  Whenever
-    transfers begin or end, what each task has moved since the last such time is rounded down to a millionth of a byte; a
-    transfer ends at the first tick at which all of it has been moved.
+    has, ``per_task`` (one of the two is given). So one clock counts what each of them has moved, in millionths of a byte,
+    rounded down whenever transfers begin or end; a transfer ends at the first tick at which all of it has been moved.
     """
 
     def __init__(self, total: int | None, per_task: int | None) -> None:
@@ -204,9 +198,7 @@ class SharedStore:
     def transfer(
         self, nodes: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
     ) -> Generator[Event, object, None]:
-        """Write or read the image of a gang of ``nodes``, in ``ticks`` if it has the store to itself; an interrupt ends
-        that.
-        """
+        """Write or read the image of a gang, in ``ticks`` if it has the store to itself; an interrupt ends that."""
         transfer = self.ask(nodes, ticks)
         try:
             if not transfer.granted.triggered:

@@ -96,11 +96,7 @@ class WaitingProcess(Process):
 
 
 class AlarmClock:
-    """An alarm that can be set again at will; ringing clears it.
-
-    A timeout cannot be taken back, and each one that is no longer wanted stays in the event heap until its time comes.  So
-    a later timeout is scheduled only after an earlier, obsolete one has fired.
-    """
+    """An alarm that can be set again at will; ringing clears it."""
 
     __slots__ = ("_armed", "_env", "_ring", "at")
 
@@ -108,6 +104,7 @@ class AlarmClock:
         self.at: int | None = None  # when it will ring, ticks; ``None`` when it is not set
         self._env = env
         self._ring = ring
+        # A timeout cannot be taken back: a later one is scheduled only after an earlier, obsolete one has fired.
         self._armed: list[int] = []  # times of timeouts that will come, earliest last
 
     def set(self, time: int | None) -> None:

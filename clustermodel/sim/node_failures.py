@@ -94,9 +94,7 @@ class NodeStates:
         return [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
 
     def carry_out(self, sharing: Sharing) -> tuple[list[Outage], list[Outage]]:
-        """Take failing nodes, which no gang holds any more, out of service, put repaired ones back; return the outages of
-        both.
-        """
+        """Take failing nodes, which no gang holds any more, down, put repaired ones up; return the outages of both."""
         now = self._env.now
         failing, repaired = sorted(self._failing), sorted(self._repaired)
         self._failing.clear()

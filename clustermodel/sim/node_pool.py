@@ -19,9 +19,7 @@ from clustermodel.validation import to_gib
 
 
 class NodePool:
-    """The nodes of a machine, or their processors, each idle or held by one gang, and the queue of the jobs that wait for
-    them.
-    """
+    """The nodes of a machine, or their processors, each idle or held by one gang, and the queue of jobs."""
 
     def __init__(self, env: Clock, machine: Machine) -> None:
         nodes = machine.processors
@@ -42,9 +40,7 @@ class NodePool:
         return request
 
     def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:
-        """Put the jobs that have asked for nodes into the queue; return those just submitted, and those that have run
-        before.
-        """
+        """Put jobs that have asked for nodes into the queue; return those just submitted, and those that have run."""
         submitted: list[QueuedJob] = []
         requeued: list[QueuedJob] = []
         for job in self.arrived:

@@ -146,10 +146,7 @@ class SavedWork:
         self.memory.hold(job, gang.columns, since=since)
 
     def ended(self, gang: Execution, executed: int) -> int:
-        """Settle what is saved of a gang's job at the end of a run attempt; return how much work is discarded, ticks.
-
-        What was saved before may be discarded now as well: then it is more than the attempt has executed.
-        """
+        """Settle what is saved at the end of a run attempt; return how much work is discarded, of earlier ones too, ticks."""
         job, before = gang.owner, gang.owner.image
         if before is None and gang.outcome in ENDS and self.memory.free is None:
             return 0
@@ -261,11 +258,7 @@ class TransferCosts:
 
 
 class NodeMemory:
-    """The memory of the nodes: the tasks that run on a node, in whichever rows, and those suspended there must fit.
-
-    A job has its memory once on each node on which it runs or is kept, from the start of a run attempt until it has left the
-    node and no image of it is there.  Where amounts of memory are not limited, the number of suspended tasks may be.
-    """
+    """The memory of the nodes: the tasks that run on a node, in whichever rows, and those suspended there must fit."""
 
     def __init__(self, run: RunContext) -> None:
         machine = run.machine

@@ -62,12 +62,7 @@ Timetable = Mapping[int, Sequence[Order]] | Mapping[float, Sequence[Order]]
 
 
 class Script:
-    """Decides what its script says when it says so, nothing else, and notes what it sees.
-
-    Args:
-        script: what to decide.
-        watch: what to note of each running gang.
-    """
+    """Decides what its script says when it says so, nothing else, and notes what ``watch`` sees of each running gang."""
 
     name: Final = "script"
 

@@ -1,12 +1,12 @@
-"""The arithmetic of a rotation: what every row and gang has done when rows take turns for a while, and when a gang finishes.
+"""The arithmetic of a rotation: what rows and gangs have done when rows take turns for a while, and when a gang finishes.
 
 Between two scheduling events the matrix does not change, so the rotation is periodic, and how far everybody has got follows
 without simulating the slices.  Gangs in the same rows make the same progress, so the cost of an event grows with the number of
 different row sets, not with nodes, slices or gangs.
 
 The rules (docs/model): slices begin at event + k x T; a scheduling event cuts the running slice short, and the next row in use
-goes on with a full one; a context switch is the first thing in a slice, then come pending overheads, then work.  Where an event
-leaves the running slice alone, slices begin at the beginning of that slice + k x T instead.
+goes on with a full one; a context switch comes first in a slice, then pending overheads, then work.  Where an event leaves the
+running slice alone, slices begin at the beginning of that slice + k x T instead.
 """
 
 from __future__ import annotations

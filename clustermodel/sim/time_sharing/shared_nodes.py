@@ -91,10 +91,7 @@ class SlicedGang(Execution):
         return self._sharing.executed(self) if self._executed is None else self._executed
 
     def stop(self, how: Status) -> bool:
-        """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices.
-
-        Overheads that were pending are dropped: what is saved is the gang where it is now.
-        """
+        """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices."""
         saved = self._sharing.saved
         saved.prepare_to_stop(self, how)
         self.outcome = how
@@ -105,7 +102,7 @@ class SlicedGang(Execution):
             self.owner.process.interrupt(how)
             return True
         self.duration = self._sharing.executed(self)
-        self.pending = overheads
+        self.pending = overheads  # others are dropped: what is saved is the gang where it is now
         self._sharing.hold_up(self)
         return False
 

@@ -144,13 +144,16 @@ class ComputedSlices(TimeSharing):
         env.process(self.run())
 
     def run(self) -> Generator[Event, object, None]:
-        """Sleep until the first gangs finish, ring their bells, and go on."""
+        """Sleep until the first gangs finish and ring their bells, or until a switch goes on in the next slice."""
         while True:
             yield self._bell
             self.settle(self.env.now)
-            for gang in self._rotation.finished():
+            finished = self._rotation.finished()
+            for gang in finished:
                 if not gang.finished.triggered:  # it may be there twice
                     gang.finished.ring()
+            if not finished:
+                self._plan()
 
     def dismiss(self, gang: SlicedGang) -> None:
         super().dismiss(gang)
@@ -248,7 +251,13 @@ class ComputedSlices(TimeSharing):
                 del self._held_up[gang]
 
     def go_on(self) -> list[int]:
-        """Give the gangs that have changed another pace, and sleep until the first one finishes."""
+        """Go on with the running slice, or with the next row in use, and sleep until the first gang finishes."""
+        self._plan()
+        self.begun = self._rotation.begun
+        return self._rotation.order
+
+    def _plan(self) -> None:
+        """Give the gangs that have changed another pace, and set the alarm clock."""
         rows, rotation = self.rows, self._rotation
         if rows.in_use_changed:
             rotation.order = rows.rotation()
@@ -265,7 +274,6 @@ class ComputedSlices(TimeSharing):
                 self._switches = [RowSwitches(rows.held[row], 0, rows.held[row], 0) for row in rotation.order]
         self._note_held_up()
         self._alarm.set(rotation.next_finish())
-        return rotation.order
 
     def _note_held_up(self) -> None:
         """Note from where on gangs with overheads count what they spend, and when what was saved of them is restored."""
@@ -302,18 +310,6 @@ class KeptSlices(ComputedSlices):
         # What runs now:
         self._switching: Switching = {}  # gangs that switch in the first slice; the ticks are in what they still need
         self._event = self.env.now  # the last scheduling event
-
-    def run(self) -> Generator[Event, object, None]:
-        """Sleep until the first gangs finish, ring their bells, and go on; or until a switch goes on in the next slice."""
-        while True:
-            yield self._bell
-            self.settle(self.env.now)
-            finished = self._rotation.finished()
-            for gang in finished:
-                if not gang.finished.triggered:
-                    gang.finished.ring()
-            if not finished:
-                self._plan()
 
     def executed(self, gang: SlicedGang) -> int:
         executed = super().executed(gang)
@@ -390,12 +386,6 @@ class KeptSlices(ComputedSlices):
             self._event = self.env.now
             self.log(elapsed)
         super().resume(waiting=waiting)
-
-    def go_on(self) -> list[int]:
-        """Go on with the running slice, or with the next row in use, and sleep until the first gang finishes."""
-        self._plan()
-        self.begun = self._rotation.begun
-        return self._rotation.order
 
     def _plan(self) -> None:
         rows, rotation = self.rows, self._rotation
