@@ -7,18 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    CheckpointStore,
-    Job,
-    Machine,
-    NodeFailures,
-    Scenario,
-    SpecificationError,
-    TimeSlicing,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
 from clustermodel.machine import WRITERS
@@ -30,14 +19,14 @@ from tests.timeline.test_failures import down
 from tests.timeline.timeline import accounts, play, play_both, spans, spent, stopped
 
 TEN_GIB = {"memory_gib": 10.0}
-RARELY = NodeFailures(mtbf_s=1e10, repair_s=0)
+RARELY = cm.NodeFailures(mtbf_s=1e10, repair_s=0)
 
 
-def every_20(**store: Any) -> Checkpointing:
+def every_20(**store: Any) -> cm.Checkpointing:
     """Return checkpoints every 20 s to a store of 1 GiB/s unless it is given another bandwidth."""
     if "node_bandwidth_gib_s" not in store:
         store.setdefault("bandwidth_gib_s", 1)
-    return Checkpointing(interval_s=20, store=CheckpointStore(**store))
+    return cm.Checkpointing(interval_s=20, store=cm.CheckpointStore(**store))
 
 
 def both(run_s: float, writers: str, **more: Any) -> Result:
@@ -115,11 +104,11 @@ def test_the_store_serves_the_gang_for_which_the_others_risk_least(writers: str,
     # 1 writes 20-30.  2 (10 s) asks at 21, 3 (2 s) at 22.  First come, first served: 2 writes 30-40, 3 40-42.  Least waste:
     # 3 writes 30-32, because 2 is at risk for 2 s longer then, and 3 would be for 10 s.
     jobs = [
-        Job(id=number, submit_s=0, nodes=1, run_s=50, memory_gib=gib, checkpoint_interval_s=interval)
+        cm.Job(id=number, submit_s=0, nodes=1, run_s=50, memory_gib=gib, checkpoint_interval_s=interval)
         for number, gib, interval in ((1, 10, 20), (2, 10, 21), (3, 2, 22))
     ]
-    machine = Machine(nodes=3, failures=RARELY, checkpointing=every_20(writers=writers))
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="fcfs").run()
+    machine = cm.Machine(nodes=3, failures=RARELY, checkpointing=every_20(writers=writers))
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()
     check_books(result)
     assert written(result) == dict(enumerate(begins, 1))
 
@@ -130,7 +119,7 @@ def test_the_store_serves_the_gang_for_which_the_others_wait_least(writers: str,
     # waited for 1.5 s; if 3 is, one node for 4.5 s.
     script = {0: [start(1), start(2), start(3)], 10: [checkpoint(1)], 10.5: [checkpoint(2), checkpoint(3)]}
     again = {20: [start(1)], 200: [start(2), start(3)]}
-    costs = Checkpointing(store=CheckpointStore(bandwidth_gib_s=4, writers=writers))
+    costs = cm.Checkpointing(store=cm.CheckpointStore(bandwidth_gib_s=4, writers=writers))
     jobs = "1 0 1 30\n2 0 1 30\n3 0 4 30"
     result = play(6, jobs, Script(script | again), checkpointing=costs, each={"memory_gib": 4.0})
     check_books(result)
@@ -157,7 +146,7 @@ def test_an_image_that_is_written_when_the_node_fails_counts() -> None:
 def test_reads_and_writes_share_the_store() -> None:
     # 1 is written 10-20 and read 30-50, because 2 writes 30-50.
     script = {0: [start(1)], 10: [start(2), checkpoint(1)], 30: [start(1), checkpoint(2)], 70: [start(2)]}
-    costs = Checkpointing(store=CheckpointStore(bandwidth_gib_s=1))
+    costs = cm.Checkpointing(store=cm.CheckpointStore(bandwidth_gib_s=1))
     result = play(2, "1 0 1 30\n2 10 1 30", Script(script), checkpointing=costs, each=TEN_GIB)
     assert sorted(stopped(result)) == [(1, 0, 20, "checkpointed", 0), (2, 10, 50, "checkpointed", 0)]
     assert spans(result) == {1: (30, 70), 2: (70, 90)}
@@ -167,7 +156,7 @@ def test_reads_and_writes_share_the_store() -> None:
 def test_a_gang_killed_while_it_is_written_leaves_the_store_to_others() -> None:
     # Both are written from 10 on; 1 is killed at 14, having written 2 GiB, and 2 writes 8 GiB alone until 22.
     script = {0: [start(1), start(2)], 10: [checkpoint(1), checkpoint(2)], 14: [kill(1)], 30: [start(1), start(2)]}
-    costs = Checkpointing(store=CheckpointStore(bandwidth_gib_s=1))
+    costs = cm.Checkpointing(store=cm.CheckpointStore(bandwidth_gib_s=1))
     result = play(2, "1 0 1 30\n2 0 1 30", Script(script), checkpointing=costs, each=TEN_GIB)
     assert sorted(stopped(result)) == [(1, 0, 14, "preempted", 10), (2, 0, 22, "checkpointed", 0)]
     check_books(result)
@@ -223,9 +212,9 @@ def test_many_nodes_use_no_more_than_the_bandwidth_of_the_store() -> None:
 @pytest.mark.parametrize("writers", WRITERS)
 def test_what_the_store_has_moved_is_all_that_has_been_written(writers: str) -> None:
     # Nothing fails and no job is preempted: each write is completed, in whole ticks.
-    jobs = synthetic_workload(jobs=200, nodes=32, load=1.0, seed=3).with_default_memory(2)
-    costs = Checkpointing(interval_s=3600, store=CheckpointStore(bandwidth_gib_s=0.25, writers=writers))
-    result = Scenario(machine=Machine(nodes=32, checkpointing=costs), workload=jobs, policy="easy").run()
+    jobs = cm.synthetic_workload(jobs=200, nodes=32, load=1.0, seed=3).with_default_memory(2)
+    costs = cm.Checkpointing(interval_s=3600, store=cm.CheckpointStore(bandwidth_gib_s=0.25, writers=writers))
+    result = cm.Scenario(machine=cm.Machine(nodes=32, checkpointing=costs), workload=jobs, policy="easy").run()
     held = result.records.overheads
     writes = held.account == list(Account).index(Account.CHECKPOINT)
     number = int(writes.sum())
@@ -245,32 +234,37 @@ def test_a_store_of_the_bandwidth_of_nodes_alone_has_no_share() -> None:
 
 
 def test_costs_of_its_own_replace_those_of_the_machine() -> None:
-    jobs = [Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_s=3, restart_s=2, checkpoint_interval_s=10), *_plain(2)]
-    machine = Machine(
-        nodes=2, failures=down((0, 25, 25), nodes=2), checkpointing=Checkpointing(checkpoint_s=5, restart_s=7, interval_s=20)
+    jobs = [cm.Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_s=3, restart_s=2, checkpoint_interval_s=10), *_plain(2)]
+    machine = cm.Machine(
+        nodes=2, failures=down((0, 25, 25), nodes=2), checkpointing=cm.Checkpointing(checkpoint_s=5, restart_s=7, interval_s=20)
     )
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="fcfs").run()
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()
     # 1: written 10-13 and 23-26, which is cut short at 25 by the failure; read 25-27; 10 s, written 37-40; 10 s.
     assert spans(result) == {1: (25, 50), 2: (0, 35)}
     assert spent(result, Account.CHECKPOINT) == 3 + 2 + 3 + 5
 
 
 def test_own_costs_share_a_bandwidth_as_if_they_took_that_long_alone() -> None:
-    jobs = [Job(id=number, submit_s=0, nodes=1, run_s=30, checkpoint_s=10, restart_s=1) for number in (1, 2)]
-    result = Scenario(
-        machine=Machine(nodes=2, checkpointing=every_20(bandwidth_gib_s=3)), workload=Workload.from_jobs(jobs), policy="fcfs"
+    jobs = [cm.Job(id=number, submit_s=0, nodes=1, run_s=30, checkpoint_s=10, restart_s=1) for number in (1, 2)]
+    result = cm.Scenario(
+        machine=cm.Machine(nodes=2, checkpointing=every_20(bandwidth_gib_s=3)),
+        workload=cm.Workload.from_jobs(jobs),
+        policy="fcfs",
     ).run()
     assert spans(result) == {1: (0, 50), 2: (0, 50)}
 
 
 def test_only_jobs_with_an_interval_of_their_own_are_checkpointed() -> None:
-    jobs = [Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_interval_s=10), *_plain(2)]
-    machine = Machine(nodes=2, checkpointing=Checkpointing(checkpoint_s=5, interval_s="own"))
-    assert spans(Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="fcfs").run()) == {1: (0, 40), 2: (0, 30)}
+    jobs = [cm.Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_interval_s=10), *_plain(2)]
+    machine = cm.Machine(nodes=2, checkpointing=cm.Checkpointing(checkpoint_s=5, interval_s="own"))
+    assert spans(cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()) == {
+        1: (0, 40),
+        2: (0, 30),
+    }
 
 
-def _plain(*numbers: int) -> list[Job]:
-    return [Job(id=number, submit_s=0, nodes=1, run_s=30) for number in numbers]
+def _plain(*numbers: int) -> list[cm.Job]:
+    return [cm.Job(id=number, submit_s=0, nodes=1, run_s=30) for number in numbers]
 
 
 def test_gangs_in_rows_write_at_the_bandwidth_of_their_nodes() -> None:
@@ -279,8 +273,8 @@ def test_gangs_in_rows_write_at_the_bandwidth_of_their_nodes() -> None:
         1,
         "1 0 1 20\n2 0 1 20",
         "gs",
-        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=Checkpointing(interval_s=15, store=CheckpointStore(node_bandwidth_gib_s=5)),
+        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
+        checkpointing=cm.Checkpointing(interval_s=15, store=cm.CheckpointStore(node_bandwidth_gib_s=5)),
         each=TEN_GIB,
     )
     assert spans(result) == {1: (0, 42), 2: (0, 44)}
@@ -289,20 +283,20 @@ def test_gangs_in_rows_write_at_the_bandwidth_of_their_nodes() -> None:
 
 @pytest.mark.parametrize("store", [{"bandwidth_gib_s": 1}, {"node_bandwidth_gib_s": 1, "writers": "fcfs"}])
 def test_a_store_that_gangs_share_is_refused_where_they_share_nodes_in_time(store: dict[str, Any]) -> None:
-    with pytest.raises(SpecificationError, match="not allowed where nodes are shared in time, because who shares the store"):
-        play(1, "1 0 1 20", "gs", checkpointing=Checkpointing(store=CheckpointStore(**store)))
+    with pytest.raises(cm.SpecificationError, match="not allowed where nodes are shared in time, because who shares the store"):
+        play(1, "1 0 1 20", "gs", checkpointing=cm.Checkpointing(store=cm.CheckpointStore(**store)))
 
 
 def test_a_job_without_memory_is_refused_where_it_decides_how_large_the_image_is() -> None:
     with pytest.raises(
-        SpecificationError, match=r"^CheckpointStore: job 1 has no memory_gib, from which the size of its image"
+        cm.SpecificationError, match=r"^CheckpointStore: job 1 has no memory_gib, from which the size of its image"
     ):
         play(1, "1 0 1 30", "fcfs", checkpointing=every_20())
 
 
 def test_intervals_by_formula_need_checkpoints_that_take_time() -> None:
-    costs = Checkpointing(interval_s="young", store=CheckpointStore(bandwidth_gib_s=1))
-    with pytest.raises(SpecificationError, match=r"^Checkpointing.interval_s: 'young' is not allowed for job 1 \(1 node\)"):
+    costs = cm.Checkpointing(interval_s="young", store=cm.CheckpointStore(bandwidth_gib_s=1))
+    with pytest.raises(cm.SpecificationError, match=r"^Checkpointing.interval_s: 'young' is not allowed for job 1 \(1 node\)"):
         play(1, "1 0 1 30", "fcfs", checkpointing=costs, failures=RARELY, each={"memory_gib": 0.0})
 
 
@@ -321,8 +315,8 @@ def test_intervals_by_formula_need_checkpoints_that_take_time() -> None:
     ],
 )
 def test_stores_that_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        CheckpointStore(**wrong)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.CheckpointStore(**wrong)
     assert str(refused.value).startswith(message)
 
 
@@ -338,28 +332,28 @@ def test_stores_that_are_refused(wrong: dict[str, Any], message: str) -> None:
     ],
 )
 def test_costs_beside_a_store_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(SpecificationError) as refused:
-        Checkpointing(**{"store": CheckpointStore(bandwidth_gib_s=1)} | wrong)
+    with pytest.raises(cm.SpecificationError) as refused:
+        cm.Checkpointing(**{"store": cm.CheckpointStore(bandwidth_gib_s=1)} | wrong)
     assert str(refused.value).startswith(message)
 
 
 def test_options_of_the_command_line() -> None:
-    machine = machine_with(Machine(nodes=4), {"store_bandwidth": 2.5, "store_writers": "fcfs", "checkpoint_interval": 60.0})
-    store = CheckpointStore(bandwidth_gib_s=2.5, writers="fcfs")
-    assert machine.checkpointing == Checkpointing(interval_s=60, store=store)
-    assert machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": None}) == Machine(nodes=4)
-    with pytest.raises(SpecificationError, match=r"^--store-writers: it needs --store-bandwidth"):
-        machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "fcfs"})
+    machine = machine_with(cm.Machine(nodes=4), {"store_bandwidth": 2.5, "store_writers": "fcfs", "checkpoint_interval": 60.0})
+    store = cm.CheckpointStore(bandwidth_gib_s=2.5, writers="fcfs")
+    assert machine.checkpointing == cm.Checkpointing(interval_s=60, store=store)
+    assert machine_with(cm.Machine(nodes=4), {"store_bandwidth": None, "store_writers": None}) == cm.Machine(nodes=4)
+    with pytest.raises(cm.SpecificationError, match=r"^--store-writers: it needs --store-bandwidth"):
+        machine_with(cm.Machine(nodes=4), {"store_bandwidth": None, "store_writers": "fcfs"})
 
 
 @pytest.mark.parametrize("field", ["checkpoint_s", "restart_s", "checkpoint_interval_s"])
 def test_own_costs_of_jobs(field: str) -> None:
-    job = Job(id=1, submit_s=0, nodes=1, run_s=1, **{field: 2.5})  # type: ignore[arg-type]
+    job = cm.Job(id=1, submit_s=0, nodes=1, run_s=1, **{field: 2.5})  # type: ignore[arg-type]
     assert getattr(job.row(), field.removesuffix("_s")) == 2.5 * TICKS_PER_SECOND
-    assert Job.from_row(job.row()) == Job(id=1, submit_s=0, nodes=1, run_s=1, estimate_s=1, **{field: 2.5})  # type: ignore[arg-type]
-    frame = Workload.from_jobs([job, *_plain(2)]).frame
+    assert cm.Job.from_row(job.row()) == cm.Job(id=1, submit_s=0, nodes=1, run_s=1, estimate_s=1, **{field: 2.5})  # type: ignore[arg-type]
+    frame = cm.Workload.from_jobs([job, *_plain(2)]).frame
     assert frame[field].tolist()[0] == 2.5
     assert frame[field].isna().tolist() == [False, True]
-    assert Workload.from_frame(frame) == Workload.from_jobs([job, *_plain(2)])
-    with pytest.raises(SpecificationError, match=f"^Job 1: {field}: -1 is not allowed"):
-        Job(id=1, submit_s=0, nodes=1, run_s=1, **{field: -1})  # type: ignore[arg-type]
+    assert cm.Workload.from_frame(frame) == cm.Workload.from_jobs([job, *_plain(2)])
+    with pytest.raises(cm.SpecificationError, match=f"^Job 1: {field}: -1 is not allowed"):
+        cm.Job(id=1, submit_s=0, nodes=1, run_s=1, **{field: -1})  # type: ignore[arg-type]

@@ -7,21 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Batch,
-    DecisionError,
-    Job,
-    Kill,
-    Machine,
-    Scenario,
-    Setup,
-    SpecificationError,
-    Start,
-    StrandedJobsError,
-    View,
-    WakeAt,
-    Workload,
-)
+import clustermodel as cm
 from clustermodel.job import JobRow
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
@@ -38,11 +24,11 @@ class Recorder(Fcfs):
 
     name = "recorder"
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self.calls: list[tuple[int, list[int], list[int], bool]] = []
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
         ended = [gang.job.id for gang in batch.ended]
         self.calls.append((view.now // 1_000_000, ended, [job.id for job in batch.submitted], batch.alarm))
         return super().decide(batch, view)
@@ -63,20 +49,20 @@ class Scripted(Fcfs):
     def __init__(self, script: dict[int, Sequence[str]]) -> None:
         self._script = script
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self.rang: list[float] = []
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
         if batch.alarm:
             self.rang.append(view.now / 1e6)
         decisions = super().decide(batch, view)
         for order in self._script.get(view.now // 1_000_000, ()):
             verb, number = order.split()
             if verb == "wake":
-                decisions.append(WakeAt(time=to_ticks(float(number))))
+                decisions.append(cm.WakeAt(time=to_ticks(float(number))))
             elif int(number) in view.running:
-                decisions.append(Kill(job=view.running[int(number)].job))
+                decisions.append(cm.Kill(job=view.running[int(number)].job))
         return decisions
 
 
@@ -109,9 +95,9 @@ def test_a_job_killed_in_the_instant_it_was_started_did_no_work() -> None:
     class StartAndKill(Fcfs):
         name = "start and kill"
 
-        def decide(self, batch: Batch, view: View) -> list[Decision]:
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
             starts = super().decide(batch, view)
-            return [*starts, *(Kill(job=start.job) for start in starts if isinstance(start, Start) and start.job.id == 1)]
+            return [*starts, *(cm.Kill(job=start.job) for start in starts if isinstance(start, cm.Start) and start.job.id == 1)]
 
     result = play(1, "1 0 1 5\n2 0 1 5", StartAndKill())
     assert spans(result) == {1: (0, 0), 2: (0, 5)}
@@ -121,35 +107,35 @@ def test_a_job_that_ends_in_the_instant_it_would_be_killed_has_ended() -> None:
     class KillAtTen(Fcfs):
         name = "kill at ten"
 
-        def decide(self, batch: Batch, view: View) -> list[Decision]:
-            victims = [Kill(job=gang.job) for gang in batch.ended]
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
+            victims = [cm.Kill(job=gang.job) for gang in batch.ended]
             return super().decide(batch, view) + victims
 
-    with pytest.raises(DecisionError, match="kill at ten: job 1 cannot be killed: it is not running"):
+    with pytest.raises(cm.DecisionError, match="kill at ten: job 1 cannot be killed: it is not running"):
         play(1, "1 0 1 10", KillAtTen())
 
 
 def test_streams_merge() -> None:
-    first = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=5), Job(id=3, nodes=1, submit_s=5, run_s=5)])
-    second = Workload.from_jobs([Job(id=2, nodes=1, submit_s=0, run_s=5)])
-    result = Scenario(machine=Machine(nodes=1), workload=[first, second], policy="fcfs").run()
+    first = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=5), cm.Job(id=3, nodes=1, submit_s=5, run_s=5)])
+    second = cm.Workload.from_jobs([cm.Job(id=2, nodes=1, submit_s=0, run_s=5)])
+    result = cm.Scenario(machine=cm.Machine(nodes=1), workload=[first, second], policy="fcfs").run()
     assert spans(result) == {1: (0, 5), 2: (5, 10), 3: (10, 15)}
 
 
 def test_the_mechanism_refuses_two_jobs_of_one_number() -> None:
-    streams = [list(Workload.from_jobs([Job(id=1, nodes=1, submit_s=at, run_s=5)]).rows()) for at in (0, 100)]
-    with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
-        simulate(Machine(nodes=1), streams, make_policy("fcfs"), np.random.default_rng(1))
+    streams = [list(cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=at, run_s=5)]).rows()) for at in (0, 100)]
+    with pytest.raises(cm.SpecificationError, match="job id 1 is submitted twice"):
+        simulate(cm.Machine(nodes=1), streams, make_policy("fcfs"), np.random.default_rng(1))
 
 
 def test_jobs_left_for_ever_are_reported_by_number() -> None:
     class Lazy(Fcfs):
         name = "lazy"
 
-        def decide(self, batch: Batch, view: View) -> list[Decision]:
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
             return []
 
-    with pytest.raises(StrandedJobsError, match=r"policy lazy: 2 jobs left waiting for ever .* \(job 1, 2\)"):
+    with pytest.raises(cm.StrandedJobsError, match=r"policy lazy: 2 jobs left waiting for ever .* \(job 1, 2\)"):
         play(2, "1 0 1 1\n2 0 1 1", Lazy())
 
 
@@ -160,17 +146,17 @@ def test_named_columns_are_used_and_must_be_idle_and_as_many_as_the_gang() -> No
         def __init__(self, columns: tuple[int, ...]) -> None:
             self._columns = columns
 
-        def start(self, setup: Setup) -> object:
+        def start(self, setup: cm.Setup) -> object:
             return self
 
-        def decide(self, batch: Batch, view: View) -> list[Decision]:
-            return [Start(job=job, columns=self._columns) for job in view.waiting.values() if job.nodes <= view.idle]
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
+            return [cm.Start(job=job, columns=self._columns) for job in view.waiting.values() if job.nodes <= view.idle]
 
     result = play(4, "1 0 2 5", Placing((1, 2, 3, 4)))
     assert result.records.columns_of(0) == (1, 2, 3, 4)
-    with pytest.raises(DecisionError, match=r"policy placing: job 1 cannot start on 3 columns \(1-3\): its gang needs 2"):
+    with pytest.raises(cm.DecisionError, match=r"policy placing: job 1 cannot start on 3 columns \(1-3\): its gang needs 2"):
         play(4, "1 0 2 5", Placing((1, 4)))
-    with pytest.raises(DecisionError, match=r"job 2 cannot start on columns 0-1: not all of them are idle"):
+    with pytest.raises(cm.DecisionError, match=r"job 2 cannot start on columns 0-1: not all of them are idle"):
         play(4, "1 0 2 5\n2 0 2 5", Placing((0, 2)))
 
 
@@ -178,10 +164,10 @@ def test_jobs_left_behind_are_noticed_when_the_last_thing_that_happens_is_a_reje
     class Lazy(Fcfs):
         name = "lazy"
 
-        def decide(self, batch: Batch, view: View) -> list[Decision]:
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
             return []
 
-    with pytest.raises(StrandedJobsError, match=r"policy lazy: 1 job left waiting for ever .* \(job 1\)"):
+    with pytest.raises(cm.StrandedJobsError, match=r"policy lazy: 1 job left waiting for ever .* \(job 1\)"):
         play(2, "1 0 1 1\n2 5 3 1", Lazy())
 
 
@@ -193,16 +179,16 @@ class Numeric(Fcfs):
     def __init__(self, *, at: object, nodes: object = None, limit: object = None) -> None:
         self._at, self._nodes, self._limit = at, nodes, limit
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
         if not batch.alarm and batch.submitted:
-            return [WakeAt(time=self._at)]  # type: ignore[arg-type]
-        return [Start(job=job, nodes=self._nodes, limit=self._limit) for job in view.waiting.values()]  # type: ignore[arg-type]
+            return [cm.WakeAt(time=self._at)]  # type: ignore[arg-type]
+        return [cm.Start(job=job, nodes=self._nodes, limit=self._limit) for job in view.waiting.values()]  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_in_decisions_do_not_turn_the_ledger_into_64_bits() -> None:
     row = JobRow(0, 1, 2**52, 10**15, 10**15, -1, -1, 0, -1)
     policy = Numeric(at=np.int64(10**15), nodes=np.int64(2**51), limit=np.int64(10**16))
-    result = Scenario(machine=Machine(nodes=2**53), workload=Workload([row]), policy=policy).run()
+    result = cm.Scenario(machine=cm.Machine(nodes=2**53), workload=cm.Workload([row]), policy=policy).run()
     assert result.records.column("end").tolist() == [3 * 10**15]
     assert result.ledger.capacity == 2**53 * 3 * 10**15
     assert sum(result.ledger.amount(Account.USEFUL)) == 2**52 * 10**15
@@ -217,6 +203,6 @@ def test_numbers_of_numpy_in_decisions_do_not_turn_the_ledger_into_64_bits() -> 
     ],
 )
 def test_what_is_no_whole_number_in_a_decision_is_refused(said: dict[str, object], problem: str) -> None:
-    with pytest.raises(DecisionError) as refused:
+    with pytest.raises(cm.DecisionError) as refused:
         play(4, "1 0 2 10", Numeric(**said))
     assert str(refused.value) == f"policy numeric: {problem}"

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    DecisionError,
-    Job,
-    Machine,
-    NodeFailures,
-    SpecificationError,
-    TimeSlicing,
-)
+import clustermodel as cm
 from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
@@ -27,7 +18,7 @@ from tests.shared_data import SHARED
 from tests.timeline.script import Script, refusal, start, suspend
 from tests.timeline.timeline import accounts, play, play_both, spans, spent, stopped
 
-EVERY_20 = Checkpointing(checkpoint_s=5, restart_s=3, interval_s=20)
+EVERY_20 = cm.Checkpointing(checkpoint_s=5, restart_s=3, interval_s=20)
 
 
 def down(*outages: tuple[int, float, float], nodes: int) -> Outages:
@@ -96,7 +87,7 @@ def test_a_failure_may_take_no_time() -> None:
 def test_a_job_can_outlive_the_same_expected_end_in_two_attempts(policy: str) -> None:
     # 1 is stopped at 10, behind a checkpoint, and starts at once with the same end as before, 20, which it outlives.
     jobs = "1 0 3 30 20\n2 0 1 10\n3 10 1 10"
-    costs = Checkpointing(interval_s=10)
+    costs = cm.Checkpointing(interval_s=10)
     result = play(4, jobs, policy, checkpointing=costs, failures=down((0, 10, 10), nodes=4), kill_at_estimate=False)
     assert spans(result) == {1: (10, 30), 2: (0, 10), 3: (10, 20)}
 
@@ -134,7 +125,7 @@ def test_a_guaranteed_start_that_a_failure_breaks_is_counted_apart() -> None:
 def test_a_failed_node_stops_the_gangs_of_all_rows() -> None:
     # 1 has executed for 10 s, 2 for 5 s.
     result = play_both(
-        1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=TimeSlicing(quantum_s=10, mpl=2), failures=down((0, 15, 25), nodes=1)
+        1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2), failures=down((0, 15, 25), nodes=1)
     )
     assert sorted(stopped(result)) == [(1, 0, 15, "failed", 10), (2, 0, 15, "failed", 5)]
     assert spans(result) == {1: (25, 55), 2: (25, 65)}
@@ -143,7 +134,7 @@ def test_a_failed_node_stops_the_gangs_of_all_rows() -> None:
 
 def test_a_failed_node_leaves_the_gangs_on_other_nodes_alone() -> None:
     result = play_both(
-        2, "1 0 1 20\n2 0 2 20", "gs", time_slicing=TimeSlicing(quantum_s=10, mpl=2), failures=down((1, 15, 25), nodes=2)
+        2, "1 0 1 20\n2 0 2 20", "gs", time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2), failures=down((1, 15, 25), nodes=2)
     )
     assert stopped(result) == [(2, 0, 15, "failed", 5)]
     assert spans(result)[1] == (0, 25)  # alone from 15 on: the first row again
@@ -155,8 +146,8 @@ def test_gangs_write_periodic_checkpoints_in_their_own_slices() -> None:
         1,
         "1 0 1 20\n2 0 1 20",
         "gs",
-        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=Checkpointing(checkpoint_s=2, interval_s=15),
+        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
+        checkpointing=cm.Checkpointing(checkpoint_s=2, interval_s=15),
     )
     assert spans(result) == {1: (0, 42), 2: (0, 44)}
     assert accounts(result) == {Account.USEFUL: 40, Account.CHECKPOINT: 4}
@@ -168,8 +159,8 @@ def test_a_gang_in_rows_goes_on_from_its_last_checkpoint() -> None:
         1,
         "1 0 1 20\n2 0 1 20",
         "gs",
-        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=Checkpointing(checkpoint_s=2, restart_s=1, interval_s=15),
+        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
+        checkpointing=cm.Checkpointing(checkpoint_s=2, restart_s=1, interval_s=15),
         failures=down((0, 28, 30), nodes=1),
     )
     assert sorted(stopped(result)) == [(1, 0, 28, "failed", 1), (2, 0, 28, "failed", 10)]
@@ -197,9 +188,9 @@ def test_no_gang_starts_on_a_node_that_is_down() -> None:
     assert refusal(3, "1 0 1 5\n2 8 1 9", script, failures=failures) == (
         "job 2 cannot start on columns 1: not all of them are idle"
     )
-    with pytest.raises(DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):
+    with pytest.raises(cm.DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):
         play(2, "1 10 1 5", Stubborn(), failures=down((0, 5, 50), nodes=2))
-    with pytest.raises(DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):  # no node is up
+    with pytest.raises(cm.DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):  # no node is up
         play(1, "1 10 1 5", Stubborn(), failures=down((0, 5, 50), nodes=1))
 
 
@@ -223,27 +214,27 @@ def test_policies_see_which_nodes_are_down() -> None:
 
 
 def test_young_and_daly_depend_on_the_nodes_of_the_gang() -> None:
-    machine = Machine(
+    machine = cm.Machine(
         nodes=4,
-        failures=NodeFailures(mtbf_s=40_000, repair_s=0),
-        checkpointing=Checkpointing(checkpoint_s=50, interval_s="young"),
+        failures=cm.NodeFailures(mtbf_s=40_000, repair_s=0),
+        checkpointing=cm.Checkpointing(checkpoint_s=50, interval_s="young"),
     )
     # sqrt(2 x 50 x 40,000 / 4) = 1,000 s.
-    costs, job = TransferCosts(machine), JobInSystem(Job(id=1, submit_s=0, nodes=4, run_s=1).row(), 0)
+    costs, job = TransferCosts(machine), JobInSystem(cm.Job(id=1, submit_s=0, nodes=4, run_s=1).row(), 0)
     assert [costs.interval(job, nodes) for nodes in (1, 4)] == [2_000 * TICKS_PER_SECOND, 1_000 * TICKS_PER_SECOND]
 
 
 def test_specifications_that_are_refused() -> None:
-    with pytest.raises(SpecificationError, match="interval_s: 'young' is not allowed on a machine without failures"):
-        Machine(nodes=1, checkpointing=Checkpointing(checkpoint_s=1, interval_s="young"))
-    with pytest.raises(SpecificationError, match="interval_s: 'daly' is not allowed where checkpoints take no time"):
-        Checkpointing(interval_s="daly")
-    with pytest.raises(SpecificationError, match="interval_s: 'dali' is not allowed"):
-        Checkpointing(checkpoint_s=1, interval_s="dali")
-    with pytest.raises(SpecificationError, match=r"Machine.failures: 5 is not allowed; it must be NodeFailures\(...\)"):
-        Machine(nodes=1, failures=5)  # type: ignore[arg-type]
-    with pytest.raises(SpecificationError, match="interval_s and max_tasks_per_slice are not allowed together"):
-        play(2, "1 0 1 9", "gs", checkpointing=Checkpointing(checkpoint_s=1, interval_s=3, max_tasks_per_slice=2))
+    with pytest.raises(cm.SpecificationError, match="interval_s: 'young' is not allowed on a machine without failures"):
+        cm.Machine(nodes=1, checkpointing=cm.Checkpointing(checkpoint_s=1, interval_s="young"))
+    with pytest.raises(cm.SpecificationError, match="interval_s: 'daly' is not allowed where checkpoints take no time"):
+        cm.Checkpointing(interval_s="daly")
+    with pytest.raises(cm.SpecificationError, match="interval_s: 'dali' is not allowed"):
+        cm.Checkpointing(checkpoint_s=1, interval_s="dali")
+    with pytest.raises(cm.SpecificationError, match=r"Machine.failures: 5 is not allowed; it must be NodeFailures\(...\)"):
+        cm.Machine(nodes=1, failures=5)  # type: ignore[arg-type]
+    with pytest.raises(cm.SpecificationError, match="interval_s and max_tasks_per_slice are not allowed together"):
+        play(2, "1 0 1 9", "gs", checkpointing=cm.Checkpointing(checkpoint_s=1, interval_s=3, max_tasks_per_slice=2))
 
 
 def test_a_context_switch_follows_a_repair() -> None:
@@ -252,8 +243,8 @@ def test_a_context_switch_follows_a_repair() -> None:
         1,
         "1 0 1 20",
         "gs",
-        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
-        context_switch=ContextSwitch(seconds=1),
+        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
+        context_switch=cm.ContextSwitch(seconds=1),
         failures=down((0, 15, 25), nodes=1),
     )
     assert spans(result) == {1: (25, 46)}
@@ -262,8 +253,10 @@ def test_a_context_switch_follows_a_repair() -> None:
 
 def test_a_job_that_never_completes_is_one_line_and_not_a_run_without_end() -> None:
     # 1,000 s without checkpoints where a node fails every 10 s.
-    with pytest.raises(SpecificationError, match=r"job 1 \(1 node, 1000 s\) has been started 10,000 times and not completed"):
-        play(1, "1 0 1 1000", "fcfs", failures=NodeFailures(mtbf_s=10, repair_s=0))
+    with pytest.raises(
+        cm.SpecificationError, match=r"job 1 \(1 node, 1000 s\) has been started 10,000 times and not completed"
+    ):
+        play(1, "1 0 1 1000", "fcfs", failures=cm.NodeFailures(mtbf_s=10, repair_s=0))
 
 
 def test_explain_names_the_node_that_failed() -> None:

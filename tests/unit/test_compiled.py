@@ -14,20 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    DecisionError,
-    JobRow,
-    LinearSpeedup,
-    Machine,
-    Reserve,
-    Scenario,
-    SpecificationError,
-    Start,
-    TimeSlicing,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.compiled import is_compiled
 from clustermodel.experiment.run_key import fingerprint
 from clustermodel.policies.easy import Easy
@@ -53,21 +40,21 @@ class Stream:
     def __init__(self, kind: type) -> None:
         self._kind = kind
 
-    def rows(self) -> Iterator[JobRow]:
+    def rows(self) -> Iterator[cm.JobRow]:
         for row in ROWS:
-            yield JobRow(*map(self._kind, row))
+            yield cm.JobRow(*map(self._kind, row))
 
 
 def test_rows_of_numpy_numbers_give_the_schedule_of_plain_ones() -> None:
-    plain = Scenario(machine=Machine(nodes=4), workload=Workload([JobRow(*row) for row in ROWS])).run()
-    own = Scenario(machine=Machine(nodes=4), workload=Stream(np.int64)).run()
+    plain = cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload([cm.JobRow(*row) for row in ROWS])).run()
+    own = cm.Scenario(machine=cm.Machine(nodes=4), workload=Stream(np.int64)).run()
     assert own.records.column("end").tolist() == plain.records.column("end").tolist() == [10_000_000, 17_000_000]
     assert own.ledger.capacity == plain.ledger.capacity
 
 
 def test_a_row_with_a_number_that_is_not_whole_is_refused_in_one_line() -> None:
-    with pytest.raises(SpecificationError, match=r"^job 1\.0: submit 0\.0 is not a whole number$"):
-        Scenario(machine=Machine(nodes=4), workload=Stream(float)).run()
+    with pytest.raises(cm.SpecificationError, match=r"^job 1\.0: submit 0\.0 is not a whole number$"):
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=Stream(float)).run()
 
 
 class InRows(Fcfs):
@@ -81,20 +68,22 @@ class InRows(Fcfs):
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         found: list[Decision] = []
         for row, job in enumerate(view.waiting.values()):
-            found.append(Reserve(job=job, start=self._kind(view.now)))
+            found.append(cm.Reserve(job=job, start=self._kind(view.now)))
             found.append(Rows(places=(Place(job, (self._kind(0), self._kind(job.nodes)), (self._kind(row),)),)))
         return found
 
 
 def test_columns_rows_and_reservations_of_numpy_numbers() -> None:
-    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=1.0, mpl=2))
-    jobs = Workload([JobRow(*row)._replace(submit=0) for row in ROWS])
+    machine = cm.Machine(nodes=4, time_slicing=cm.TimeSlicing(quantum_s=1.0, mpl=2))
+    jobs = cm.Workload([cm.JobRow(*row)._replace(submit=0) for row in ROWS])
     ends = [
-        Scenario(machine=machine, workload=jobs, policy=InRows(kind)).run().records.column("end") for kind in (int, np.int64)
+        cm.Scenario(machine=machine, workload=jobs, policy=InRows(kind)).run().records.column("end") for kind in (int, np.int64)
     ]
     assert ends[0].tolist() == ends[1].tolist()
-    with pytest.raises(DecisionError, match=r"^policy in rows: job 1 cannot hold a reservation: 0\.0 is not a whole number$"):
-        Scenario(machine=machine, workload=jobs, policy=InRows(float)).run()
+    with pytest.raises(
+        cm.DecisionError, match=r"^policy in rows: job 1 cannot hold a reservation: 0\.0 is not a whole number$"
+    ):
+        cm.Scenario(machine=machine, workload=jobs, policy=InRows(float)).run()
 
 
 class Half:
@@ -108,12 +97,12 @@ class OnTwo(Fcfs):
     name = "on two"
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        return [Start(job=job, nodes=2) for job in list(view.waiting.values())[: view.idle // 2]]
+        return [cm.Start(job=job, nodes=2) for job in list(view.waiting.values())[: view.idle // 2]]
 
 
 def test_a_speedup_model_may_return_numbers_of_numpy() -> None:
-    jobs = Workload([JobRow(*row)._replace(nodes=4) for row in ROWS])
-    result = Scenario(machine=Machine(nodes=4), workload=jobs, policy=OnTwo(), speedup=Half()).run()  # type: ignore[arg-type]
+    jobs = cm.Workload([cm.JobRow(*row)._replace(nodes=4) for row in ROWS])
+    result = cm.Scenario(machine=cm.Machine(nodes=4), workload=jobs, policy=OnTwo(), speedup=Half()).run()  # type: ignore[arg-type]
     assert result.records.column("end").tolist() == [20_000_000, 14_000_005]
     assert result.records.column("end").dtype == np.int64
 
@@ -134,13 +123,13 @@ class NoTime:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("policy", "speedup"), [(Unlucky(), LinearSpeedup()), (OnTwo(), NoTime())])
+@pytest.mark.parametrize(("policy", "speedup"), [(Unlucky(), cm.LinearSpeedup()), (OnTwo(), NoTime())])
 def test_an_iterator_that_is_exhausted_in_a_users_code_is_an_error_and_not_the_end(
-    policy: Fcfs, speedup: LinearSpeedup, *, stream: bool
+    policy: Fcfs, speedup: cm.LinearSpeedup, *, stream: bool
 ) -> None:
-    jobs = Workload([JobRow(*row)._replace(nodes=4) for row in ROWS])
+    jobs = cm.Workload([cm.JobRow(*row)._replace(nodes=4) for row in ROWS])
     with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
-        Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy, speedup=speedup, stream=stream).run()
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=jobs, policy=policy, speedup=speedup, stream=stream).run()
 
 
 class NoIdea:
@@ -161,16 +150,18 @@ class NoIdea:
 
 
 def test_so_it_is_while_candidates_are_backfilled() -> None:
-    rows = [JobRow(*row) for row in (*ROWS, (6, 3, 1, 5_000_000, 5_000_000, -1, -1, 0, -1))]
+    rows = [cm.JobRow(*row) for row in (*ROWS, (6, 3, 1, 5_000_000, 5_000_000, -1, -1, 0, -1))]
     rows[0] = rows[0]._replace(nodes=3)
-    assert Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy="easy").run().jobs["backfilled"].sum() == 1
+    assert (
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload(rows), policy="easy").run().jobs["backfilled"].sum() == 1
+    )
     with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
-        Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy=Easy(predictor=NoIdea())).run()
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload(rows), policy=Easy(predictor=NoIdea())).run()
 
 
 def test_so_it_is_in_what_reports_progress() -> None:
     calls = iter((1,))
-    scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=2_500))
+    scenario = cm.Scenario(machine=cm.Machine(nodes=128), workload=cm.synthetic_workload(jobs=2_500))
     with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
         scenario.run(progress=lambda _: print(next(calls)))
 
@@ -183,10 +174,10 @@ def test_policies_of_the_package_can_be_inherited_from() -> None:
         name = "rows"
         backfilling = True
 
-    jobs = synthetic_workload(jobs=200, nodes=32, load=0.9)
+    jobs = cm.synthetic_workload(jobs=200, nodes=32, load=0.9)
     for own, shipped in ((Mine(), "easy"), (Rows(), "bgs")):
         ends = [
-            Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy).run().records.column("end")
+            cm.Scenario(machine=cm.Machine(nodes=32), workload=jobs, policy=policy).run().records.column("end")
             for policy in (own, shipped)
         ]
         assert ends[0].tolist() == ends[1].tolist()
@@ -241,8 +232,8 @@ HEURISTICS = [f"slack:awt=60,heuristic={heuristic}" for heuristic in ("aat", "du
 
 @pytest.mark.parametrize("name", [*RUN, *PREEMPTING, *HEURISTICS])
 def test_a_policy_that_has_run_can_be_copied_and_the_copy_runs_alike(name: str) -> None:
-    jobs = synthetic_workload(jobs=30 if name.endswith("optimal") else 200, nodes=32, load=0.9)
-    scenario = Scenario(machine=Machine(nodes=32), workload=jobs)
+    jobs = cm.synthetic_workload(jobs=30 if name.endswith("optimal") else 200, nodes=32, load=0.9)
+    scenario = cm.Scenario(machine=cm.Machine(nodes=32), workload=jobs)
     policy = make_policy(name)
     ends = [replace(scenario, policy=one).run().records.column("end").tolist() for one in (policy, deepcopy(policy))]
     assert ends[0] == ends[1]
@@ -250,18 +241,18 @@ def test_a_policy_that_has_run_can_be_copied_and_the_copy_runs_alike(name: str) 
 
 @pytest.mark.parametrize("name", ["easy", "conservative", "mbgs", "adaptive", "las"])
 def test_a_policy_that_has_run_is_the_same_policy(name: str) -> None:
-    jobs = synthetic_workload(jobs=200, nodes=32, load=0.9)
+    jobs = cm.synthetic_workload(jobs=200, nodes=32, load=0.9)
     policy = make_policy(name)
     before = fingerprint(policy, name)
-    Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy).run()
+    cm.Scenario(machine=cm.Machine(nodes=32), workload=jobs, policy=policy).run()
     assert fingerprint(policy, name) == before
 
 
 @pytest.mark.parametrize("policy", ["ss:mode=checkpoint", "pv-easy:mode=checkpoint", "las:thresholds=60/600"])
 def test_a_run_leaves_no_exception_behind(policy: str) -> None:
     """An exception that is raised later has no interrupt of a gang as its context."""
-    machine = Machine(nodes=32, checkpointing=Checkpointing(checkpoint_s=20, restart_s=20))
-    result = Scenario(machine=machine, workload=synthetic_workload(jobs=300, nodes=32, load=1.0), policy=policy).run()
+    machine = cm.Machine(nodes=32, checkpointing=cm.Checkpointing(checkpoint_s=20, restart_s=20))
+    result = cm.Scenario(machine=machine, workload=cm.synthetic_workload(jobs=300, nodes=32, load=1.0), policy=policy).run()
     assert result.summary().preempted > 0
     with pytest.raises(ValueError, match="later") as raised:
         raise ValueError("later")

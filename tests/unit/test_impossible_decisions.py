@@ -7,29 +7,11 @@ from typing import Any
 
 import pytest
 
-from clustermodel import (
-    Checkpoint,
-    Checkpointing,
-    DecisionError,
-    Job,
-    Kill,
-    Machine,
-    Migrate,
-    Place,
-    Reserve,
-    Rows,
-    Scenario,
-    SpecificationError,
-    Start,
-    Suspend,
-    TimeSlicing,
-    WakeAt,
-    Workload,
-)
+import clustermodel as cm
 from clustermodel.policies.view import View
 from clustermodel.sim import node_failures
 
-JOBS = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=100), Job(id=2, nodes=1, submit_s=10, run_s=100)])
+JOBS = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=100), cm.Job(id=2, nodes=1, submit_s=10, run_s=100)])
 
 
 class Mine:
@@ -44,7 +26,7 @@ class Mine:
         return self
 
     def decide(self, batch: object, view: View) -> Any:
-        return self._decide(view) if view.now else [Start(job=job) for job in view.waiting.values()]
+        return self._decide(view) if view.now else [cm.Start(job=job) for job in view.waiting.values()]
 
 
 def waiting(view: View) -> Any:
@@ -55,35 +37,44 @@ def waiting(view: View) -> Any:
     ("decide", "words"),
     [
         (lambda _: None, "decide returned nothing (None); it must return a list of decisions"),
-        (lambda view: Start(job=waiting(view)), "it must return a list of decisions"),
+        (lambda view: cm.Start(job=waiting(view)), "it must return a list of decisions"),
         (lambda _: "start", "decide returned 'start'; it must return a list of decisions"),
         (lambda _: [None], "None is not a decision; it must be one of Start, "),
-        (lambda _: [Start(job=3)], "Start is given 3 as a job; it must be given the job, view.waiting[3] or gang.job"),
-        (lambda view: [Start(job=waiting(view), columns="0-1")], "job 2 cannot run on nodes '0-1': they must be a list or"),
-        (lambda view: [Start(job=waiting(view), columns=[1, 2])], "job 2 cannot start on 2 columns (1-2): its gang needs 1"),
-        (lambda view: [Start(job=waiting(view), columns=[-1])], "job 2 cannot start on columns"),
-        (lambda view: [Start(job=waiting(view), columns=(3,))], "job 2 cannot run on columns (3,): a tuple has the bounds of "),
-        (lambda _: [Reserve(job=None, start=5)], "Reserve is given None as a job"),
-        (lambda _: [Rows(places=None)], "Rows is given places None; they must be a tuple of Place(...)"),
-        (lambda _: [Rows(places=(3,))], "Rows is given a place 3; it must be Place(job, columns, rows)"),
-        (lambda _: [Rows(places=(Place(3, (0, 1), (0,)),))], "Place is given 3 as a job"),
-        (lambda view: [Rows(places=(Place(waiting(view), (0, 1), 0),))], "cannot run in rows 0: they are not a tuple of whole"),
-        (lambda view: [Rows(places=(Place(waiting(view), None, (0,)),))], "cannot run on nodes None: they must be a"),
+        (lambda _: [cm.Start(job=3)], "Start is given 3 as a job; it must be given the job, view.waiting[3] or gang.job"),
+        (lambda view: [cm.Start(job=waiting(view), columns="0-1")], "job 2 cannot run on nodes '0-1': they must be a list or"),
+        (lambda view: [cm.Start(job=waiting(view), columns=[1, 2])], "job 2 cannot start on 2 columns (1-2): its gang needs 1"),
+        (lambda view: [cm.Start(job=waiting(view), columns=[-1])], "job 2 cannot start on columns"),
+        (
+            lambda view: [cm.Start(job=waiting(view), columns=(3,))],
+            "job 2 cannot run on columns (3,): a tuple has the bounds of ",
+        ),
+        (lambda _: [cm.Reserve(job=None, start=5)], "Reserve is given None as a job"),
+        (lambda _: [cm.Rows(places=None)], "Rows is given places None; they must be a tuple of Place(...)"),
+        (lambda _: [cm.Rows(places=(3,))], "Rows is given a place 3; it must be Place(job, columns, rows)"),
+        (lambda _: [cm.Rows(places=(cm.Place(3, (0, 1), (0,)),))], "Place is given 3 as a job"),
+        (
+            lambda view: [cm.Rows(places=(cm.Place(waiting(view), (0, 1), 0),))],
+            "cannot run in rows 0: they are not a tuple of whole",
+        ),
+        (lambda view: [cm.Rows(places=(cm.Place(waiting(view), None, (0,)),))], "cannot run on nodes None: they must be a"),
         *(
             (lambda view, kind=kind: [kind(job=view.running[1])], f"{kind.__name__} is given the running gang of job 1; it")
-            for kind in (Start, Kill, Checkpoint, Suspend)
+            for kind in (cm.Start, cm.Kill, cm.Checkpoint, cm.Suspend)
         ),
-        (lambda _: [Migrate(moves=None)], "Migrate is given moves None"),
-        (lambda _: [Migrate(moves=(3,))], "they must be pairs (job, columns)"),
-        (lambda view: [Migrate(moves=((view.running[1], (0, 1)),))], "Migrate is given the running gang of job 1"),
-        (lambda _: [Migrate(moves=((3, (0, 1)),))], "Migrate is given 3 as a job"),
-        (lambda view: [Reserve(job=waiting(view), start=-1)], "job 2 cannot hold a reservation at -1: it is 10000000 already"),
-        (lambda view: [Reserve(job=waiting(view), start=view.now - 1)], "job 2 cannot hold a reservation at 9999999"),
+        (lambda _: [cm.Migrate(moves=None)], "Migrate is given moves None"),
+        (lambda _: [cm.Migrate(moves=(3,))], "they must be pairs (job, columns)"),
+        (lambda view: [cm.Migrate(moves=((view.running[1], (0, 1)),))], "Migrate is given the running gang of job 1"),
+        (lambda _: [cm.Migrate(moves=((3, (0, 1)),))], "Migrate is given 3 as a job"),
+        (
+            lambda view: [cm.Reserve(job=waiting(view), start=-1)],
+            "job 2 cannot hold a reservation at -1: it is 10000000 already",
+        ),
+        (lambda view: [cm.Reserve(job=waiting(view), start=view.now - 1)], "job 2 cannot hold a reservation at 9999999"),
     ],
 )
 def test_what_is_no_decision_is_one_line_with_the_name_of_the_policy(decide: Callable[[View], Any], words: str) -> None:
-    with pytest.raises(DecisionError) as refused:
-        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
+    with pytest.raises(cm.DecisionError) as refused:
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
     message = str(refused.value)
     assert message.startswith("policy mine: ")
     assert words in message
@@ -93,26 +84,26 @@ def test_what_is_no_decision_is_one_line_with_the_name_of_the_policy(decide: Cal
 def test_nodes_may_be_a_list_a_range_or_ranges_and_the_view_knows_the_idle_ones() -> None:
     idle = []
 
-    def decide(view: View) -> list[Start]:
+    def decide(view: View) -> list[cm.Start]:
         idle.append(view.idle_nodes())
-        return [Start(job=waiting(view), columns=next(columns))] if view.waiting else []
+        return [cm.Start(job=waiting(view), columns=next(columns))] if view.waiting else []
 
-    jobs = Workload.from_jobs([Job(id=n, nodes=2 if n else 1, submit_s=n, run_s=9) for n in range(4)])
+    jobs = cm.Workload.from_jobs([cm.Job(id=n, nodes=2 if n else 1, submit_s=n, run_s=9) for n in range(4)])
     columns = iter(([5, 2], range(3, 5), (6, 8)))
-    result = Scenario(machine=Machine(nodes=8), workload=jobs, policy=Mine(decide)).run()
+    result = cm.Scenario(machine=cm.Machine(nodes=8), workload=jobs, policy=Mine(decide)).run()
     assert [result.records.columns_of(n) for n in range(4)] == [(0, 1), (2, 3, 5, 6), (3, 5), (6, 8)]
     assert idle[:3] == [(1, 8), (1, 2, 3, 5, 6, 8), (1, 2, 6, 8)]
 
 
 def test_a_tuple_of_nodes_is_told_from_ranges() -> None:
-    four = Workload.from_jobs([Job(id=1, nodes=4, submit_s=1, run_s=9)])
-    policy = Mine(lambda view: [Start(job=job, columns=(0, 1, 2, 3)) for job in view.waiting.values()])
+    four = cm.Workload.from_jobs([cm.Job(id=1, nodes=4, submit_s=1, run_s=9)])
+    policy = Mine(lambda view: [cm.Start(job=job, columns=(0, 1, 2, 3)) for job in view.waiting.values()])
     with pytest.raises(
-        DecisionError,
+        cm.DecisionError,
         match=r"^policy mine: job 1 cannot run on columns \(0, 1, 2, 3\): a tuple has the bounds of ranges, \(first, after the "
         r"last, ...\); nodes are a list, \[0, 1, 2, 3\]$",
     ):
-        Scenario(machine=Machine(nodes=4), workload=four, policy=policy).run()
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=four, policy=policy).run()
 
 
 class Old:
@@ -135,63 +126,65 @@ class Nameless:
     ],
 )
 def test_what_is_no_policy_is_refused_in_one_line(policy: Any, words: str) -> None:
-    with pytest.raises(SpecificationError, match=rf"^policy: <.* is not allowed; {words}$"):
-        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=policy)
+    with pytest.raises(cm.SpecificationError, match=rf"^policy: <.* is not allowed; {words}$"):
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=policy)
 
 
 def test_a_start_that_returns_no_run_is_one_line() -> None:
     def forgetful(setup: object) -> None:
         """Return nothing."""
 
-    with pytest.raises(SpecificationError, match=r"^policy forgetful: start returned None; it must return the run, an object "):
-        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=forgetful).run()
+    with pytest.raises(
+        cm.SpecificationError, match=r"^policy forgetful: start returned None; it must return the run, an object "
+    ):
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=forgetful).run()
 
 
 def test_any_iterable_of_decisions_will_do() -> None:
-    policy = Mine(lambda view: (Start(job=job) for job in view.waiting.values()))
-    assert Scenario(machine=Machine(nodes=4), workload=JOBS, policy=policy).run().summary().jobs == 2
+    policy = Mine(lambda view: (cm.Start(job=job) for job in view.waiting.values()))
+    assert cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=policy).run().summary().jobs == 2
 
 
 def test_las_does_not_promote_jobs_that_it_kills() -> None:
-    with pytest.raises(SpecificationError, match=r"^las: promote: 1 is not allowed with mode=kill"):
-        Scenario(machine=Machine(nodes=1), workload=JOBS, policy="las:promote=1,mode=kill").run()
+    with pytest.raises(cm.SpecificationError, match=r"^las: promote: 1 is not allowed with mode=kill"):
+        cm.Scenario(machine=cm.Machine(nodes=1), workload=JOBS, policy="las:promote=1,mode=kill").run()
 
 
 def test_a_policy_that_kills_a_job_again_and_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def decide(view: View) -> list[Any]:
         return [
-            *(Kill(job=gang.job, requeue=True) for gang in view.running.values()),
-            *(Start(job=job) for job in view.waiting.values()),
-            WakeAt(time=view.now + 1),
+            *(cm.Kill(job=gang.job, requeue=True) for gang in view.running.values()),
+            *(cm.Start(job=job) for job in view.waiting.values()),
+            cm.WakeAt(time=view.now + 1),
         ]
 
     monkeypatch.setattr(node_failures, "MOST_ATTEMPTS", 50)
     with pytest.raises(
-        SpecificationError, match=r"^policy mine: job \d \(1 node, 100 s\) has been started 50 times"
+        cm.SpecificationError, match=r"^policy mine: job \d \(1 node, 100 s\) has been started 50 times"
     ) as refused:
-        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
+        cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
     assert "let preemption keep its work" in str(refused.value)
 
 
 @pytest.mark.parametrize("interval_s", [10, "own", "daly"])
 def test_no_periodic_checkpoints_where_the_store_takes_no_tasks(interval_s: float | str) -> None:
-    with pytest.raises(SpecificationError, match=r"^Checkpointing.interval_s: .* is not allowed with max_tasks_per_slice=0"):
-        Checkpointing(checkpoint_s=1, interval_s=interval_s, max_tasks_per_slice=0)
+    with pytest.raises(cm.SpecificationError, match=r"^Checkpointing.interval_s: .* is not allowed with max_tasks_per_slice=0"):
+        cm.Checkpointing(checkpoint_s=1, interval_s=interval_s, max_tasks_per_slice=0)
 
 
 @pytest.mark.parametrize("policy", ["bgs", "mbgs"])
 def test_an_undivided_gang_that_is_restored_counts_in_rows_that_come_into_use(policy: str) -> None:
     jobs = [
-        Job(id=number, nodes=nodes, submit_s=submit, run_s=100, priority=priority)
+        cm.Job(id=number, nodes=nodes, submit_s=submit, run_s=100, priority=priority)
         for number, nodes, submit, priority in ((111, 1, 0, 0), (759, 4, 0, -1), (958, 8, 17, 1))
     ]
-    machine = Machine(
+    machine = cm.Machine(
         nodes=8,
         kill_at_estimate=False,
-        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=Checkpointing(restart_s=3, max_tasks_per_slice=4),
+        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
+        checkpointing=cm.Checkpointing(restart_s=3, max_tasks_per_slice=4),
     )
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=f"{policy}:urgent=checkpoint").run()
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy=f"{policy}:urgent=checkpoint").run()
     assert result.summary().preempted == 2
 
 
@@ -200,12 +193,12 @@ def test_a_job_saved_in_a_test_run_gives_up_its_reservation_of_another_size(
     interval_s: float, checkpoint_s: float, estimate_s: float
 ) -> None:
     jobs = [
-        Job(id=565, nodes=1, submit_s=0, run_s=500),
-        Job(id=750, nodes=3, submit_s=0, run_s=2000, estimate_s=10_000),
-        Job(id=779, nodes=2, submit_s=60, run_s=20, estimate_s=estimate_s, checkpoint_interval_s=1),
-        Job(id=140, nodes=2, submit_s=0, run_s=2000, estimate_s=20_000),
+        cm.Job(id=565, nodes=1, submit_s=0, run_s=500),
+        cm.Job(id=750, nodes=3, submit_s=0, run_s=2000, estimate_s=10_000),
+        cm.Job(id=779, nodes=2, submit_s=60, run_s=20, estimate_s=estimate_s, checkpoint_interval_s=1),
+        cm.Job(id=140, nodes=2, submit_s=0, run_s=2000, estimate_s=20_000),
     ]
-    costs = Checkpointing(checkpoint_s=checkpoint_s, interval_s=interval_s)
-    machine = Machine(nodes=5, kill_at_estimate=False, checkpointing=costs)
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="1/L:test_runs=true,width=greedy").run()
+    costs = cm.Checkpointing(checkpoint_s=checkpoint_s, interval_s=interval_s)
+    machine = cm.Machine(nodes=5, kill_at_estimate=False, checkpointing=costs)
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="1/L:test_runs=true,width=greedy").run()
     assert result.summary().jobs == 4

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import (
-    Batch,
-    ClusterModelError,
-    Kill,
-    LedgerError,
-    Machine,
-    Scenario,
-    Setup,
-    Start,
-    View,
-    WakeAt,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Decision
 from clustermodel.recording.ledger import OVERHEADS, Account, Amount, Ledger
@@ -71,14 +59,14 @@ def test_overheads_are_lost_capacity_only_while_a_job_waits_and_work_never_is() 
 def test_books_that_are_one_node_tick_off_do_not_close(useful: int, total: int) -> None:
     ledger = example()
     ledger.charge(Account.USEFUL, useful)
-    with pytest.raises(LedgerError) as refused:
+    with pytest.raises(cm.LedgerError) as refused:
         ledger.close()
     assert str(refused.value) == (
         f"the ledger's accounts sum to {total} node-ticks, but 4 nodes x 50 ticks are 200: "
         f"<Ledger of 4 nodes; useful: {useful}, lost: 0, context switch: 0, checkpoint: 0, restart: 0, blocked: 0, "
         "idle: 60, down: 0>"
     )
-    assert isinstance(refused.value, ClusterModelError)
+    assert isinstance(refused.value, cm.ClusterModelError)
 
 
 def test_amounts_are_exact_beyond_what_a_float_or_64_bits_hold() -> None:
@@ -87,7 +75,7 @@ def test_amounts_are_exact_beyond_what_a_float_or_64_bits_hold() -> None:
     ledger.settle(10**18 + 1, 0, waiting=False)
     assert ledger.amount(Account.IDLE) == Amount(0, 10**18 + 1)
     ledger.charge(Account.USEFUL, (10**12 - 1) * (10**18 + 1) - 1)
-    with pytest.raises(LedgerError):
+    with pytest.raises(cm.LedgerError):
         ledger.close()
     ledger.charge(Account.USEFUL, 1)
     ledger.close()
@@ -142,23 +130,23 @@ class Impatient:
 
     name = "impatient"
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         """Nothing to remember."""
         return self
 
-    def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
+    def decide(self, batch: cm.Batch, view: cm.View) -> Iterable[Decision]:
         limit = LIMIT_S * 1_000_000
         due = [gang for gang in view.running.values() if view.now - gang.start >= limit]
-        yield from (Kill(job=gang.job) for gang in due)
+        yield from (cm.Kill(job=gang.job) for gang in due)
         idle, starts = view.idle, [gang.start for gang in view.running.values() if gang not in due]
         for job in view.waiting.values():
             if job.nodes > idle:
                 break
             idle -= job.nodes
             starts.append(view.now)
-            yield Start(job=job)
+            yield cm.Start(job=job)
         if starts:
-            yield WakeAt(time=min(starts) + limit)
+            yield cm.WakeAt(time=min(starts) + limit)
 
 
 POLICIES: list[str | Impatient] = ["fcfs", "easy", "conservative", "easy:backfill_order=shortest", Impatient()]
@@ -166,8 +154,8 @@ POLICIES: list[str | Impatient] = ["fcfs", "easy", "conservative", "easy:backfil
 
 @pytest.fixture(scope="module", params=POLICIES, ids=lambda policy: getattr(policy, "name", policy))
 def run(request: pytest.FixtureRequest) -> Result:
-    workload = synthetic_workload(jobs=400, nodes=32, load=0.95, seed=2)
-    return Scenario(machine=Machine(nodes=32), workload=workload, policy=request.param).run()
+    workload = cm.synthetic_workload(jobs=400, nodes=32, load=0.95, seed=2)
+    return cm.Scenario(machine=cm.Machine(nodes=32), workload=workload, policy=request.param).run()
 
 
 def test_every_node_tick_from_first_submission_to_last_end_is_in_one_account(run: Result) -> None:

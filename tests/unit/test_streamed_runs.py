@@ -11,21 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    Job,
-    Machine,
-    NodeFailures,
-    OutputError,
-    Result,
-    Scenario,
-    SpecificationError,
-    Study,
-    SwfStream,
-    Workload,
-    synthetic_workload,
-    write_swf,
-)
+import clustermodel as cm
 from clustermodel.measure import metrics
 from clustermodel.measure.metrics import QUANTILE_ERROR
 from clustermodel.recording import streamed_records
@@ -37,7 +23,7 @@ OF_THE_WHOLE_SCHEDULE = {
 QUANTILES = {"median_wait_s": 0.5, "p95_wait_s": 0.95}
 
 
-def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
+def assert_streams_alike(scenario: cm.Scenario, path: Path) -> cm.Result:
     kept, streamed = scenario.run(), replace(scenario, stream=path).run()
     expected, found = kept.summary().as_dict(), streamed.summary().as_dict()
     assert streamed.submitted == kept.submitted == len(kept.records)
@@ -63,36 +49,36 @@ def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
     return kept
 
 
-CHECKPOINTS = Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=3600.0)
+CHECKPOINTS = cm.Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=3600.0)
 
 
 @pytest.mark.parametrize("exact", [100, metrics.EXACT])
 @pytest.mark.parametrize(
     ("policy", "checkpointing"),
     [
-        ("fcfs", Checkpointing()),
+        ("fcfs", cm.Checkpointing()),
         ("easy", CHECKPOINTS),
-        ("slack:awt=600", Checkpointing()),  # needs no other run
-        ("pv-easy", Checkpointing()),
+        ("slack:awt=600", cm.Checkpointing()),  # needs no other run
+        ("pv-easy", cm.Checkpointing()),
         ("pv-easy:mode=checkpoint", CHECKPOINTS),
-        ("R/L-NG:speculation=0.5", Checkpointing()),
-        ("R/L-NG:width=half,widening=true", Checkpointing()),
+        ("R/L-NG:speculation=0.5", cm.Checkpointing()),
+        ("R/L-NG:width=half,widening=true", cm.Checkpointing()),
     ],
 )
 def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, checkpointing: Checkpointing, exact: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, checkpointing: cm.Checkpointing, exact: int
 ) -> None:
     monkeypatch.setattr(streamed_records, "BLOCK", 100)
     monkeypatch.setattr(metrics, "EXACT", exact)
-    jobs = [Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
-    workload = Workload([*synthetic_workload(jobs=300, load=0.95).rows(), *Workload.from_jobs(jobs).rows()])
-    machine = Machine(nodes=128, checkpointing=checkpointing)
-    kept = assert_streams_alike(Scenario(workload=workload, machine=machine, policy=policy), tmp_path / "jobs.parquet")
+    jobs = [cm.Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
+    workload = cm.Workload([*cm.synthetic_workload(jobs=300, load=0.95).rows(), *cm.Workload.from_jobs(jobs).rows()])
+    machine = cm.Machine(nodes=128, checkpointing=checkpointing)
+    kept = assert_streams_alike(cm.Scenario(workload=workload, machine=machine, policy=policy), tmp_path / "jobs.parquet")
     assert kept.summary().rejected == 1
 
 
-def one_by_one(**changes: object) -> Scenario:
-    return Scenario(**{"workload": synthetic_workload(jobs=20), "machine": Machine(nodes=128), **changes})  # type: ignore[arg-type]
+def one_by_one(**changes: object) -> cm.Scenario:
+    return cm.Scenario(**{"workload": cm.synthetic_workload(jobs=20), "machine": cm.Machine(nodes=128), **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,33 +86,33 @@ def one_by_one(**changes: object) -> Scenario:
     [
         (lambda: one_by_one(policy="bgs"), "stream: the policy shares nodes in time, and the log of time slices grows"),
         (lambda: one_by_one(policy="slack"), "stream: policy slack is calibrated by a run of conservative, which keeps"),
-        (lambda: one_by_one(workload=[synthetic_workload(jobs=5)] * 2), "stream: several job streams are not allowed"),
+        (lambda: one_by_one(workload=[cm.synthetic_workload(jobs=5)] * 2), "stream: several job streams are not allowed"),
         (lambda: one_by_one(explain=True), "stream: a decision log .explain. is not allowed"),
         (lambda: one_by_one(history=True), "stream: a history is not allowed"),
         (
-            lambda: one_by_one(machine=Machine(nodes=128, failures=NodeFailures(mtbf_s=1e6, repair_s=1.0))),
+            lambda: one_by_one(machine=cm.Machine(nodes=128, failures=cm.NodeFailures(mtbf_s=1e6, repair_s=1.0))),
             "stream: a machine with failures is not allowed",
         ),
         (
-            lambda: one_by_one(workload=Workload.from_jobs([job(2, 0), job(1, 5)])),
+            lambda: one_by_one(workload=cm.Workload.from_jobs([job(2, 0), job(1, 5)])),
             "stream: job 1 is submitted after job 2; the ids of a streamed run must rise",
         ),
     ],
 )
-def test_what_cannot_be_streamed_is_refused_in_one_line(scenario: Callable[[], Scenario], message: str) -> None:
-    with pytest.raises(SpecificationError, match=message) as refused:
+def test_what_cannot_be_streamed_is_refused_in_one_line(scenario: Callable[[], cm.Scenario], message: str) -> None:
+    with pytest.raises(cm.SpecificationError, match=message) as refused:
         replace(scenario(), stream=True).run()
     assert "\n" not in str(refused.value)
 
 
-def job(number: int, submit_s: float) -> Job:
-    return Job(id=number, submit_s=submit_s, nodes=1, run_s=5, estimate_s=5)
+def job(number: int, submit_s: float) -> cm.Job:
+    return cm.Job(id=number, submit_s=submit_s, nodes=1, run_s=5, estimate_s=5)
 
 
 def test_a_number_that_is_used_twice_is_an_error(tmp_path: Path) -> None:
-    write_swf(tmp_path / "jobs.swf", [(1, at, -1, 5, 1, *[-1] * 13) for at in (0, 1)], header=[("MaxProcs", 8)])
-    with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
-        Scenario(workload=SwfStream(tmp_path / "jobs.swf"), stream=True).run()
+    cm.write_swf(tmp_path / "jobs.swf", [(1, at, -1, 5, 1, *[-1] * 13) for at in (0, 1)], header=[("MaxProcs", 8)])
+    with pytest.raises(cm.SpecificationError, match="job id 1 is submitted twice"):
+        cm.Scenario(workload=cm.SwfStream(tmp_path / "jobs.swf"), stream=True).run()
 
 
 def test_a_streamed_run_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -136,21 +122,21 @@ def test_a_streamed_run_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_an_empty_path_is_no_file() -> None:
-    with pytest.raises(OutputError):
+    with pytest.raises(cm.OutputError):
         one_by_one(stream="").run()
 
 
 def test_a_file_that_cannot_be_written_is_an_error_and_a_failed_run_leaves_none(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(cm.OutputError, match="cannot be written"):
         one_by_one(stream=tmp_path / "nowhere" / "jobs.parquet").run()
-    with pytest.raises(SpecificationError, match="shares nodes in time"):
+    with pytest.raises(cm.SpecificationError, match="shares nodes in time"):
         one_by_one(policy="gs", stream=tmp_path / "jobs.parquet").run()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_streams_a_trace_into_files_of_jobs(command_line: Callable[..., object], tmp_path: Path) -> None:
     trace = tmp_path / "jobs.swf"
-    write_swf(trace, [(i, 10 * i, -1, 60, 1 + i % 4, *[-1] * 13) for i in range(1, 200)], header=[("MaxProcs", 8)])
+    cm.write_swf(trace, [(i, 10 * i, -1, 60, 1 + i % 4, *[-1] * 13) for i in range(1, 200)], header=[("MaxProcs", 8)])
     done = command_line("run", "--trace", trace, "--policy", "easy", "--stream", "--jobs-parquet", tmp_path / "out", "--json")
     assert (done.code, len(pd.read_parquet(tmp_path / "out" / "easy.parquet"))) == (0, 199)
     kept = command_line("run", "--trace", trace, "--policy", "easy", "--json")
@@ -214,7 +200,7 @@ def test_a_scenario_file_may_say_that_its_run_is_streamed(command_line: Callable
         2, "clustermodel: error: --jobs-csv: not allowed with --stream, which keeps no jobs\n",
     )  # fmt: skip
     with pytest.raises(
-        SpecificationError, match=r"^Scenario\.stream: 123 is not allowed; it must be True, False or the path of"
+        cm.SpecificationError, match=r"^Scenario\.stream: 123 is not allowed; it must be True, False or the path of"
     ):
         one_by_one(stream=123)
 
@@ -254,21 +240,25 @@ def test_options_that_do_not_go_with_streams_are_refused(
         lambda run: run.summary(warm_up_s=60.0),
     ],
 )
-def test_what_needs_the_jobs_is_refused_in_one_line(read: Callable[[Result], object]) -> None:
-    jobs = synthetic_workload(jobs=20).with_default_memory(1.0)
-    run = one_by_one(workload=jobs, machine=Machine(nodes=128, node_memory_gib=2.0), stream=True).run()
+def test_what_needs_the_jobs_is_refused_in_one_line(read: Callable[[cm.Result], object]) -> None:
+    jobs = cm.synthetic_workload(jobs=20).with_default_memory(1.0)
+    run = one_by_one(workload=jobs, machine=cm.Machine(nodes=128, node_memory_gib=2.0), stream=True).run()
     assert run.submitted == 20
-    with pytest.raises(SpecificationError, match=r"streamed run.* keeps no jobs"):
+    with pytest.raises(cm.SpecificationError, match=r"streamed run.* keeps no jobs"):
         read(run)
 
 
 def test_a_study_keeps_the_jobs_of_its_runs() -> None:
-    study = Study(name="streams", factors={"load": [0.5]}, scenario=lambda load, seed: one_by_one(seed=seed, stream=load < 1))
-    with pytest.raises(SpecificationError, match=r"Scenario\.stream: not allowed in a study, which keeps the jobs of its runs"):
+    study = cm.Study(
+        name="streams", factors={"load": [0.5]}, scenario=lambda load, seed: one_by_one(seed=seed, stream=load < 1)
+    )
+    with pytest.raises(
+        cm.SpecificationError, match=r"Scenario\.stream: not allowed in a study, which keeps the jobs of its runs"
+    ):
         study.run(workers=1)
 
 
 @pytest.mark.parametrize("value", [1, None, ["jobs.parquet"]])
 def test_stream_is_a_flag_or_a_path(value: object) -> None:
-    with pytest.raises(SpecificationError, match=r"Scenario\.stream: "):
+    with pytest.raises(cm.SpecificationError, match=r"Scenario\.stream: "):
         one_by_one(stream=value)
