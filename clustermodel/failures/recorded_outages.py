@@ -20,11 +20,11 @@ import csv
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -226,13 +226,11 @@ _PLAIN: Final = ("node", "down_s", "up_s")
 _LOS_ALAMOS: Final = ("system", "nodes", "node", "started", "fixed", "down_minutes")
 _SLURM: Final = ("nodename", "timestart", "timeend")
 _CAUSE: Final = "cause"
-_DATE: Final = "%m/%d/%Y %H:%M"
 _YEARS: Final = (1970, 2100)
 _LONGEST_MIN: Final = 5e7  # 95 years, which with the years keeps every time within the longest of any field
 _LONGEST_NUMBER: Final = 40  # characters
 
 _Rows = Iterator[tuple[str, dict[str, str]]]
-_Recorded = tuple[int, float, float, str]  # node, down_s, up_s, cause
 
 
 def read_outages(path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None) -> Outages:
@@ -272,30 +270,64 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     )
 
 
+class _Recorded:
+    """Outages of a file: node, start, end and cause of those that can be used, and how many cannot, by reason."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.dropped: Counter[str] = Counter()
+        self.adjusted: Counter[str] = Counter()
+        self.rows: list[tuple[Any, Any, Any, str]] = []
+
+    def add(self, nodes: Iterable[int | str], start: float | None, end: float | None, cause: str) -> bool:
+        """Add an outage of each of ``nodes``; return whether it can be used."""
+        if start is None or end is None:
+            self.dropped["no usable time"] += 1
+        elif end < start:
+            self.dropped["repaired before the failure"] += 1
+        else:
+            self.rows += [(node, start, end, cause) for node in nodes]
+            return True
+        return False
+
+    def require_some(self) -> None:
+        """Refuse a file without a usable outage."""
+        if not self.rows:
+            because = "; ".join(f"{count} left out: {reason}" for reason, count in self.dropped.items())
+            raise TraceError(f"{self.file}: no usable outage: {because or 'the file has no data lines'}")
+
+    def outages(self, nodes: int, name: str, origin: float = 0, begin: str = "") -> Outages:
+        """Return the outages; second 0 is ``origin`` in the times of the rows, ``begin`` as a date."""
+        node, start, end, cause = zip(*self.rows, strict=True)
+        return Outages(
+            node=np.array(node, dtype=np.int64),
+            down_s=np.array(start) - origin,
+            up_s=np.minimum(np.array(end) - origin, LONGEST_S),
+            nodes=nodes,
+            cause=cause if any(cause) else (),
+            name=name,
+            source=str(self.file),
+            origin=begin,
+            dropped=self.dropped,
+            adjusted=self.adjusted,
+        )
+
+
 def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
-    dropped: Counter[str] = Counter()
-    recorded: list[_Recorded] = []
+    recorded = _Recorded(file)
     most = LARGEST_WHOLE if nodes is None else require_whole("nodes", nodes, at_least=1)
     for place, row in rows:
         node = _whole(place, "node", row["node"], least=0, most=most - 1)
         down_s, up_s = (_number(place, name, row[name], least=0) for name in ("down_s", "up_s"))
-        if not _dropped(dropped, down_s, up_s) and down_s is not None and up_s is not None:
-            recorded.append((node, down_s, up_s, row.get(_CAUSE, "")))
-    _require_some(file, recorded, dropped)
-    return _outages(
-        file,
-        recorded,
-        dropped,
-        nodes=nodes or max(node for node, *_ in recorded) + 1,
-        name=without_compression(file.name).removesuffix(".csv"),
-    )
+        recorded.add([node], down_s, up_s, row.get(_CAUSE, ""))
+    recorded.require_some()
+    highest = max(node for node, *_ in recorded.rows)
+    return recorded.outages(nodes or highest + 1, without_compression(file.name).removesuffix(".csv"))
 
 
 def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     """Return the events of nodes; second 0 is the first of them, and an event without an end lasts for all of a run."""
-    clock = Clock()
-    dropped: Counter[str] = Counter()
-    events: list[tuple[str, int, int | None, str]] = []
+    clock, recorded = Clock(), _Recorded(file)
     for place, row in rows:
         times = []
         for name in _SLURM[1:]:
@@ -303,35 +335,24 @@ def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
                 times.append(clock.seconds(row[name]))
             except ValueError as problem:
                 raise TraceError(f"{place}: field {name}: {problem}") from None
-        start, end = times
         names = node_names(row["nodename"])
-        if not names:
-            dropped["events of the whole cluster"] += 1
-        elif not _dropped(dropped, start, LONGEST_S if end is None else end) and start is not None:
+        if names:
             cause = " ".join(word for word in (row.get("state", ""), row.get("reason", "")) if word)
-            events += [(name, start, end, cause) for name in names]
-    _require_some(file, events, dropped)
-    numbers = {name: number for number, name in enumerate(sorted({name for name, *_ in events}))}
+            recorded.add(names, times[0], math.inf if times[1] is None else times[1], cause)
+        else:
+            recorded.dropped["events of the whole cluster"] += 1
+    recorded.require_some()
+    numbers = {name: number for number, name in enumerate(sorted({name for name, *_ in recorded.rows}))}
     if nodes is not None and require_whole("nodes", nodes, at_least=1) < len(numbers):
         raise SpecificationError(f"nodes: {nodes} is not allowed; {file} names {len(numbers)} nodes")
-    origin = min(start for _, start, *_ in events)
-    return _outages(
-        file,
-        [
-            (numbers[name], start - origin, LONGEST_S if end is None else end - origin, cause)
-            for name, start, end, cause in events
-        ],
-        dropped,
-        nodes=nodes or len(numbers),
-        name=file.name,
-        origin=datetime.fromtimestamp(origin, UTC),
-    )
+    recorded.rows = [(numbers[name], *others) for name, *others in recorded.rows]
+    origin = min(start for _, start, *_ in recorded.rows)
+    begin = datetime.fromtimestamp(origin, UTC).isoformat(timespec="minutes")
+    return recorded.outages(nodes or len(numbers), file.name, origin, begin)
 
 
 def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) -> Outages:
-    dropped: Counter[str] = Counter()
-    adjusted: Counter[str] = Counter()
-    records: list[tuple[datetime, float, int, str]] = []  # start, seconds until the repair, node, cause
+    recorded = _Recorded(file)
     sizes: dict[str, int] = {}  # nodes of each system
     for place, row in rows:
         size = _whole(place, "nodes", row["nodes"], least=1, most=LARGEST_WHOLE)
@@ -342,65 +363,24 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
         minutes = _number(place, "down_minutes", row["down_minutes"], least=-_LONGEST_MIN, most=_LONGEST_MIN)
         if row["system"] != (system or next(iter(sizes))):
             continue
-        elapsed_s = (fixed - started).total_seconds() if started and fixed else None
-        repair_s = elapsed_s if minutes is None else minutes * 60
-        if _dropped(dropped, 0 if started else None, repair_s) or started is None or repair_s is None:
-            continue
-        records.append((started, repair_s, node, row.get(_CAUSE, "")))
-        if minutes is None:
-            adjusted["down_minutes missing, fixed - started used"] += 1
-        elif elapsed_s not in (None, repair_s):
-            adjusted["fixed - started is not down_minutes, down_minutes used"] += 1
+        end = fixed if minutes is None or started is None else started + minutes * 60
+        if recorded.add([node], started, end, row.get(_CAUSE, "")):
+            if minutes is None:
+                recorded.adjusted["down_minutes missing, fixed - started used"] += 1
+            elif fixed not in (None, end):
+                recorded.adjusted["fixed - started is not down_minutes, down_minutes used"] += 1
     names = ", ".join(sizes)
     if system is None and len(sizes) > 1:
         raise SpecificationError(f"system: {file} has the systems {names}; choose one of them")
     if system is not None and sizes and system not in sizes:
         raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} has {names}")
-    _require_some(file, records, dropped)
+    recorded.require_some()
     chosen = system or names
     if nodes is not None and require_whole("nodes", nodes, at_least=1) < sizes[chosen]:
         raise SpecificationError(f"nodes: {nodes} is not allowed; system {chosen} of {file} has {sizes[chosen]} nodes")
-    origin = min(started for started, *_ in records)
-    recorded = []
-    for started, repair_s, node, cause in records:
-        down_s = (started - origin).total_seconds()
-        recorded.append((node, down_s, down_s + repair_s, cause))
-    name = f"LANL system {chosen}"
-    return replace(_outages(file, recorded, dropped, nodes=nodes or sizes[chosen], name=name, origin=origin), adjusted=adjusted)
-
-
-def _dropped(dropped: Counter[str], start: float | None, end: float | None) -> bool:
-    """Return whether an outage cannot be used, and count why."""
-    if start is None or end is None:
-        dropped["no usable time"] += 1
-    elif end < start:
-        dropped["repaired before the failure"] += 1
-    else:
-        return False
-    return True
-
-
-def _require_some(file: Path, outages: Sized, dropped: Mapping[str, int]) -> None:
-    if not len(outages):
-        because = "; ".join(f"{count} left out: {reason}" for reason, count in dropped.items())
-        raise TraceError(f"{file}: no usable outage: {because or 'the file has no data lines'}")
-
-
-def _outages(
-    file: Path, recorded: list[_Recorded], dropped: Counter[str], *, nodes: int, name: str, origin: datetime | None = None
-) -> Outages:
-    node, down_s, up_s, cause = zip(*recorded, strict=True)
-    return Outages(
-        node=np.array(node, dtype=np.int64),
-        down_s=np.array(down_s),
-        up_s=np.array(up_s),
-        cause=cause if any(cause) else (),
-        nodes=nodes,
-        name=name,
-        source=str(file),
-        origin="" if origin is None else origin.isoformat(timespec="minutes"),
-        dropped=dropped,
-    )
+    origin = min(start for _, start, *_ in recorded.rows)
+    begin = datetime.fromtimestamp(origin, UTC).replace(tzinfo=None).isoformat(timespec="minutes")
+    return recorded.outages(nodes or sizes[chosen], f"LANL system {chosen}", origin, begin)
 
 
 def _rows(file: Path) -> _Rows:
@@ -427,11 +407,14 @@ def _rows(file: Path) -> _Rows:
         yield place, dict(zip(header, words, strict=True))
 
 
+def _refused(place: str, field: str, text: str, allowed: str) -> TraceError:
+    return TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
+
+
 def _whole(place: str, field: str, text: str, *, least: int, most: int) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER and least <= int(text) <= most:
         return int(text)
-    allowed = f"an integer from {least} to {most}"
-    raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
+    raise _refused(place, field, text, f"an integer from {least} to {most}")
 
 
 def _number(place: str, field: str, text: str, *, least: float, most: float = LONGEST_S) -> float | None:
@@ -443,21 +426,20 @@ def _number(place: str, field: str, text: str, *, least: float, most: float = LO
     except ValueError:
         value = math.nan
     if not least <= value <= most:
-        allowed = f"a number >= {least:g} and <= {most:g}"
-        raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
+        raise _refused(place, field, text, f"a number >= {least:g} and <= {most:g}")
     return value
 
 
-def _date(place: str, field: str, text: str) -> datetime | None:
-    """Return a date and time, ``None`` where there is none."""
+def _date(place: str, field: str, text: str) -> float | None:
+    """Return a date and time as seconds since 1970 of the same clock, ``None`` where there is none."""
     if not text:
         return None
     first, last = _YEARS
     try:
-        date = datetime.strptime(text, _DATE)  # noqa: DTZ007  local time; see above
+        date = datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC)
     except ValueError:
         date = None
     if date is None or not first <= date.year <= last:
         allowed = f"month/day/year hour:minute from {first} to {last}, as 6/7/2002 16:00"
-        raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
-    return date
+        raise _refused(place, field, text, allowed)
+    return date.timestamp()

@@ -84,11 +84,6 @@ class LogOptions:
                 f"processors_from: {self.processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
             )
 
-    @property
-    def requested_first(self) -> bool:
-        """Whether requested sizes are used even where allocated ones are known."""
-        return self.processors_from == "requested"
-
 
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
     """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not.
@@ -156,7 +151,7 @@ class LogJobs:
 
     def size_of(self, allocated: tuple[int, int], requested: tuple[int, int]) -> tuple[int, int]:
         """Return nodes and cores of a job, from the other source where one is 0; count a job of which both are."""
-        first, second = (requested, allocated) if self.options.requested_first else (allocated, requested)
+        first, second = (allocated, requested) if self.options.processors_from == "allocated" else (requested, allocated)
         nodes, cores = first[0] or second[0], first[1] or second[1]
         if not any(first) and (nodes or cores):
             self.repaired[self.size_missing] += 1

@@ -259,17 +259,14 @@ def _are_digits(texts: Sequence[str], most: int) -> bool:
 
 def _tasks(text: str) -> list[int] | str:
     """Return the tasks of ``1-3,7,20-30:5%2``, or what is wrong with them."""
-    tasks: list[int] = []
-    for part in text.partition("%")[0].split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*", part, re.ASCII)
-        if not match:
-            return f"field JobID: the tasks {quoted(text)} cannot be read"
-        low = int(match[1])
-        listed = range(low, int(match[2] or low) + 1, int(match[3] or 1) or 1)
-        if len(tasks) + len(listed) > _MOST_TASKS:
-            return f"field JobID: {quoted(text)} are more than {_MOST_TASKS:,} tasks"
-        tasks += listed
-    return tasks or f"field JobID: the tasks {quoted(text)} cannot be read"
+    pattern = r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*"
+    matches = [re.fullmatch(pattern, part, re.ASCII) for part in text.partition("%")[0].split(",")]
+    ranges = [range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1) or 1) for match in matches if match]
+    if sum(map(len, ranges)) > _MOST_TASKS:
+        return f"field JobID: {quoted(text)} are more than {_MOST_TASKS:,} tasks"
+    if not all(matches) or not any(ranges):
+        return f"field JobID: the tasks {quoted(text)} cannot be read"
+    return list(chain.from_iterable(ranges))
 
 
 class _Records:
@@ -374,7 +371,7 @@ class _Records:
         granted, asked = self._numbers(values.tres, "alloctres"), self._numbers(values.tres, "reqtres")
         got: tuple[Any, ...] = ((granted[1], ("allocnodes",), ("nnodes",)), (granted[0], ("alloccpus", "ncpus")))
         wanted: tuple[Any, ...] = ((asked[1], ("reqnodes",)), (asked[0], ("reqcpus",)))
-        first, second = (wanted, got) if self._jobs.options.requested_first else (got, wanted)
+        first, second = (wanted, got) if self._jobs.options.processors_from == "requested" else (got, wanted)
         preferred = [self._first(*sources) for sources in first]
         nodes, cores = (self._first(size, *sources) for size, sources in zip(preferred, second, strict=True))
         self._node_lists = [

@@ -49,17 +49,9 @@ CHANGES = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 11), max_size=3
 USUAL = [{}, {}, {}, {"State": 3}, {"Start": 2}, {"State": 5}, {"JobID": 4}]
 RECORDS = st.lists(st.one_of(st.sampled_from(USUAL), CHANGES), min_size=1, max_size=40)
 OPTIONS = st.sampled_from(
-    [
-        {},
-        {"timezone": "Europe/Paris"},
-        {"timezone": "America/New_York"},
-        {"processors_from": "requested"},
-        {"use_estimates": False},
-        {"feedback": True},
-        {"unit": "cores"},
-        {"unit": "gpus"},
-    ]
-)
+    [{}, {"timezone": "Europe/Paris"}, {"timezone": "America/New_York"}, {"processors_from": "requested"},
+     {"use_estimates": False}, {"feedback": True}, {"unit": "cores"}, {"unit": "gpus"}]
+)  # fmt: skip
 BETWEEN = st.sampled_from(["", "", "", "\n", "slurm_load: error\n", "x\n", "a|b\n"])
 
 
@@ -76,16 +68,8 @@ def outcome(path: Path, options: dict[str, object]) -> object:
         return str(problem)
     report = read.provenance.report
     assert report is not None
-    return (
-        list(read.rows()),
-        read.frame.to_csv(),
-        read.names,
-        read.machine_nodes,
-        list(report.counts.items()),
-        report.texts(),
-        list(read.provenance.repaired.items()),
-        read.provenance.header,
-    )
+    provenance = (list(report.counts.items()), report.texts(), list(read.provenance.repaired.items()), read.provenance.header)
+    return list(read.rows()), read.frame.to_csv(), read.names, read.machine_nodes, provenance
 
 
 def one_by_one(path: Path, options: dict[str, object]) -> object:

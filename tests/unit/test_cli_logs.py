@@ -41,15 +41,12 @@ def test_an_import_prints_its_report_and_writes_a_trace(command_line: Command, t
     assert lines[1].startswith("10 lines: 4 jobs, 2 steps, 1 header line, 1 still waiting, 1 never started, 1 damaged line")
     assert lines[-1] == "not in the SWF file: accounts, limits of job arrays, nodes and cores together"
     assert finished.err == f"trace: {path}\n"
-    trace = read_swf(path, waits=True)
-    log = read_sacct(LOGS / "arrays.sacct")
+    trace, log = read_swf(path, waits=True), read_sacct(LOGS / "arrays.sacct")
     assert list(trace.rows()) == list(log.rows())
     assert trace.column("wait").tolist() == log.column("wait").tolist()
     assert trace.machine_nodes == log.machine_nodes
-    assert trace.provenance.header["UserMap"] == "1 ann\n2 bob"
-    assert trace.provenance.header["Queue"] == "1 normal"
-    assert trace.provenance.header["ExecutableMap"] == "1 sweep\n2 odd"
-    assert trace.provenance.header["UnixStartTime"] == "1740988800"
+    names = {"UserMap": "1 ann\n2 bob", "Queue": "1 normal", "ExecutableMap": "1 sweep\n2 odd", "UnixStartTime": "1740988800"}
+    assert {name: trace.provenance.header[name] for name in names} == names
 
 
 def test_an_import_without_a_file_reports_only(command_line: Command) -> None:
@@ -64,28 +61,9 @@ def test_an_import_without_a_file_reports_only(command_line: Command) -> None:
 def test_fields_of_an_imported_trace(tmp_path: Path) -> None:
     path = tmp_path / "cluster.swf"
     write_trace(path, read_pbs(LOGS / "pbspro.pbs", unit="cores"))
-    words = next(line for line in path.read_text().splitlines() if line.startswith("21 ")).split()
+    (line,) = (line for line in path.read_text().splitlines() if line.startswith("21 "))
     # number, submission, wait, run, allocated, -, -, -, limit, memory per core, status, user, group, executable, queue
-    assert words == [
-        "21",
-        "0",
-        "10",
-        "1800",
-        "16",
-        "-1",
-        "-1",
-        "-1",
-        "7200",
-        "524288",
-        "1",
-        "1",
-        "1",
-        "1",
-        "1",
-        "-1",
-        "-1",
-        "-1",
-    ]
+    assert " ".join(line.split()) == "21 0 10 1800 16 -1 -1 -1 7200 524288 1 1 1 1 1 -1 -1 -1"
 
 
 def test_names_that_are_too_many_for_a_header_have_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

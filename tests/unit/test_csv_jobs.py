@@ -30,8 +30,7 @@ UNITS = {"submit_s": "ms", "run_s": "h", "memory_gib": "MiB"}
 
 @pytest.fixture
 def muri(tmp_path: Path) -> Path:
-    path = tmp_path / "jobs.csv"
-    path.write_text(MURI)
+    (path := tmp_path / "jobs.csv").write_text(MURI)
     return path
 
 
@@ -112,8 +111,7 @@ def test_the_generic_reader_reads_what_muri_reads() -> None:
     ],
 )
 def test_mappings_that_are_refused(tmp_path: Path, columns: dict[str, str], units: dict[str, str], message: str) -> None:
-    path = tmp_path / "jobs.csv"
-    path.write_text(PLAIN)
+    (path := tmp_path / "jobs.csv").write_text(PLAIN)
     with pytest.raises(SpecificationError, match=message):
         read_csv(path, columns=columns, units=units)
 
@@ -129,8 +127,7 @@ def test_mappings_that_are_refused(tmp_path: Path, columns: dict[str, str], unit
     ],
 )
 def test_values_that_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    path = tmp_path / "jobs.csv"
-    path.write_text(PLAIN.replace(old, new, 1))
+    (path := tmp_path / "jobs.csv").write_text(PLAIN.replace(old, new, 1))
     with pytest.raises(TraceError) as refused:
         read_csv(path, columns=COLUMNS, units=UNITS)
     assert str(refused.value).startswith(f"{path}{message}")

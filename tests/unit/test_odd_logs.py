@@ -11,19 +11,23 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_lsf, read_outages
+from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_lsf, read_outages, read_trace
 from clustermodel.measure.observed import observed_schedule
-from clustermodel.workload.trace_file import read_trace
+from clustermodel.workload.table import ImportReport
 from tests.conftest import Finished
 
 Write = Callable[..., Path]
 SWF = "; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1\n"
 
 
-def remarks(workload: Workload) -> tuple[str, ...]:
+def report_of(workload: Workload) -> ImportReport:
     report = workload.provenance.report
     assert report is not None
-    return report.remarks
+    return report
+
+
+def remarks(workload: Workload) -> tuple[str, ...]:
+    return report_of(workload).remarks
 
 
 def gangs(
@@ -50,13 +54,11 @@ def test_an_hour_on_the_day_of_a_clock_change_is_no_suspension(write_trace: Writ
 
 
 def test_many_suspended_records_are_read_as_one(write_trace: Write) -> None:
-    day = "2018-06-{:02d}T"
-    records = [
-        f"{number}|{day.format(number)}08:00:00|{day.format(number)}08:00:00|{day.format(number)}10:00:00|00:30:00|COMPLETED|1|4|n1"
-        for number in range(1, 29)
-    ]
-    workload = read_trace(gangs(write_trace, *records))
-    assert workload.frame["suspended_s"].unique().tolist() == [5400]
+    records = (
+        f"{day}|2018-06-{day:02d}T08:00:00|2018-06-{day:02d}T08:00:00|2018-06-{day:02d}T10:00:00|00:30:00|COMPLETED|1|4|n1"
+        for day in range(1, 29)
+    )
+    assert read_trace(gangs(write_trace, *records)).frame["suspended_s"].unique().tolist() == [5400]
 
 
 def test_a_job_suspended_by_another_one_on_its_nodes_shares_none(write_trace: Write) -> None:
@@ -94,8 +96,7 @@ def test_ends_in_the_second_pass_of_a_repeated_hour(write_trace: Write) -> None:
     assert frame["run_s"].to_dict() == {1: 14_400, 2: 2400, 3: 1200}
     assert frame.loc[3, "wait_s"] == 1200
     without = read_trace(path)
-    assert without.provenance.report is not None
-    assert without.provenance.report.counts["ending before their start"] == 1
+    assert report_of(without).counts["ending before their start"] == 1
     assert any(remark.startswith("clock: 1 record") and "--timezone" in remark for remark in remarks(without))
 
 
@@ -145,8 +146,7 @@ def test_commas_of_fields_in_a_log_separated_by_commas(write_trace: Write) -> No
         name="commas.sacct",
     )
     workload = read_trace(path)
-    report = workload.provenance.report
-    assert report is not None
+    report = report_of(workload)
     assert workload.frame["run_s"].tolist() == [3600, 86_400]
     assert workload.frame["nodes"].tolist() == [2, 2]
     assert workload.frame["gpus"].tolist() == [0, 2]
@@ -270,16 +270,8 @@ def test_the_json_of_sacct(tmp_path: Path, indent: int | None) -> None:
     workload = read_trace(path)
     frame = workload.frame
     assert frame["job"].tolist() == [41, 42]
-    for name, value in {
-        "nodes": 2,
-        "cores": 8,
-        "gpus": 2,
-        "wait_s": 400,
-        "run_s": 3600,
-        "estimate_s": 7200,
-        "memory_gib": 4,
-    }.items():
-        assert frame[name].tolist() == [value, value]
+    columns = ["nodes", "cores", "gpus", "wait_s", "run_s", "estimate_s", "memory_gib"]
+    assert frame[columns].to_numpy().tolist() == [[2, 8, 2, 400, 3600, 7200, 4]] * 2
     assert workload.names["job_name"] == ("a | b",)
     for text, message in (('{"meta": {}, "jobs": 3}', "no list 'jobs'"), ('{"meta": {}, "jobs": [', "not readable as JSON")):
         path.write_text(text)
@@ -366,9 +358,7 @@ def test_records_of_lsf(write_trace: Write, command_line: Callable[..., Finished
         name="lsb.acct",
     )
     workload = read_trace(path)
-    report = workload.provenance.report
-    assert report is not None
-    frame = workload.frame
+    report, frame = report_of(workload), workload.frame
     assert frame["job"].tolist() == [1, 2, 4, 5]
     assert frame["nodes"].tolist() == frame["cores"].tolist() == [4, 4, 2, 2]
     assert frame["node_count"].tolist() == [2, 2, -1, 1]

@@ -1,4 +1,4 @@
-"""Logs of sacct: every line is used or counted by reason, and what the records say survives."""
+"""Logs of sacct and PBS: every line is used or counted by reason, and what the records say survives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from clustermodel import (
     SpecificationError,
     TraceError,
     Workload,
+    read_pbs,
     read_sacct,
     read_swf,
     read_trace,
     write_trace,
 )
+from clustermodel.workload.pbs import resources_of
+from clustermodel.workload.table import ImportReport
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
@@ -41,19 +44,21 @@ def record(number: object, **fields: object) -> str:
     return "|".join(map(str, (number, *{**values, **fields}.values())))
 
 
-def counts(workload: Workload) -> dict[str, int]:
+def report_of(workload: Workload) -> ImportReport:
     report = workload.provenance.report
     assert report is not None
     assert sum(report.counts.values()) == report.lines
-    return dict(report.counts)
+    return report
+
+
+def counts(workload: Workload) -> dict[str, int]:
+    return dict(report_of(workload).counts)
 
 
 @pytest.mark.parametrize("path", sorted(LOGS.iterdir()), ids=lambda path: path.name)
 def test_the_counts_sum_to_the_lines_of_the_file(path: Path) -> None:
     workload = read_trace(path)
-    counts(workload)
-    report = workload.provenance.report
-    assert report is not None
+    report = report_of(workload)
     assert report.lines == path.read_bytes().count(b"\n")
     assert report.jobs == len(workload)
 
@@ -61,13 +66,8 @@ def test_the_counts_sum_to_the_lines_of_the_file(path: Path) -> None:
 def test_arrays_are_tasks_and_steps_are_no_jobs() -> None:
     workload = read_sacct(LOGS / "arrays.sacct")
     assert counts(workload) == {
-        "jobs": 4,
-        "steps": 2,
-        "header lines": 1,
-        "still waiting": 1,
-        "never started": 1,
-        "damaged lines": 1,
-    }
+        "jobs": 4, "steps": 2, "header lines": 1, "still waiting": 1, "never started": 1, "damaged lines": 1,
+    }  # fmt: skip
     # Tasks 1, 2, 3, 5, 10, 12, 14 of array 300, of which task 2 has two records, beside tasks 7 and 8 of array 100.
     assert workload.column("id").tolist() == [107, 108, 300, 301, 302, 303, 304, 305, 306]
     assert workload.column("run")[:3].tolist() == [600_000_000, 60_000_000, 1_800_000_000]
@@ -127,19 +127,10 @@ def test_separators_and_line_breaks_in_names() -> None:
 def test_each_state_has_its_count() -> None:
     workload = read_sacct(LOGS / "states.sacct")
     assert counts(workload) == {
-        "jobs": 15,
-        "still running or suspended": 5,
-        "never started": 3,
-        "still waiting": 2,
-        "header lines": 1,
-        "of unknown state 'FOO'": 1,
-        "of unknown state ''": 1,
-        "with run time zero": 1,
-        "without a submission time": 1,
-        "without a start time": 1,
-        "without a run time": 1,
-        "without allocated nodes": 1,
-    }
+        "jobs": 15, "still running or suspended": 5, "never started": 3, "still waiting": 2, "header lines": 1,
+        "of unknown state 'FOO'": 1, "of unknown state ''": 1, "with run time zero": 1, "without a submission time": 1,
+        "without a start time": 1, "without a run time": 1, "without allocated nodes": 1,
+    }  # fmt: skip
     assert workload.column("status").tolist() == [1] + 8 * [0] + 4 * [5] + 2 * [0]
 
 
@@ -152,9 +143,8 @@ def test_states_that_a_narrow_column_has_cut(write_trace: Callable[..., Path]) -
 
 def test_times_as_given_with_an_offset_and_in_seconds() -> None:
     workload = read_sacct(LOGS / "times.sacct")
-    assert counts(workload)["damaged lines"] == 3
-    report = workload.provenance.report
-    assert report is not None
+    report = report_of(workload)
+    assert report.counts["damaged lines"] == 3
     assert [line.split(": ", 1)[1] for line in report.examples] == [
         "field start: '2025-03-30T25:50:00' is not a time",
         "field elapsed: 'soon' is not a duration",
@@ -183,9 +173,7 @@ def test_marks_of_no_value_that_are_numbers_or_times(write_trace: Callable[..., 
 
 def test_local_times_with_daylight_saving() -> None:
     workload = read_sacct(LOGS / "times.sacct", timezone="Europe/Paris")
-    report = workload.provenance.report
-    assert report is not None
-    assert not any(remark.startswith("clock") for remark in report.remarks)
+    assert not any(remark.startswith("clock") for remark in report_of(workload).remarks)
     frame = workload.frame.set_index("job")
     assert frame.loc[[3, 4, 5, 6], "submit_s"].tolist() == [0, 0, 0, 0]
     # From 00:00 to 01:00 in summer; the second job starts in the first of the two hours from 2 to 3, by its elapsed time.
@@ -211,13 +199,9 @@ def test_limits_and_suspended_time() -> None:
 def test_joined_logs_with_other_fields_separators_and_messages() -> None:
     workload = read_sacct(LOGS / "joined.sacct")
     assert counts(workload) == {
-        "jobs": 3,
-        "blank lines": 2,
-        "header lines": 2,
-        "messages of sacct": 1,
-        "line breaks inside fields": 1,
+        "jobs": 3, "blank lines": 2, "header lines": 2, "messages of sacct": 1, "line breaks inside fields": 1,
         "damaged lines": 1,
-    }
+    }  # fmt: skip
     assert workload.column("id").tolist() == [1, 2, 4]
     assert workload.column("nodes").tolist() == [8, 8, 4]
 
@@ -272,9 +256,7 @@ def test_the_unit_is_cores_where_jobs_share_nodes(write_trace: Callable[..., Pat
         f"{record(number, AllocNodes=1)}|4|cn{1 if shared else number}" for number in range(1, 6)
     ]  # on one node, or on a node each
     workload = read_sacct(write_trace(f"{HEADER}|AllocCPUS|NodeList", *lines, name="log"))
-    report = workload.provenance.report
-    assert report is not None
-    assert report.unit == unit
+    assert report_of(workload).unit == unit
     assert workload.column("nodes").tolist() == 5 * [4 if shared else 1]
 
 
@@ -290,6 +272,8 @@ def test_requested_sizes(write_trace: Callable[..., Path]) -> None:
     workload = read_sacct(path, processors_from="requested")
     assert workload.column("nodes").tolist() == [5, 2]
     assert workload.provenance.repaired["requested size missing, the other one used"] == 1
+    Scenario(workload=workload, policy="fcfs").to_toml(path.with_name("one.toml"))
+    assert Scenario.from_toml(path.with_name("one.toml")).workload == workload
 
 
 def test_recorded_columns_survive_a_table(tmp_path: Path) -> None:
@@ -327,13 +311,9 @@ def test_a_run_time_of_thousands_of_years_is_a_damaged_line(write_trace: Callabl
 
 
 def test_options_that_are_not_allowed() -> None:
-    path = LOGS / "arrays.sacct"
-    with pytest.raises(SpecificationError, match="timezone: 'Mars' is not allowed"):
-        read_sacct(path, timezone="Mars")
-    with pytest.raises(SpecificationError, match="unit: 'racks' is not allowed"):
-        read_sacct(path, unit="racks")
-    with pytest.raises(SpecificationError, match="processors_from: 'both' is not allowed"):
-        read_sacct(path, processors_from="both")
+    for option, value in (("timezone", "Mars"), ("unit", "racks"), ("processors_from", "both")):
+        with pytest.raises(SpecificationError, match=f"{option}: '{value}' is not allowed"):
+            read_sacct(LOGS / "arrays.sacct", **{option: value})
 
 
 def shared_log(name: str) -> Path:
@@ -346,6 +326,7 @@ def shared_log(name: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("pbs-accounting.log", {"jobs": 9}),
         ("phillips.log.gz", {"jobs": 4024, "with run time zero": 261}),
         ("accounting-logs-with-job-arrays.log", {"jobs": 4, "repeated records": 2}),
         ("accounting-logs.log", {"jobs": 3, "with run time zero": 1}),
@@ -353,7 +334,7 @@ def shared_log(name: str) -> Path:
     ],
 )
 def test_real_logs(name: str, expected: dict[str, int]) -> None:
-    assert counts(read_sacct(shared_log(name))) == expected
+    assert counts(read_trace(shared_log(name))) == expected
 
 
 @pytest.mark.parametrize(
@@ -376,3 +357,88 @@ def test_the_gpus_of_a_real_log() -> None:
     frame = read_sacct(shared_log("phillips.log.gz")).frame
     assert frame["gpus"].sum() > 0
     assert frame["memory_gib"].max() < 1024  # one record has Slurm's flag of memory per core in its number
+
+
+def test_records_of_torque() -> None:
+    workload = read_pbs(LOGS / "torque.pbs")
+    assert counts(workload) == {
+        "jobs": 5, "start records (S)": 3, "queue records (Q)": 2, "damaged lines": 2, "records of whole job arrays": 1,
+        "deletion records (D)": 1, "never started": 1, "abort records (A)": 1, "records of unknown type 'X'": 1,
+        "blank lines": 1,
+    }  # fmt: skip
+    frame = workload.frame.set_index("job")
+    values = frame.loc[11, ["nodes", "cores", "run_s", "estimate_s", "wait_s", "memory_gib"]]
+    assert values.tolist() == [2, 4, 1800, 3600, 10, 2]
+    assert frame.loc[12, ["nodes", "cores", "gpus", "status"]].tolist() == [3, 16, 2, 5]
+    assert frame.loc[18, ["nodes", "cores"]].tolist() == [2, 3]
+    # Job 14 was rerun after 10 minutes, and waits for 10 more.
+    assert frame.loc[[14, 19], "run_s"].tolist() == [600, 1200]
+    assert frame.loc[[14, 19], "requeues"].tolist() == [0, 1]
+    assert frame.loc[[14, 19], "wait_s"].tolist() == [2400, 600]
+    assert workload.names["user"] == ("ann", "bob")
+    followers = read_pbs(LOGS / "torque.pbs", feedback=True).frame.set_index("job")
+    assert followers.loc[[14, 19], "preceding"].tolist() == [-1, 14]
+    assert followers.loc[19, "think_time_s"] == 0
+
+
+def test_records_of_pbs_professional() -> None:
+    workload = read_pbs(LOGS / "pbspro.pbs")
+    assert counts(workload)["jobs"] == 4
+    frame = workload.frame.set_index("job")
+    assert frame.loc[21, ["nodes", "cores", "run_s", "suspended_s", "memory_gib"]].tolist() == [2, 16, 1800, 600, 4]
+    assert frame.loc[21, "account"] == "climate"
+    assert frame.loc[[22, 24], "requeues"].tolist() == [0, 1]
+    assert frame.loc[[22, 24], "gpus"].tolist() == [1, 2]
+    assert frame.loc[23, ["nodes", "cores", "gpus"]].tolist() == [1, 48, 4]
+
+
+@pytest.mark.parametrize(
+    ("values", "nodes", "cores", "gpus"),
+    [
+        ({"exec_host": "a/0+a/1+b/7"}, 2, 3, 0),
+        ({"exec_host": "a/0-3+b/0,2,4-7"}, 2, 10, 0),
+        ({"exec_host": "a/0*13+b/0*13"}, 2, 26, 0),
+        ({"exec_host": "a/0*0", "exec_vnode": "(a[0]:ncpus=24:ngpus=2:mem=1gb+a[1]:ncpus=24)"}, 1, 48, 2),
+        ({"exec_vnode": "(a:ncpus=2)+(b:ncpus=2)"}, 2, 4, 0),
+        ({"exec_vnode": "(7:ncpus=2)"}, 1, 2, 0),
+        ({"exec_host": "a/0", "exec_gpus": "a-gpu/0+a-gpu/1"}, 1, 1, 2),
+        ({"nodes": "2:ppn=4+1:ppn=8"}, 3, 16, 0),
+        ({"nodes": "1:ppn=28:gpus=1:default", "nodect": "1", "ncpus": "1"}, 1, 28, 1),
+        ({"nodes": "node01+node02:ppn=4#excl"}, 2, 5, 0),
+        ({"select": "5:ncpus=13:ngpus=1+1:ncpus=4"}, 6, 69, 5),
+        ({"nodect": "1:ppn=24:gpu=4:reqmem=128849018880:gpu"}, 1, 24, 4),
+        ({"ncpus": "12", "nodect": "2", "ngpus": "3"}, 2, 12, 3),
+        ({"ncpus": "16", "mem": "4gb"}, 1, 16, 0),
+    ],
+)
+def test_resources_of_pbs(values: dict[str, str], nodes: int, cores: int, gpus: int) -> None:
+    allocated = any(name.startswith("exec_") for name in values)
+    resources = resources_of(values if allocated else {f"Resource_List.{name}": value for name, value in values.items()})
+    assert (*(resources.allocated if allocated else resources.requested), resources.gpus) == (nodes, cores, gpus)
+
+
+def test_a_value_of_pbs_that_cannot_be_read_is_named(write_trace: Callable[..., Path]) -> None:
+    times = "ctime=1740988800 start=1740988810 end=1740990000 Resource_List.nodect=1"
+    path = write_trace(
+        f"03/03/2025 08:30:10;E;1.srv;{times}",
+        f"03/03/2025 08:30:10;E;2.srv;{times} Resource_List.walltime=abc",
+        f"03/03/2025 08:30:10;E;3.srv;{times} resources_used.walltime=-1",
+        name="log",
+    )
+    assert report_of(read_pbs(path)).examples == (
+        f"{path}:2: field Resource_List.walltime: 'abc' is not a duration",
+        f"{path}:3: field resources_used.walltime: '-1' is not a duration",
+    )
+
+
+def test_what_is_no_log_of_pbs_is_refused_in_one_line(write_trace: Callable[..., Path]) -> None:
+    with pytest.raises(TraceError, match=r"log: it has no accounting records of PBS, as PBS_HOME/server_priv/accounting"):
+        read_pbs(write_trace("a", "b", name="log"))
+    with pytest.raises(TraceError, match=r"log: no usable job: 1 line: 1 queue record \(Q\)"):
+        read_pbs(write_trace("03/03/2025 08:00:00;Q;1.srv;queue=batch", name="log"))
+
+
+def test_sizes_of_a_real_log_of_pbs() -> None:
+    workload = read_pbs(shared_log("pbs-accounting.log"), unit="cores")
+    assert workload.column("nodes").tolist() == [32, 32, 4, 65, 12, 28, 28, 28, 48]
+    assert workload.column("gpus").tolist() == [0, 0, 0, 0, 0, 1, 4, 2, 4]
