@@ -343,8 +343,9 @@ class _Records:
         submit, _ = values.times(self._texts("submit"))
         start, second_start = values.times(self._texts("start"))
         end, second_end = values.times(self._texts("end"))
-        same = self._texts("eligible") == self._texts("submit")
-        self._eligible = submit if same else values.times(self._texts("eligible"))[0]
+        eligible = self._texts("eligible")
+        same = eligible is self._none or eligible == self._texts("submit")
+        self._eligible = submit if same else values.times(eligible)[0]
         suspended = self._numbers(values.seconds, "suspended")
         length = self._known(values.seconds, "elapsedraw", "elapsed")
         bad = np.isnan(submit + start + end + suspended + length)
@@ -423,18 +424,26 @@ class _Records:
                 return [values[row] for row in rows]
             return [values[row] or others[row] for row in rows]
 
-        clusters = [jobs.names["cluster"][name] for name in of(self._texts("cluster"))]
+        clusters = [UNSET] * len(rows)
+        if self._texts("cluster") is not self._none:
+            clusters = [jobs.names["cluster"][name] for name in of(self._texts("cluster"))]
         ids, component = of(self._ids), of(self._component)
-        wholes = zip(ids, of(self._task), clusters, component, strict=True)
+        names = {
+            name: of(self._texts(first), self._texts(*others))
+            for name, (first, *others) in _NAMED.items()
+            if self._layout.position(first, *others) >= 0
+        }
+        if any(component):
+            wholes = zip(ids, of(self._task), clusters, component, strict=True)
+            names["heterogeneous"] = [whole[:3] if whole[3] else "" for whole in wholes]
         jobs.add_many(
             len(rows),
             line=lines[rows],
             number=of(self._raw),
             key=map(logs.task_key, ids, task, component, clusters),
-            heterogeneous=[whole[:3] if whole[3] else "" for whole in wholes],
             node_list=of(self._node_lists),
             **{name: getattr(self, name)[rows] for name in _NUMBERS},
-            **{name: of(self._texts(fields[0]), self._texts(*fields[1:])) for name, fields in _NAMED.items()},
+            **names,
         )
 
     def _reasons(self) -> Any:
