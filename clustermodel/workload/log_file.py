@@ -1,4 +1,4 @@
-"""The text lines of an accounting log, plain or compressed with gzip, bzip2 or xz; the content tells which, not the name."""
+"""The text lines of logs and traces, plain or compressed with gzip, bzip2 or xz."""
 
 from __future__ import annotations
 
@@ -29,42 +29,46 @@ def log_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     return chain.from_iterable(log_blocks(path))
 
 
-def log_blocks(path: str | os.PathLike[str]) -> Iterator[list[str]]:
-    """Yield lists of at most :data:`MOST_LINES` lines of a log, without their line ends; a carriage return may be one's part.
+def log_blocks(
+    path: str | os.PathLike[str], *, newline: str | None = "\n", longest: int = LONGEST_LINE, most: int = MOST_LINES
+) -> Iterator[list[str]]:
+    """Yield lists of at most ``most`` lines of a file, without their line ends.
 
+    By default, as in accounting logs, a carriage return may be part of a line, and the content alone tells how a file is
+    compressed; with ``newline=None`` it ends a line, and a name that ends in ``.gz`` promises that the file is compressed.
     Bytes that are not UTF-8 become replacement characters.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, or has a line of more than :data:`LONGEST_LINE` characters; all lines
-            before the error have been yielded.
+        TraceError: the file cannot be read, is damaged, or has a line of more than ``longest`` characters; all lines before the
+            error have been yielded.
     """
     read = 0
     if os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
         try:
-            for lines in _blocks(Path(path)):
-                yield lines
+            for lines in _blocks(Path(path), newline, longest):
+                for first in range(0, len(lines), most):
+                    yield lines[first : first + most]
                 read += len(lines)
         except (ValueError, *UNREADABLE):
             pass  # reading line by line says where
         else:
             return
-    numbered = numbered_lines(Path(path), opened=partial(opened, newline="\n"), longest=LONGEST_LINE)
+    numbered = numbered_lines(Path(path), opened=partial(opened, newline=newline), longest=longest)
     for _, line in islice(numbered, read, None):
         yield [line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")]
 
 
-def _blocks(path: Path) -> Iterator[list[str]]:
+def _blocks(path: Path, newline: str | None, longest: int) -> Iterator[list[str]]:
     """Yield the lines of a file; a line that is too long raises ``ValueError``, a damaged file one of :data:`UNREADABLE`."""
     rest = ""
-    with closing(opened(path, newline="\n")) as file:  # a carriage return inside a field does not end a line
+    with closing(opened(path, newline=newline)) as file:
         while more := file.read(_CHUNK):
             text = rest + more
             *lines, rest = text.split("\n")
-            if len(rest) > LONGEST_LINE or (lines and len(max(lines, key=len)) > LONGEST_LINE):
+            if len(rest) > longest or (lines and len(max(lines, key=len)) > longest):
                 raise ValueError
             if "\r" in text:
                 lines = [line.removesuffix("\r") for line in lines]
-            for first in range(0, len(lines), MOST_LINES):
-                yield lines[first : first + MOST_LINES]
+            yield lines
     if rest:
         yield [rest]

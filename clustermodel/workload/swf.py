@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
@@ -35,11 +35,12 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
-from clustermodel.files import numbered_lines, without_compression, write_file
+from clustermodel.files import LONGEST_LINE, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
 from clustermodel.workload import table as extras
+from clustermodel.workload.log_file import log_blocks
 from clustermodel.workload.table import MEMORY, ExtraColumns, Provenance, Recipe, Workload, table_of
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
@@ -353,8 +354,8 @@ def _ticks(seconds: FloatArray) -> FloatArray:
 def read_header(path: Path) -> dict[str, str]:
     """Return the ``; Key: value`` comments before the first data line; values of the same key are joined by line breaks."""
     header: dict[str, list[str]] = {}
-    for _, text in _texts(path):
-        if text[0] != ";":
+    for text in chain.from_iterable(texts for _, texts in _texts(path)):
+        if text and text[0] != ";":
             break
         key, colon, value = text.lstrip("; \t").partition(":")
         if colon and key and " " not in key.strip():
@@ -370,16 +371,11 @@ def data_lines(
     Results depend on the fields ``needed``.  If ``lenient``, malformed lines are counted as ``dropped``, and the first ten
     messages kept; otherwise the first one is a TraceError, raised after all lines before it have been yielded.
     """
-    texts = _texts(path, comments=False)
-    failure: TraceError | None = None
-    while failure is None:
-        block: list[tuple[int, str]] = []
-        try:
-            block.extend(islice(texts, _BLOCK))
-        except TraceError as problem:
-            failure = problem
+    for first, texts in _texts(path):
+        block = [(number, text) for number, text in enumerate(texts, first) if text and text[0] != ";"]
         if not block:
-            break
+            continue
+        failure = ""
         table = _numbers([text for _, text in block])
         whole = table[:, [*_WHOLE, PRECEDING]]
         usual = ((table >= 0) & (table <= LONGEST_S) | (table == UNKNOWN)).all(axis=1)
@@ -394,7 +390,7 @@ def data_lines(
                 good[place] = False
                 message = f"{path}:{number}: {problem}"
                 if not lenient:
-                    failure = TraceError(message)
+                    failure = message
                     good[place:] = False
                     break
                 dropped["malformed line"] += 1
@@ -402,28 +398,28 @@ def data_lines(
                     messages.append(message)
         if good.any():
             yield Lines(np.array([number for number, _ in block]), table, repairs).at(good)
-    if failure is not None:
-        raise failure
+        if failure:
+            raise TraceError(failure)
 
 
-def _texts(path: Path, *, comments: bool = True) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without margins) of the data lines, and of comments."""
-    others = length = 0  # consecutive lines without a job; their characters
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if text and text[0] != ";":
+def _texts(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines without margins, comments and blank ones among them, some thousand at a time, and the number of the first."""
+    number, others, length = 1, 0, 0  # others: consecutive lines without a job, and their characters
+    for lines in log_blocks(path, newline=None, longest=LONGEST_LINE, most=_BLOCK):
+        texts = [line.strip() for line in lines]
+        if {text[:1] for text in texts}.isdisjoint(("", ";")):
             others = length = 0
-            yield number, text
-            continue
-        others += 1
-        length += len(line)
-        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
-            raise TraceError(
-                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
-                "of comments and blank lines without a job in between"
-            )
-        if text and comments:
-            yield number, text
+        else:
+            for place, text in enumerate(texts):
+                others, length = (0, 0) if text and text[0] != ";" else (others + 1, length + len(lines[place]) + 1)
+                if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
+                    yield number, texts[:place]
+                    raise TraceError(
+                        f"{path}:{number + place}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} "
+                        "characters of comments and blank lines without a job in between"
+                    )
+        yield number, texts
+        number += len(lines)
 
 
 def _numbers(texts: list[str]) -> FloatArray:
