@@ -216,14 +216,16 @@ class _Values:
         self.tres = _Known(lambda text: (*log_values.tres(text), log_values.gres_gpus(text)), 5)
         self.memory = _Known(log_values.requested_kib, 3)
         self.states = _Known(_state, 3)
-        self._hours, self._in_hour, self._passes = _Known(clock.hour), _Known(_in_hour), _Known(clock.passes, 2)
+        self._hours, self._passes = _Known(clock.hour), _Known(clock.passes, 2)
+        self._in_hour = {f"{second // 60:02d}:{second % 60:02d}": second for second in range(3600)}
 
     def times(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return time stamps in seconds since 1970, and their second passes in an hour that daylight saving repeats.
 
         They are :data:`UNSET` where there is none, and ``nan`` where it cannot be read.
         """
-        seconds = self._hours.of([text[:14] for text in texts]) + self._in_hour.of([text[14:] for text in texts])
+        in_hour = self._in_hour.get
+        seconds = self._hours.of([text[:14] for text in texts]) + np.array([in_hour(text[14:], np.nan) for text in texts])
         seconds[seconds <= log_values.EARLIEST_S] = UNSET
         others = np.flatnonzero(np.isnan(seconds))
         if not len(others):
@@ -236,13 +238,6 @@ class _Values:
 def _seconds(text: str, unit: int) -> float:
     seconds = log_values.duration(text, unit)
     return UNSET if seconds is None else seconds
-
-
-def _in_hour(text: str) -> int:
-    """Return the seconds of ``10:00``, minutes and seconds of a time stamp."""
-    if not re.fullmatch(r"[0-5]\d:[0-5]\d", text, re.ASCII):
-        raise ValueError
-    return 60 * int(text[:2]) + int(text[3:])
 
 
 def _state(text: str) -> tuple[int, int, int]:
@@ -436,13 +431,14 @@ class _Records:
         if any(component):
             wholes = zip(ids, of(self._task), clusters, component, strict=True)
             names["heterogeneous"] = [whole[:3] if whole[3] else "" for whole in wholes]
+        places = np.array(rows)
         jobs.add_many(
             len(rows),
-            line=lines[rows],
+            line=lines[places],
             number=of(self._raw),
             key=map(logs.task_key, ids, task, component, clusters),
             node_list=of(self._node_lists),
-            **{name: getattr(self, name)[rows] for name in _NUMBERS},
+            **{name: getattr(self, name)[places] for name in _NUMBERS},
             **names,
         )
 
