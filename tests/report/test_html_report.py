@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clustermodel import Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
+from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.data import measure_title
@@ -21,7 +23,7 @@ from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 
 pytestmark = pytest.mark.long
 
-DAY_S = 86_400.0
+HOUR_S, DAY_S = 3600.0, 86_400.0
 POLICIES = ("easy", SHARED, "pv-easy")
 PLACE = ["job", "row", "first", "nodes", "kind"]
 
@@ -252,6 +254,28 @@ def test_a_curve_over_time_tells_its_mean(report: Opened) -> None:
 
 
 # The viewer.
+
+
+@pytest.mark.whole
+def test_memory_and_the_store_have_curves_over_time_where_they_are_limited(opener: Open, tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=60, nodes=16, load=0.9).with_default_memory(2)
+    store = Checkpointing(interval_s=1800, store=CheckpointStore(bandwidth_gib_s=0.5))
+    limits = {"none": {}, "memory": {"node_memory_gib": 4}, "store": {"checkpointing": store}}
+    limits["memory and store"] = limits["memory"] | limits["store"]
+    machines = {name: Machine(nodes=16, **more) for name, more in limits.items()}
+    report = made(tmp_path, opener, Study.grid(name="limits", machines=machines, workloads={"jobs": jobs}, policies=["ss"]))
+    with Store.read(tmp_path) as results:
+        states = dict(zip(limits, map(results.states_over_time, results.results()["run"]), strict=True))
+    for number, (limited, known) in enumerate(states.items()):
+        span_s, lengths = np.ptp(known["time_s"]), np.diff(known["time_s"])
+        for name in ("memory", "store"):
+            drawn = report.drawn(f"over time {name}", number)
+            assert (len(drawn) > 0, f"{name}_share" in known) == (name in limited, name in limited)
+            if name in limited:
+                mean = float((np.diff(drawn["x"]) * drawn["y"][:-1]).sum()) * HOUR_S / span_s
+                assert mean == pytest.approx(float((lengths * known[f"{name}_share"][:-1]).sum() / span_s), rel=1e-3)
+                assert 0.01 < mean < drawn["y"].max() <= 1.0
+    report.assert_quiet()
 
 
 def slide(report: Opened, event: int) -> None:
@@ -638,3 +662,26 @@ def test_a_place_that_cannot_be_written_is_one_line(
         assert len(finished.err.splitlines()) == 1
         assert finished.err.startswith(f"clustermodel: error: {path}: cannot be written: {said}")
         assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_one_before(
+    command_line: Callable[..., object], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clustermodel.report.html.report_page", lambda *_: "a page")
+    precious, path = tmp_path / "precious.txt", tmp_path / "r.html"
+    precious.write_text("not ours")
+    path.write_text("the one before")
+    (tmp_path / "r.html.part").symlink_to(precious)  # a link beside the report is not followed
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        finished = command_line("report", directory, "--out", path)
+        assert finished.code == 1
+        assert finished.err == f"clustermodel: error: {path}: cannot be written: No space left on device\n"
+        assert path.read_text() == "the one before"
+    assert command_line("report", directory, "--out", path).code == 0
+    assert (precious.read_text(), path.read_text()) == ("not ours", "a page")
+    assert {left.name for left in tmp_path.iterdir()} == {"precious.txt", "r.html", "r.html.part"}

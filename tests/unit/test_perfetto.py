@@ -253,6 +253,22 @@ def test_too_many_time_slices_are_whole_rotations(tmp_path: Path, monkeypatch: p
     assert sum(one.end_s - one.begin_s for one in rotations) == pytest.approx(sum(one.end_s - one.begin_s for one in every))
 
 
+def test_a_run_of_rejected_jobs_is_a_trace(tmp_path: Path) -> None:
+    jobs = Workload.from_jobs([Job(id=1, nodes=9, submit_s=5, run_s=1)])
+    trace = written(Scenario(machine=Machine(nodes=2), workload=jobs).run(), tmp_path / "none.json")
+    assert trace.slices == []
+    assert [one.name for one in trace.instants] == ["job 1 rejected"]
+
+
+@pytest.mark.whole
+def test_a_hundred_thousand_jobs_are_less_than_fifty_megabytes(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=100_000, nodes=128, load=0.9)
+    result = Scenario(machine=Machine(nodes=128), workload=jobs, policy="easy").run()
+    result.to_perfetto(tmp_path / "large.json")
+    assert (tmp_path / "large.json").stat().st_size < 50e6
+    assert len(Trace(tmp_path / "large.json").slices) == 100_000
+
+
 def test_several_runs_are_processes_of_one_trace(tmp_path: Path) -> None:
     work = synthetic_workload(jobs=50, nodes=32)
     results = [Scenario(machine=Machine(nodes=32), workload=work, policy=policy).run() for policy in ("fcfs", "pv-easy")]
