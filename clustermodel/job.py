@@ -64,7 +64,7 @@ def checked_row(row: JobRow) -> JobRow:
 
 
 def problem_of(row: JobRow) -> str:
-    """Return what is wrong with a row in which a number does not fit 64 bits, or a time is below :data:`LEAST_TICKS`."""
+    """Return the error message for an invalid row: a number beyond 64 bits, or a time below :data:`LEAST_TICKS`."""
     fields = row._asdict()
     large = [(field, "fit 64 bits") for field, value in fields.items() if abs(value) > _LARGEST]
     small = [(field, f"be >= {least}, in ticks") for field, least in LEAST_TICKS.items() if fields[field] < least]

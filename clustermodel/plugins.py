@@ -93,12 +93,12 @@ def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
 
     kind = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}[group]
     entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
-    found: dict[str, Plugin] = {}
+    by_name: dict[str, Plugin] = {}
     for name, same in groupby(entries, key=lambda entry: entry.name):
         entry, *others = same
-        found[name] = Plugin(kind, entry, tuple(map(_package, others)))
+        by_name[name] = Plugin(kind, entry, tuple(map(_package, others)))
         _log.debug("found %s %s of package %s", kind, name, _package(entry))
-    return found
+    return by_name
 
 
 @lru_cache(maxsize=32)

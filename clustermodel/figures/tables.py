@@ -194,12 +194,12 @@ def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
     if any(name is not None for name in frame.index.names):
         keys = [*map(str, frame.index.names)]
         frame = frame.reset_index()
-    columns = {str(name): _text_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)}
+    columns = {str(name): _text_column(str(name), frame.iloc[:, index]) for index, name in enumerate(frame.columns)}
     if not keys:
-        first = next((at for at, shown in enumerate(columns.values()) if shown.number), len(columns))
+        first = next((index for index, shown in enumerate(columns.values()) if shown.number), len(columns))
         keys = list(columns)[: max(first, 1) if first < len(columns) else 1]
     others = [shown for name, shown in columns.items() if name not in keys]
-    plain = {name: frame.iloc[:, at].tolist() for at, name in enumerate(columns)}
+    plain = {name: frame.iloc[:, index].tolist() for index, name in enumerate(columns)}
     return TextTable(title, [columns[name] for name in keys], [others], plain)
 
 

@@ -272,11 +272,13 @@ def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
     runs, held = records.runs, records.overheads
     concerned = np.unique(runs.job[runs.lost > 0])
     overheads: dict[int, list[tuple[int, int]]] = {}
-    for at in np.flatnonzero(np.isin(held.job, concerned)).tolist():
-        overheads.setdefault(int(held.job[at]), []).append((int(held.start[at]), int(held.end[at])))
+    for index in np.flatnonzero(np.isin(held.job, concerned)).tolist():
+        overheads.setdefault(int(held.job[index]), []).append((int(held.start[index]), int(held.end[index])))
     executed: dict[int, list[tuple[int, int, int]]] = {}  # index of a job -> what it has executed and not lost, by time
-    for at in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
-        job, begin, end, nodes, lost = (int(column[at]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost))
+    for index in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
+        job, begin, end, nodes, lost = (
+            int(column[index]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost)
+        )
         kept = executed.setdefault(job, [])
         for first, last in overheads.get(job, []):
             if begin <= first and last <= end:

@@ -105,13 +105,13 @@ class EasyRun:
         plan, protected = self._plan, self._protected
         before = [plan.reserved[job.id] for job in protected]
         if self._keeps:
-            for job, held in zip(protected, before, strict=True):
-                if self._profile.earlier(held.nodes, held.length, held.start, now) == now:
-                    plan.move(job, held._replace(start=now))
+            for job, reservation in zip(protected, before, strict=True):
+                if self._profile.earlier(reservation.nodes, reservation.length, reservation.start, now) == now:
+                    plan.move(job, reservation._replace(start=now))
         else:
             plan.compress(protected, now)
-        for job, held in zip(protected, before, strict=True):
-            if now < (start := plan.reserved[job.id].start) < held.start:
+        for job, reservation in zip(protected, before, strict=True):
+            if now < (start := plan.reserved[job.id].start) < reservation.start:
                 yield Reserve(job=job, start=start, guaranteed=self._lengths.are_estimates)
 
     def _reservation(self, job: QueuedJob) -> Reservation:
@@ -179,8 +179,8 @@ class EasyRun:
     def _reason(self, job: QueuedJob, now: int) -> Reason:
         holder = self._protected[0] if self._protected else job
         if holder is job or job.queue_order < holder.queue_order:
-            held = self._plan.reserved.get(job.id)
-            return Reason("head of the queue, and it fits", reserved=held.start if held else None)
+            reservation = self._plan.reserved.get(job.id)
+            return Reason("head of the queue, and it fits", reserved=reservation.start if reservation else None)
         shadow = self._plan.reserved[holder.id].start
         extra = self._profile.free_at(shadow)
         if now + self._length_of(job) <= shadow:

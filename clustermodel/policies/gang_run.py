@@ -228,7 +228,9 @@ class GangRun:
     def _set_alarm(self, decisions: list[Decision]) -> None:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
         now = self._view.now
-        alarm = min((held.start for held in self._plans.reserved.values() if held.start > now), default=None)
+        alarm = min(
+            (reservation.start for reservation in self._plans.reserved.values() if reservation.start > now), default=None
+        )
         if self._urgent is not None and self._urgent.wait_for_store:
             alarm = now + 1 if alarm is None else alarm  # the store is free when gangs have had their slices
         if alarm is not None and (self._rows_at_worst > 1 or self._switch):

@@ -217,7 +217,7 @@ class PVEasyRun:
     def _easy_backfilling(
         self, profile: Profile, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
     ) -> Iterator[Decision]:
-        """EASY backfilling, with predictions (:func:`clustermodel.policies.easy.backfill`)."""
+        """EASY backfilling, with predictions (:func:`clustermodel.policies.easy_run.backfill`)."""
 
         def length_of(job: QueuedJob) -> int:
             return self._length(job, view)

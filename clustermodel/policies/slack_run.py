@@ -82,9 +82,9 @@ class SlackRun:
         for job in self._submitted:
             if self._has_quotas and self._over_quota.admit(job, now):
                 continue
-            held = self.insert(job, now)
-            if held.start > now:
-                decisions.append(Reserve(job=job, start=held.latest))
+            reservation = self.insert(job, now)
+            if reservation.start > now:
+                decisions.append(Reserve(job=job, start=reservation.latest))
             decisions += self.tick(view)
         if self._has_quotas and self._over_quota:
             for job in self._over_quota.plan(self.profile.copy(), now):
@@ -113,13 +113,13 @@ class SlackRun:
         # Only now is it known how long the job will wait.  This is done once (section 4.3).
         p = pricing.priority(user, political, pricing.scheduler_priority(to_seconds(start - now), awt_s))
         slack = to_ticks(pricing.initial_slack(p, self._slack_factor, awt_s))
-        held = SlackReservation(job, start, p, slack, self._weights)
-        insort(self.plan, held, key=by_start)
-        return held
+        reservation = SlackReservation(job, start, p, slack, self._weights)
+        insort(self.plan, reservation, key=by_start)
+        return reservation
 
     def remove(self, now: int) -> None:
         """Look for a cheaper schedule after jobs ended early; the dummy job that is inserted takes no time and no nodes."""
-        best = self._search(now, None, sorted({held.start for held in self.plan}))
+        best = self._search(now, None, sorted({reservation.start for reservation in self.plan}))
         if best is not None and best.price < 0:
             self._carry_out(best)
 
@@ -132,16 +132,16 @@ class SlackRun:
             due += 1
         starting = self.plan[:due]
         del self.plan[:due]
-        return [self._start(view.waiting[held.job.id], view) for held in starting]  # in their reservations
+        return [self._start(view.waiting[reservation.job.id], view) for reservation in starting]  # in their reservations
 
     # Their parts.
 
     def _slots(self) -> list[int]:
         """Return the ends of all slots from now on: where jobs start or end; there, the profile need not have a step."""
         slots = set(self.profile.times())
-        for held in self.plan:
-            slots.add(held.start)
-            slots.add(held.end)
+        for reservation in self.plan:
+            slots.add(reservation.start)
+            slots.add(reservation.end)
         return sorted(slots)
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
@@ -160,18 +160,18 @@ class SlackRun:
     def _carry_out(self, schedule: Schedule) -> None:
         self.profile.take_steps_of(schedule.profile)
         if schedule.moved:
-            for held, start in schedule.starts:
-                held.move_to(start, self._weights)
+            for reservation, start in schedule.starts:
+                reservation.move_to(start, self._weights)
             self.plan.sort(key=by_start)
 
     def _delay(self, late: list[int], now: int) -> None:
         """Place the waiting jobs again around late jobs and nodes that are down, beyond their bounds if need be."""
         profile = self.profile
-        for held in self.plan:
-            profile.release(held.start, held.end, held.nodes)
+        for reservation in self.plan:
+            profile.release(reservation.start, reservation.end, reservation.nodes)
         profile.extend(late, now, lambda _, ticks: as_late_again(ticks))
-        for held in self.plan:
-            held.move_to(profile.book(held.nodes, held.length), self._weights)
+        for reservation in self.plan:
+            reservation.move_to(profile.book(reservation.nodes, reservation.length), self._weights)
         self.plan.sort(key=by_start)
 
     def _extend(self, number: int, view: View) -> bool:
@@ -184,7 +184,7 @@ class SlackRun:
         # What is lost when it is killed is priced like a wait of its estimate.
         if best is None or best.price >= pricing.price_of_start(job.nodes, to_seconds(job.estimate), self._weights):
             return False
-        if job.id in self._over_quota.running and any(start > held.start for held, start in best.starts):
+        if job.id in self._over_quota.running and any(start > reservation.start for reservation, start in best.starts):
             return False
         self._carry_out(best)
         self.profile.note_prolongation(job.id, now + length)
@@ -199,7 +199,7 @@ class SlackRun:
         return Start(job=job, reason=self._reason(job, view) if self._explain else None)
 
     def _reason(self, job: QueuedJob, view: View) -> Reason:
-        reserved = {held.job.id: held.start for held in self.plan}
+        reserved = {reservation.job.id: reservation.start for reservation in self.plan}
         holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
         if job.id in self._over_quota.running:
             rule = "over quota: it takes nodes that no reservation needs"

@@ -125,15 +125,15 @@ class SliceLog:
         self._flat.extend(row)
 
     def __iter__(self) -> Iterator[LoggedRotation]:
-        flat, at = self._flat, 0
-        while at < len(flat):
-            length, high_and_waiting, low, up, begun, rows = flat[at : at + 6]
-            at += 6
+        flat, place = self._flat, 0
+        while place < len(flat):
+            length, high_and_waiting, low, up, begun, rows = flat[place : place + 6]
+            place += 6
             high, waiting = divmod(high_and_waiting, 2)
             free, rows = rows < 0, abs(rows)  # whether no node switched
-            held = tuple(flat[at : at + rows])
-            at += rows
-            pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
-            at += 0 if free else 2 * rows
+            held = tuple(flat[place : place + rows])
+            place += rows
+            pairs = [0] * 2 * rows if free else flat[place : place + 2 * rows]
+            place += 0 if free else 2 * rows
             switching = tuple(zip(pairs[::2], pairs[1::2], strict=True))
             yield LoggedRotation(length, bool(waiting), held, switching, high * _WORD + low, up, begun)

@@ -47,7 +47,7 @@ class Factor(NamedTuple):
     @property
     def places(self) -> list[float]:
         """Where the levels are on an axis: numbers at their values, others side by side."""
-        return [float(level) if self.numeric else float(at) for at, level in enumerate(self.levels)]  # type: ignore[arg-type]
+        return [float(level) if self.numeric else float(index) for index, level in enumerate(self.levels)]  # type: ignore[arg-type]
 
     def named(self, level: int) -> str:
         """Return a level outside a table: a number has the name of its factor."""
@@ -112,9 +112,9 @@ class Replications:
         self._level = level
         self._frame = table.frame
         self.factors = [factor_of(name, table.levels(name)) for name in table.factors]
-        places = [{_key(level): at for at, level in enumerate(factor.levels)} for factor in self.factors]
+        places = [{_key(level): index for index, level in enumerate(factor.levels)} for factor in self.factors]
         rows = [tuple(place[_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
-        known = {row: at for at, row in enumerate(dict.fromkeys(rows))}
+        known = {row: index for index, row in enumerate(dict.fromkeys(rows))}
         self.codes = np.array(list(known), dtype=np.int64).reshape(len(known), len(self.factors))
         """The level of each factor at each point, shape ``(points, factors)``."""
         self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)
@@ -126,18 +126,18 @@ class Replications:
     @property
     def varying(self) -> list[int]:
         """The factors that have several levels; all, if none has."""
-        several = [at for at, factor in enumerate(self.factors) if len(factor.levels) > 1]
+        several = [index for index, factor in enumerate(self.factors) if len(factor.levels) > 1]
         return several or list(range(len(self.factors)))
 
     @property
     def lead(self) -> int | None:
         """The factor whose levels have colours: the policy, or the last one that varies."""
-        names = [self.factors[at].name for at in self.varying]
+        names = [self.factors[index].name for index in self.varying]
         return self.varying[names.index("policy") if "policy" in names else -1] if names else None
 
     def label(self, point: int, factors: Sequence[int]) -> str:
         """Return the levels that a point has of some factors, as text."""
-        return ", ".join(self.factors[at].named(int(self.codes[point, at])) for at in factors)
+        return ", ".join(self.factors[index].named(int(self.codes[point, index])) for index in factors)
 
     def means(self, measure: str) -> Estimates:
         """Return the means of a measure at all points."""
@@ -149,9 +149,9 @@ class Replications:
         They are those of the points, which come first, that have another level and a counterpart; the last array is the
         difference of the means divided by the baseline's mean.
         """
-        known = {tuple(point): at for at, point in enumerate(self.codes.tolist())}
+        known = {tuple(point): index for index, point in enumerate(self.codes.tolist())}
         counterparts = [known.get((*point[:of], baseline, *point[of + 1 :])) for point in known]
-        pairs = [(at, base) for at, base in enumerate(counterparts) if base is not None and base != at]
+        pairs = [(index, base) for index, base in enumerate(counterparts) if base is not None and base != index]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         values, runs = self._values(measure), self._runs
         both = (runs[first] >= 0) & (runs[second] >= 0)
@@ -199,7 +199,7 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
     varying = study.varying
     estimates = {name: study.means(name) for name in measures}
     return {
-        "factors": [_factor_data(study.factors[at]) for at in varying],
+        "factors": [_factor_data(study.factors[index]) for index in varying],
         "lead": -1 if study.lead is None else varying.index(study.lead),
         "codes": study.codes[:, varying].tolist(),
         "runs": np.max([of.runs for of in estimates.values()], axis=0).tolist(),
@@ -208,7 +208,7 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
             for name, of in estimates.items()
         },
         "shown": list(shown),
-        "differences": [_baselines(study, at, shown) for at in varying],
+        "differences": [_baselines(study, index, shown) for index in varying],
     }
 
 

@@ -68,7 +68,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         "counted": counted,
     }
     environment.filters |= {"visible": visible, "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False)}
-    constant = [factor for at, factor in enumerate(study.factors) if at not in study.varying]
+    constant = [factor for index, factor in enumerate(study.factors) if index not in study.varying]
     page: str = file_html(
         _document(title, there),
         INLINE,
@@ -163,8 +163,8 @@ def exact(value: float) -> str:
 
 def _columns_of(frame: pd.DataFrame) -> list[Column]:
     columns = []
-    for at, name in enumerate(map(visible, frame.columns)):
-        values = frame.iloc[:, at]
+    for index, name in enumerate(map(visible, frame.columns)):
+        values = frame.iloc[:, index]
         make = _numbers if values.dtype.kind in "iuf" else _texts
         columns.append(make(name, name.replace("_", " "), values))
     return columns
@@ -231,7 +231,7 @@ def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str])
         columns.append(_numbers(name, measure_title(name), mean))
         if several:
             columns.append(_numbers(f"{name}_half", "±", half, "half"))
-    row = ", ".join(study.factors[at].title for at in study.varying) or "point"
+    row = ", ".join(study.factors[index].title for index in study.varying) or "point"
     means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
     text = f"A row for each {row}.{means}  Click a heading to sort."
     return Section("summary", "Summary", text, [("", "summary", columns)])
@@ -239,19 +239,19 @@ def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str])
 
 def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[Column]:
     columns = []
-    for at in factors:
-        factor = study.factors[at]
+    for index in factors:
+        factor = study.factors[index]
         cells = []
         for level, label in zip(factor.levels, factor.labels, strict=True):
             value = exact(float(level)) if factor.numeric else visible(level)  # type: ignore[arg-type]
             cells.append(Cell(label, "" if value == label else value))
-        of_rows = [cells[study.codes[point, at]] for point in points]
+        of_rows = [cells[study.codes[point, index]] for point in points]
         columns.append(Column(factor.name, factor.title, of_rows, factor.numeric))
     return columns
 
 
 def _differences(data: Mapping[str, Any]) -> Section | None:
-    comparable = [(str(at), data["factors"][at]["title"]) for at, levels in enumerate(data["differences"]) if levels]
+    comparable = [(str(index), data["factors"][index]["title"]) for index, levels in enumerate(data["differences"]) if levels]
     if not comparable or not data["shown"]:
         return None
     lead = str(data["lead"])
@@ -266,12 +266,12 @@ def _differences(data: Mapping[str, Any]) -> Section | None:
 def _capacity(study: Replications) -> Section | None:
     if not all(study.has(name) for name in SHARE_COLUMNS):
         return None
-    others = [at for at in range(len(study.factors)) if at != study.lead]
+    others = [index for index in range(len(study.factors)) if index != study.lead]
     groups = [tuple(codes) for codes in study.codes[:, others].tolist()]
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     order = sorted(range(len(groups)), key=lambda point: numbers[groups[point]])  # those that differ in the lead factor only
     shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
-    columns = _factor_columns(study, order, sorted(study.varying, key=lambda at: at == study.lead))
+    columns = _factor_columns(study, order, sorted(study.varying, key=lambda index: index == study.lead))
     bars = [
         [(use, colour, f"{row[use]:.6f}", f"{row[use]:.2%}") for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]
         for row in shares.to_dict("records")
@@ -290,14 +290,15 @@ def _curves(data: Mapping[str, Any], first: str) -> Section:
 
 
 def _maps(data: Mapping[str, Any], first: str) -> Section | None:
-    factors = [(str(at), factor["title"]) for at, factor in enumerate(data["factors"]) if len(factor["labels"]) > 1]
+    factors = [(str(index), factor["title"]) for index, factor in enumerate(data["factors"]) if len(factor["labels"]) > 1]
     if len(factors) < 2:
         return None
     lead = data["lead"]
-    axes = sorted(map(int, dict(factors)), key=lambda at: (at == lead, not data["factors"][at]["numeric"]))  # policies last
+    # Policies come last.
+    axes = sorted(map(int, dict(factors)), key=lambda index: (index == lead, not data["factors"][index]["numeric"]))
     shows = [("", "means")]
     if data["differences"][lead]:
-        shows += [(str(at), f"differences from {label}") for at, label in enumerate(data["factors"][lead]["labels"])]
+        shows += [(str(index), f"differences from {label}") for index, label in enumerate(data["factors"][lead]["labels"])]
     controls = [
         Control("maps-measure", "measure", [(name, of["title"]) for name, of in data["measures"].items()], first),
         Control("maps-show", "show", shows, ""),
@@ -361,11 +362,11 @@ class FinishedRuns:
         states.
         """
         study = self._study
-        others = [at for at in study.varying if at != study.lead]
+        others = [index for index in study.varying if index != study.lead]
         members: dict[tuple[int, ...], list[Any]] = {}
         for trial in sorted(self._trials, key=lambda trial: trial.replication):
             if self._store.has(STATES_OVER_TIME, trial.run):
-                place = (trial.replication, *(int(study.codes[trial.point, at]) for at in others))
+                place = (trial.replication, *(int(study.codes[trial.point, index]) for index in others))
                 members.setdefault(place, []).append(trial)
         if not members:
             return None
@@ -382,7 +383,7 @@ class FinishedRuns:
         left = len(members) - len(groups)
         text = f"  {counted(left, 'group')} of runs more are left out." if left else ""
         drawn, starts = plots.curves_over_time(list(groups.values()), list(labels), self._unit)
-        control = Control("over-time-runs", "runs", [(str(at), name) for at, name in enumerate(groups)], "0")
+        control = Control("over-time-runs", "runs", [(str(index), name) for index, name in enumerate(groups)], "0")
         title = "Utilization and queue over time"
         return Section("over-time", title, text, controls=[control], plots=drawn, starts=starts)
 
@@ -395,9 +396,9 @@ class FinishedRuns:
         if not runs:
             return Section("viewer", "Run by run", text)
         drawn, starts = run_viewer(runs, self._unit_s, self._unit)
-        options = [(str(at), run.label) for at, run in enumerate(runs)]
+        options = [(str(index), run.label) for index, run in enumerate(runs)]
         lists = ("run", options), ("beside it", [("", "no other run"), *options])
-        controls = [Control(f"run-{at}", title, of, of[0][0]) for at, (title, of) in zip(PANELS, lists, strict=True)]
+        controls = [Control(f"run-{index}", title, of, of[0][0]) for index, (title, of) in zip(PANELS, lists, strict=True)]
         return Section("viewer", "Run by run", text, controls=controls, starts=starts, panels=drawn)
 
     @contextmanager
@@ -453,8 +454,8 @@ class FinishedRuns:
         study, run = self._study, self._states(trial)
         edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
         overview = {"x": edges / self._unit_s, "y": np.array(plots.curve_of(run, edges)["busy"])}
-        order = sorted(study.varying, key=lambda at: at != study.lead)
-        label = " · ".join([*(study.factors[at].named(study.codes[trial.point, at]) for at in order), trial.run[:8]])
+        order = sorted(study.varying, key=lambda index: index != study.lead)
+        label = " · ".join([*(study.factors[index].named(study.codes[trial.point, index]) for index in order), trial.run[:8]])
         return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, overview)
 
 

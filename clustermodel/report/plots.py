@@ -92,10 +92,10 @@ def metric_curves(data: Mapping[str, Any]) -> tuple[list[Any], CustomJS]:
 
 def curve_controls(data: Mapping[str, Any], first: str) -> list[Control]:
     """Return the lists from which a reader chooses what the curves show, at first the measure ``first``."""
-    factors = [(str(at), factor["title"]) for at, factor in enumerate(data["factors"])]
+    factors = [(str(index), factor["title"]) for index, factor in enumerate(data["factors"])]
     lead = data["lead"]
-    others = [at for at in range(len(factors)) if at != lead]
-    along = str(max(others, key=lambda at: (data["factors"][at]["numeric"], at), default=0))
+    others = [index for index in range(len(factors)) if index != lead]
+    along = str(max(others, key=lambda index: (data["factors"][index]["numeric"], index), default=0))
     against = [*factors, ("utilization", "utilization ρ")] if "utilization" in data["measures"] else factors
     return [
         Control("curves-measure", "measure", [(name, of["title"]) for name, of in data["measures"].items()], first),
@@ -109,8 +109,10 @@ def curve_controls(data: Mapping[str, Any], first: str) -> list[Control]:
 def held_controls(section: str, data: Mapping[str, Any]) -> list[Control]:
     """Return a list of levels for each factor; a script disables those of factors that vary in the figure."""
     return [
-        Control(f"{section}-at-{at}", factor["title"], [(str(code), text) for code, text in enumerate(factor["labels"])], "0")
-        for at, factor in enumerate(data["factors"])
+        Control(
+            f"{section}-at-{index}", factor["title"], [(str(code), text) for code, text in enumerate(factor["labels"])], "0"
+        )
+        for index, factor in enumerate(data["factors"])
         if len(factor["labels"]) > 1
     ]
 

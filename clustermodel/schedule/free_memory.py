@@ -29,7 +29,7 @@ class FreeMemory:
         return int.from_bytes(np.packbits(self._free >= kib, bitorder="little").tobytes(), "little")
 
     def take(self, nodes: NodeSet, kib: int) -> None:
-        """Let a task of ``kib`` have its memory on each of ``nodes``; less than nothing may be left."""
+        """Reserve ``kib`` on each node; the remainder may become negative."""
         for low, high in zip(nodes[::2], nodes[1::2], strict=True):
             self._free[low:high] -= kib
 

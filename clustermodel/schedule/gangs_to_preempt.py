@@ -41,21 +41,21 @@ def clear(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> Clearing | Non
             break
         enough = [chosen for chosen in combinations(range(len(gangs)), number) if _freed(columns, gangs, chosen) >= nodes]
         if enough:
-            return _cleared(nodes, columns, gangs, min(enough, key=lambda chosen: sum(gangs[at].loss for at in chosen)))
+            return _cleared(nodes, columns, gangs, min(enough, key=lambda chosen: sum(gangs[index].loss for index in chosen)))
     return _cleared(nodes, columns, gangs, _greedy(nodes, columns, gangs))
 
 
 def _greedy(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> tuple[int, ...]:
     chosen: list[int] = []
 
-    def gain(at: int) -> tuple[int, int, int]:
-        freed = _freed(columns, gangs, [*chosen, at])
-        return min(freed, nodes), (gangs[at].columns & columns).bit_count(), -gangs[at].loss
+    def gain(index: int) -> tuple[int, int, int]:
+        freed = _freed(columns, gangs, [*chosen, index])
+        return min(freed, nodes), (gangs[index].columns & columns).bit_count(), -gangs[index].loss
 
     while _freed(columns, gangs, chosen) < nodes:
-        chosen.append(max((at for at in range(len(gangs)) if at not in chosen), key=gain))
-    for at in sorted(chosen, key=lambda at: gangs[at].loss, reverse=True):  # some may turn out not to be in the way
-        rest = [other for other in chosen if other != at]
+        chosen.append(max((index for index in range(len(gangs)) if index not in chosen), key=gain))
+    for index in sorted(chosen, key=lambda index: gangs[index].loss, reverse=True):  # some may turn out not to be in the way
+        rest = [other for other in chosen if other != index]
         if _freed(columns, gangs, rest) >= nodes:
             chosen = rest
     return tuple(sorted(chosen))
@@ -64,8 +64,8 @@ def _greedy(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> tuple[int, .
 def _free_without(columns: int, gangs: Sequence[InTheWay], preempted: Iterable[int]) -> int:
     """Return the columns that no gang holds but those that are preempted, a bitmask."""
     gone = set(preempted)
-    for at, gang in enumerate(gangs):
-        if at not in gone:
+    for index, gang in enumerate(gangs):
+        if index not in gone:
             columns &= ~gang.columns
     return columns
 

@@ -78,17 +78,17 @@ def from_mask(mask: int) -> NodeSet:
 
 def _set_bits(bits: int) -> list[int]:
     """Return which bits of a mask are set, ascending."""
-    found: list[int] = []  # descending
+    bounds: list[int] = []  # descending
     while bits:
         length = bits.bit_length()
-        if length > _NARROW and len(found) >= _MANY:  # each look copies the whole mask
+        if length > _NARROW and len(bounds) >= _MANY:  # each look copies the whole mask
             half = length // 2
-            found.reverse()
-            return _set_bits(bits & ((1 << half) - 1)) + [bit + half for bit in _set_bits(bits >> half)] + found
-        found.append(length - 1)
+            bounds.reverse()
+            return _set_bits(bits & ((1 << half) - 1)) + [bit + half for bit in _set_bits(bits >> half)] + bounds
+        bounds.append(length - 1)
         bits ^= 1 << length - 1
-    found.reverse()
-    return found
+    bounds.reverse()
+    return bounds
 
 
 def lowest(mask: int, nodes: int) -> int:
@@ -159,29 +159,29 @@ class IdleNodes:
     def _place_of(self, low: int, high: int) -> int:
         """Return where the idle range begins of which a range is a part, in the list of bounds; -1 if there is none."""
         bounds = self._bounds
-        at = bisect_right(bounds, low) - 1
-        return at if at >= 0 and not at % 2 and low < high <= bounds[at + 1] else -1
+        index = bisect_right(bounds, low) - 1
+        return index if index >= 0 and not index % 2 and low < high <= bounds[index + 1] else -1
 
     def take(self, nodes: NodeSet) -> bool:
         """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
         bounds = self._bounds
         taken = 0
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
-            at = self._place_of(low, high)
-            if at < 0:
+            index = self._place_of(low, high)
+            if index < 0:
                 self.give_back(nodes[:taken])
                 return False
-            if bounds[at] == low:
-                if bounds[at + 1] == high:
-                    del bounds[at]
-                    del bounds[at]
+            if bounds[index] == low:
+                if bounds[index + 1] == high:
+                    del bounds[index]
+                    del bounds[index]
                 else:
-                    bounds[at] = high
-            elif bounds[at + 1] == high:
-                bounds[at + 1] = low
+                    bounds[index] = high
+            elif bounds[index + 1] == high:
+                bounds[index + 1] = low
             else:
-                bounds.insert(at + 1, high)
-                bounds.insert(at + 1, low)
+                bounds.insert(index + 1, high)
+                bounds.insert(index + 1, low)
             self.count -= high - low
             taken += 2
         return True
@@ -190,23 +190,23 @@ class IdleNodes:
         """Add ``nodes``; neighbouring ranges merge.  A node that is idle already is a ValueError."""
         bounds = self._bounds
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
-            at = bisect_left(bounds, low)
-            joins_left = at % 2 == 1  # then bounds[at] is where the idle range on the left ends
-            right = at + 1 if joins_left else at
-            if (joins_left and bounds[at] != low) or (right < len(bounds) and bounds[right] < high):
+            index = bisect_left(bounds, low)
+            joins_left = index % 2 == 1  # then bounds[at] is where the idle range on the left ends
+            right = index + 1 if joins_left else index
+            if (joins_left and bounds[index] != low) or (right < len(bounds) and bounds[right] < high):
                 raise ValueError(f"nodes {low}-{high - 1} overlap nodes that are idle already")
             self.count += high - low
             if right < len(bounds) and bounds[right] == high:
                 if joins_left:
-                    del bounds[at]
-                    del bounds[at]
+                    del bounds[index]
+                    del bounds[index]
                 else:
-                    bounds[at] = low
+                    bounds[index] = low
             elif joins_left:
-                bounds[at] = high
+                bounds[index] = high
             else:
-                bounds.insert(at, high)
-                bounds.insert(at, low)
+                bounds.insert(index, high)
+                bounds.insert(index, low)
 
 
 class Allocation:

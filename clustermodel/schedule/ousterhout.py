@@ -67,7 +67,7 @@ class PromisedMemory(NamedTuple):
     short: int  # of the columns chosen for the job, the one with the least free memory now
 
     def holds_against(self, job_id: int, end: int | None) -> bool:
-        """Return whether a job must leave the memory alone: one that is not known to end before."""
+        """Return whether the reservation excludes this job (it may still run when the reservation starts)."""
         return job_id != self.job_id and (end is None or end > self.start)
 
 
@@ -142,7 +142,7 @@ class OusterhoutMatrix:
     # Jobs come and go.
 
     def begin_memory(self, free: FreeMemory | None) -> None:
-        """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
+        """Start from the machine's free memory; running and suspended tasks are already subtracted."""
         self.memory = free
         self.promised = None
 

@@ -47,10 +47,10 @@ class ReservationBook:
         self._enter(job.id, reservation)
 
     def drop(self, job: QueuedJob) -> None:
-        held = self.reserved.pop(job.id)
-        profile = self.profiles[held.row]
-        if (start := max(held.start, profile.beginning)) < held.end:
-            profile.release(start, held.end, held.nodes)
+        reservation = self.reserved.pop(job.id)
+        profile = self.profiles[reservation.row]
+        if (start := max(reservation.start, profile.beginning)) < reservation.end:
+            profile.release(start, reservation.end, reservation.nodes)
 
     def move(self, job: QueuedJob, new: Reservation) -> None:
         """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay."""
@@ -98,9 +98,9 @@ class Plan(ReservationBook):
 
     def start_reserved(self, job: QueuedJob) -> Reservation:
         """Start ``job`` in its reservation, which has begun, and return the reservation."""
-        held = self.reserved.pop(job.id)
-        self.profile.note_start(job.id, held.nodes, held.end)
-        return held
+        reservation = self.reserved.pop(job.id)
+        self.profile.note_start(job.id, reservation.nodes, reservation.end)
+        return reservation
 
     def compress(self, jobs: Iterable[QueuedJob], now: int) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
@@ -111,10 +111,10 @@ class Plan(ReservationBook):
         reserved, profile = self.reserved, self.profile
         failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
         for job in jobs:
-            if (held := reserved.get(job.id)) is None:
+            if (reservation := reserved.get(job.id)) is None:
                 continue
-            old, length, nodes, _ = held
-            shape: tuple[int, ...] = held[1:3]  # with so many numbers declared, compiled modules would make it twice
+            old, length, nodes, _ = reservation
+            shape: tuple[int, ...] = reservation[1:3]  # with so many numbers declared, compiled modules would make it twice
             not_before = now
             if (bound := failed.get(shape)) is not None and profile.free_just_before(old) < nodes:
                 # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.
@@ -132,10 +132,10 @@ class Plan(ReservationBook):
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""
         profile = self.profile
         for job in jobs:
-            best = held = self.reserved[job.id]
-            profile.release(held.start, held.end, held.nodes)
+            best = reservation = self.reserved[job.id]
+            profile.release(reservation.start, reservation.end, reservation.nodes)
             for nodes, length in shapes[job.id]:
-                start = profile.earliest(nodes, length, min(held.start, best.end - length))
+                start = profile.earliest(nodes, length, min(reservation.start, best.end - length))
                 if start >= 0 and (start + length, start) < (best.end, best.start):
                     best = Reservation(start, length, nodes)
             self.keep(job, best)
@@ -145,7 +145,7 @@ class Plan(ReservationBook):
         starts, reserved = self._starts, self.reserved
         while starts:
             start, job_id = starts[0]
-            if (held := reserved.get(job_id)) is not None and held.start == start:
+            if (reservation := reserved.get(job_id)) is not None and reservation.start == start:
                 return start
             heappop(starts)
         return None
@@ -206,14 +206,14 @@ class RowPlans(ReservationBook):
 
     def improve(self, job: QueuedJob, rows: Iterable[int]) -> Reservation:
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
-        held = best = self.reserved[job.id]
-        start, length, nodes, row = held
+        reservation = best = self.reserved[job.id]
+        start, length, nodes, row = reservation
         if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
-            best = held._replace(start=earlier)
+            best = reservation._replace(start=earlier)
         for other in rows:
             if other != row and (found := self.profiles[other].earliest(nodes, length, best.start - 1)) >= 0:
                 best = Reservation(found, length, nodes, other)
-        if best is not held:
+        if best is not reservation:
             self.move(job, best)
         return best
 
@@ -224,10 +224,10 @@ class RowPlans(ReservationBook):
 
     def postpone(self, job: QueuedJob, start: int) -> None:
         """Move the reservation of ``job``, which begins now, to a later start, even where too few nodes are free then."""
-        held = self.reserved[job.id]
+        reservation = self.reserved[job.id]
         self.drop(job)
-        self.profiles[held.row].overbook(start, start + held.length, held.nodes)
-        self.reserved[job.id] = held._replace(start=start)
+        self.profiles[reservation.row].overbook(start, start + reservation.length, reservation.nodes)
+        self.reserved[job.id] = reservation._replace(start=start)
 
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
         """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well."""
@@ -236,6 +236,6 @@ class RowPlans(ReservationBook):
 
     def take_up(self, job: QueuedJob, row: int) -> None:
         """Start ``job`` now in ``row``: in its reservation, or in place of it in another row."""
-        held = self.reserved.pop(job.id)
-        if held.row != row:
-            self.move_gang(held.row, row, held.nodes, held.end)
+        reservation = self.reserved.pop(job.id)
+        if reservation.row != row:
+            self.move_gang(reservation.row, row, reservation.nodes, reservation.end)

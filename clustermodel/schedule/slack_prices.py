@@ -160,18 +160,21 @@ class SlackReservation:
         """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
 
 
-def by_start(held: SlackReservation) -> tuple[int, int, int]:
+def by_start(reservation: SlackReservation) -> tuple[int, int, int]:
     """Sorting key of the plan: ascending start, then order of submission."""
-    return held.by_start
+    return reservation.by_start
 
 
 HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
     "ast": by_start,
-    "aat": lambda held: held.arrival,
-    "du": lambda held: (-held.nodes * held.length, *held.arrival),
+    "aat": lambda reservation: reservation.arrival,
+    "du": lambda reservation: (-reservation.nodes * reservation.length, *reservation.arrival),
     # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
-    "dc": lambda held: (-inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival),
-    "dp": lambda held: (-to_digits(held.p), *held.arrival),
+    "dc": lambda reservation: (
+        -inf if reservation.slack < TICKS_PER_SECOND else -to_digits(reservation.weight),
+        *reservation.arrival,
+    ),
+    "dp": lambda reservation: (-to_digits(reservation.p), *reservation.arrival),
     OPTIMAL: None,
 }
 """In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
@@ -240,7 +243,7 @@ class Search:
         self._profile, self._plan, self._weights, self._now = profile, plan, weights, now
         self._arriving = arriving
         self._favour = arriving.favour if arriving is not None else 1.0
-        self._planned = [held.start for held in plan]
+        self._planned = [reservation.start for reservation in plan]
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
@@ -253,7 +256,7 @@ class Search:
             ranked = self._plan
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
-            taken = [held for held in ranked if held.start >= slot]
+            taken = [reservation for reservation in ranked if reservation.start >= slot]
             best = _cheaper(self._put_back(taken, profile, own, slot), best)
         return best
 
@@ -267,7 +270,7 @@ class Search:
             moved = self._compressed(ranked, self._profile.copy(), 0.0, slot, 0, self._now)
             assert moved is not None, "without a delay no job becomes later"
             best = moved if best is None or moved.goes_before(best) else best
-            same_until = min((held.start for held, _ in moved.starts), default=NEVER)
+            same_until = min((reservation.start for reservation, _ in moved.starts), default=NEVER)
         assert best is not None, "there are waiting jobs"
         return best
 
@@ -281,8 +284,8 @@ class Search:
         delay = self._arriving.length
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
-            for held in self._plan[bisect_left(self._planned, slot) :]:
-                profile.reserve(held.start + delay, held.end + delay, held.nodes)
+            for reservation in self._plan[bisect_left(self._planned, slot) :]:
+                profile.reserve(reservation.start + delay, reservation.end + delay, reservation.nodes)
             best = _cheaper(self._compressed(ranked, profile, own, slot, delay, slot), best)
         return best
 
@@ -292,18 +295,18 @@ class Search:
         """Move jobs up one after the other; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         costs: list[float] = []
-        for held in ranked:
-            if held.start < slot:
+        for reservation in ranked:
+            if reservation.start < slot:
                 continue
-            place = held.start + delay
-            start = profile.earlier(held.nodes, held.length, place, not_before)
-            if start > held.latest:
+            place = reservation.start + delay
+            start = profile.earlier(reservation.nodes, reservation.length, place, not_before)
+            if start > reservation.latest:
                 return None
             if start < place:
-                profile.move_up(place, start, held.length, held.nodes)
-            if start != held.start:
-                starts.append((held, start))
-                costs.append(self._cost(held, start))
+                profile.move_up(place, start, reservation.length, reservation.nodes)
+            if start != reservation.start:
+                starts.append((reservation, start))
+                costs.append(self._cost(reservation, start))
         return Schedule(slot, own, starts, costs, profile)
 
     def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
@@ -313,8 +316,11 @@ class Search:
         # too, or one that the arriving job leaves too few nodes.
         plan, (nodes, length, _) = self._plan, arriving
         profiles = self._profiles()
-        earliest = [profile.earliest(held.nodes, held.length) for profile, held in zip(profiles, plan, strict=False)]
-        unsettled = [at for at, held in enumerate(plan) if earliest[at] < held.start]
+        earliest = [
+            profile.earliest(reservation.nodes, reservation.length)
+            for profile, reservation in zip(profiles, plan, strict=False)
+        ]
+        unsettled = [position for position, reservation in enumerate(plan) if earliest[position] < reservation.start]
         unsettled.append(len(plan))
         best: Schedule | None = None
         all_return = False  # whether all jobs have returned to their places in a trial
@@ -325,11 +331,11 @@ class Search:
             last = unsettled[bisect_left(unsettled, stay)]
             first = stay  # bisection: with the jobs before `first` in their places, the arriving one fits
             while first < last:
-                at = (first + last) // 2
-                if profiles[at + 1].fits_at(slot, nodes, length):
-                    first = at + 1
+                position = (first + last) // 2
+                if profiles[position + 1].fits_at(slot, nodes, length):
+                    first = position + 1
                 else:
-                    last = at
+                    last = position
             all_return |= first == len(plan)
             profile, own = self._inserted(profiles[first], slot, arriving)
             best = _cheaper(self._put_back(plan[first:], profile, own, slot, earliest=earliest[first:]), best)
@@ -339,9 +345,9 @@ class Search:
         """Return the profiles with the first 0, 1, 2, ... reservations."""
         profile = self._profile
         profiles = [profile]
-        for held in reversed(self._plan):
+        for reservation in reversed(self._plan):
             profile = profile.copy()
-            profile.release(held.start, held.end, held.nodes)
+            profile.release(reservation.start, reservation.end, reservation.nodes)
             profiles.append(profile)
         profiles.reverse()
         return profiles
@@ -377,23 +383,23 @@ class Search:
         ``earliest`` has the times at which the jobs could start if all were in their places.
         """
         starts, left = list(before), NEVER  # `left` is the first time at which a job has left its place
-        for at, held in enumerate(taken):
+        for position, reservation in enumerate(taken):
             # To start earlier than ``earliest`` says, it must use nodes of a job that has left its place.
-            not_before = 0 if earliest is None else min(earliest[at], left - held.length + 1)
-            start = profile.book(held.nodes, held.length, held.latest, not_before)
+            not_before = 0 if earliest is None else min(earliest[position], left - reservation.length + 1)
+            start = profile.book(reservation.nodes, reservation.length, reservation.latest, not_before)
             if start < 0:
                 return None
-            if start != held.start:
-                starts.append((held, start))
-                left = min(left, held.start)
+            if start != reservation.start:
+                starts.append((reservation, start))
+                left = min(left, reservation.start)
         return self._priced(own, slot, starts, profile)
 
     def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
-        moves = [(held, start) for held, start in starts if start != held.start]
-        return Schedule(slot, own, moves, [self._cost(held, start) for held, start in moves], profile)
+        moves = [(reservation, start) for reservation, start in starts if start != reservation.start]
+        return Schedule(slot, own, moves, [self._cost(reservation, start) for reservation, start in moves], profile)
 
-    def _cost(self, held: SlackReservation, start: int) -> float:
-        return cost(held.weight, to_seconds(start - held.start), self._favour, self._weights.t)
+    def _cost(self, reservation: SlackReservation, start: int) -> float:
+        return cost(reservation.weight, to_seconds(start - reservation.start), self._favour, self._weights.t)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
@@ -403,7 +409,7 @@ class Search:
         """
         best = self.cheapest(slots)
         for slot, profile, own in self._places(slots):
-            taken = [held for held in self._plan if held.start >= slot]
+            taken = [reservation for reservation in self._plan if reservation.start >= slot]
             self._others = taken[MOST_PERMUTED:]
             best = self._best_order(taken[:MOST_PERMUTED], profile, own, slot, [], best)
         return best
@@ -418,26 +424,26 @@ class Search:
         best: Schedule | None,
     ) -> Schedule | None:
         alone = list(starts)
-        for held in (*out, *self._others):
-            start = profile.earliest(held.nodes, held.length)
-            if start > held.latest:
+        for reservation in (*out, *self._others):
+            start = profile.earliest(reservation.nodes, reservation.length)
+            if start > reservation.latest:
                 return best
-            alone.append((held, start))
+            alone.append((reservation, start))
         bound = self._priced(own, slot, alone, profile)
         if best is not None and not bound.goes_before(best):
             return best
         if not out or len(out) + len(self._others) == 1:
             return _cheaper(self._put_back((*out, *self._others), profile, own, slot, before=starts), best)
         tried: set[tuple[int, int, int, int, float]] = set()
-        for index, held in enumerate(out):
+        for index, reservation in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
-            same = (held.nodes, held.length, held.start, held.latest, held.weight)
-            if same in tried or (self._weights.t == 1 and any(_is_put_back_before(other, held) for other in out)):
+            same = (reservation.nodes, reservation.length, reservation.start, reservation.latest, reservation.weight)
+            if same in tried or (self._weights.t == 1 and any(_is_put_back_before(other, reservation) for other in out)):
                 continue
             tried.add(same)
             then = profile.copy()
-            start = then.book(held.nodes, held.length, held.latest)
-            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (held, start)], best)
+            start = then.book(reservation.nodes, reservation.length, reservation.latest)
+            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (reservation, start)], best)
         return best
 
 

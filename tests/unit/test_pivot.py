@@ -59,8 +59,8 @@ def test_figures_draw_no_interval_for_one_run(table: StudyTable) -> None:
     assert [patch.get_height() for patch in axes.patches] == pytest.approx(
         [15, table.values("wait", policy="random", share=0.5).mean()]
     )
-    drawn = [np.isfinite(segment).all() for lines in axes.collections for segment in lines.get_segments()]
-    assert drawn.count(True) == 1  # the interval of the policy with three runs
+    drawn = [segment for lines in axes.collections for segment in lines.get_segments() if np.isfinite(segment).any()]
+    assert len(drawn) == 1  # the interval of the policy with three runs
     axes = improvements(frame, y="wait", baseline="fixed").axes[0]
     values = 100 * (1 - table.values("wait", policy="random", share=0.5) / 15)
     assert [patch.get_height() for patch in axes.patches] == pytest.approx([values.mean()])

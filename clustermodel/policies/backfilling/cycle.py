@@ -65,7 +65,7 @@ class BackfillingRun:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
                 run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
                 shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
-                if (held := plan.reserved.get(job.id)) is not None and held.nodes != nodes:
+                if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
                     plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
                     nodes_freed = True
         current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
@@ -217,10 +217,10 @@ class SchedulingCycle:
         """Start the jobs whose reserved time has come."""
         for job_id in self.plan.due(self.now):
             job = self.view.waiting[job_id]
-            held = self.plan.reserved.pop(job_id)
-            self.idle -= held.nodes
+            reservation = self.plan.reserved.pop(job_id)
+            self.idle -= reservation.nodes
             words = "its reserved time has come", "which delays no waiting job"
-            self.dispatched[job_id] = Dispatch(job, held.nodes, held.length, None, *words)
+            self.dispatched[job_id] = Dispatch(job, reservation.nodes, reservation.length, None, *words)
 
     def start(self, job: QueuedJob, shape: Shape, why: str, limit: int | None = None) -> None:
         """Start a job that fits now."""
@@ -271,10 +271,10 @@ class SchedulingCycle:
         holder = next(waiting, None)
         if holder is None or job.queue_order < holder.queue_order:
             return Reason(f"head of the queue, and {dispatch.fits}", reserved=self.now)
-        held = self.plan.reserved.get(holder.id)
+        reservation = self.plan.reserved.get(holder.id)
         return Reason(
             f"backfilled: {dispatch.fits}, {dispatch.why}",
             holder=holder.id,
-            shadow=None if held is None else held.start,
+            shadow=None if reservation is None else reservation.start,
             reserved=self.now,
         )

@@ -77,8 +77,8 @@ class Speculation:
             if nodes > current.idle or job.id in current.dispatched:
                 continue
             until = current.profile.free_until(nodes)
-            if (held := current.reserved_start(job)) is not None:
-                until = held if until is None else min(until, held)
+            if (reservation := current.reserved_start(job)) is not None:
+                until = reservation if until is None else min(until, reservation)
             if until is None or until <= now:
                 continue
             if (limit := self._speculated_time(job, length, until - now)) is not None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
 
 PaceKey = tuple[int, int, int]
-"""Bitmasks of rows: those a gang runs in, those in which it waits for a context switch in the rotation's first lap, and
-those in which it does in later ones."""
+"""(rows, first, later): row bitmasks of where the gang runs, and of where it pays a context switch in the first and in later
+laps of the rotation."""
 
 
 Served = tuple[list[int], list[int], list[int]]

@@ -258,7 +258,7 @@ class TimeSharing:
         """Go on with the running slice or the next row in use; return the rows in the order in which they take turns."""
 
     def executed(self, gang: SlicedGang) -> int:
-        """Return how long a gang has executed, ticks, up to the last scheduling event."""
+        """Return the executed ticks up to the last scheduling event."""
         return gang.done
 
     def dismiss(self, gang: SlicedGang) -> None:

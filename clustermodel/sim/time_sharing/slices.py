@@ -179,7 +179,7 @@ class ComputedSlices(TimeSharing):
         super().hold_up(gang)
 
     def executed(self, gang: SlicedGang) -> int:
-        """Return how long a gang has executed, ticks, up to the last scheduling event: what it does not need any more."""
+        """Return the executed ticks up to the last scheduling event (duration minus remaining)."""
         if gang.interval is not None:
             return gang.done
         pace = gang.pace
