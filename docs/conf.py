@@ -86,7 +86,7 @@ nitpick_ignore_regex = [  # types in signatures that have no page of ours; what 
     ),
     (r"py:class", r"[A-Z]\w*"),  # imported for types only, which autodoc does not see
     (r"py:.*", r"(_\w+|.*\._\w+)"),
-    (r"py:(class|obj)", r"clustermodel\.([a-z_]+\.)+(Block|Conclusion|Function|Job|Layout|LogJobs|Origin|Phase|Place)"),
+    (r"py:(class|obj)", r"clustermodel\.([a-z_]+\.)+(Block|Conclusion|Function|Job|Layout|LogJobs|Origin|Phase|Place|T|Value)"),
     (r"py:data", r"(JOBS|UNSET)"),
     (r"py:class", r"(dict|tuple)\[str"),  # napoleon cuts a type at its comma
 ]

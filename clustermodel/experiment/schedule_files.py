@@ -52,7 +52,7 @@ _SWF_STATUS_OF_PART: Final = {
 
 
 def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
-    """Write the jobs of a run to ``path`` as CSV, in one of :data:`LAYOUTS`."""
+    """Write the jobs of a run to ``path`` as CSV, in one of ``LAYOUTS``."""
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(LAYOUTS)}")
     frame = without_formulas(_jobs_layout(result.jobs) if layout == "jobs" else _evalys_layout(result))

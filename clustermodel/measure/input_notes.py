@@ -156,7 +156,7 @@ COUNTED: Final = ("policy", "nodes", "jobs", "killed", "rejected", "load")
 def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
 
-    Runs have the attributes :data:`COUNTED`, as summaries do, and machines of so many ``unit``.  With ``with_memory`` rejected
+    Runs have the attributes ``COUNTED``, as summaries do, and machines of so many ``unit``.  With ``with_memory`` rejected
     jobs may need more memory than a node has.
     """
     if not runs:

@@ -67,11 +67,11 @@ class RunAttempts(NamedTuple):
     job: IntArray  # index of the job's record
     start: IntArray  # ticks
     end: IntArray
-    """Ticks; :data:`UNKNOWN` while the gang runs."""
+    """Ticks; ``UNKNOWN`` while the gang runs."""
     nodes: IntArray  # number of nodes that the gang held
     backfilled: IntArray  # 1 if the attempt started while a job ahead in the queue kept waiting
     head_since: IntArray
-    """When the job was left waiting at the head of the queue before this attempt; :data:`UNKNOWN` if it was not."""
+    """When the job was left waiting at the head of the queue before this attempt; ``UNKNOWN`` if it was not."""
     worked: IntArray  # how long the gang executed, ticks
     lost: IntArray
     """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
@@ -91,7 +91,7 @@ class NodeRanges(NamedTuple):
     nodes: IntArray  # number of nodes from ``first_node`` on
     since: IntArray  # when the gang got them, ticks: at the start of the run attempt, or by a migration
     until: IntArray
-    """When it gave them up, ticks: at the end of the run attempt, or by a migration; :data:`UNKNOWN` while the gang runs."""
+    """When it gave them up, ticks: at the end of the run attempt, or by a migration; ``UNKNOWN`` while the gang runs."""
 
 
 class NodeOutages(NamedTuple):
@@ -100,7 +100,7 @@ class NodeOutages(NamedTuple):
     node: IntArray
     start: IntArray
     end: IntArray
-    """:data:`UNKNOWN` if the node was still down when the run ended."""
+    """``UNKNOWN`` if the node was still down when the run ended."""
 
 
 class Overheads(NamedTuple):

@@ -49,7 +49,7 @@ def holds_any(nodes: NodeSet, some: Collection[int]) -> bool:
 
 
 def is_node_set(nodes: NodeSet) -> bool:
-    """Return whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
+    """Return whether the bounds come in pairs, ascend and do not overlap, as those of a ``NodeSet`` must."""
     if len(nodes) == 2:
         return nodes[0] < nodes[1]
     ranges_ascend = all(map(lt, nodes[::2], nodes[1::2])) and all(map(le, nodes[1:-1:2], nodes[2::2]))

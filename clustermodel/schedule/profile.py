@@ -164,7 +164,7 @@ class Profile:
         self._add(start, end, -nodes)
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
-        """:meth:`earliest`, from ``not_before`` on, and :meth:`reserve` in one walk."""
+        """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
         times, free = self._times, self._free
         first = -1
         begin = end = 0
@@ -201,7 +201,7 @@ class Profile:
         self._add(start, end, nodes, least=_NO_LIMIT)
 
     def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
-        """Move a reservation to an earlier start; errors as of :meth:`reserve`."""
+        """Move a reservation to an earlier start; errors as of :meth:`~Profile.reserve`."""
         new_end, end = new_start + duration, start + duration
         self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
         self.release(max(new_end, start), end, nodes)
@@ -267,7 +267,7 @@ class RunningProfile(Profile):
         return early
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
-        """Subtract a job that starts now; errors as of :meth:`reserve`."""
+        """Subtract a job that starts now; errors as of :meth:`~Profile.reserve`."""
         self._add(now, expected_end, -nodes)
         self.note_start(job_id, nodes, expected_end)
 

@@ -197,7 +197,7 @@ class DedicatedGang(Execution):
 
 
 class DedicatedNodes:
-    """The nodes of a machine that gangs do not share; see :data:`~clustermodel.sim.context.Sharing`."""
+    """The nodes of a machine that gangs do not share; see ``Sharing``."""
 
     slice_log = None  # nothing is sliced
 

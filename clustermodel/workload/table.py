@@ -79,7 +79,7 @@ class ExtraColumns:
     ids: IntArray
     """Job numbers, shape ``(jobs,)``, in any order, each once."""
     columns: Mapping[str, IntArray]
-    """Some of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
+    """Some of ``EXTRA_COLUMNS`` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
     labels: tuple[str, ...] = ()
     """Names of the streams."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -270,7 +270,7 @@ class ImportReport:
     """Kind of log that was recognised, as ``sacct with a header line``."""
     lines: int
     counts: Mapping[str, int]
-    """Number of lines by what became of them, ``jobs`` first; they sum to :attr:`lines`."""
+    """Number of lines by what became of them, ``jobs`` first; they sum to ``lines``."""
     jobs: int
     """Number of jobs of the workload: more than lines where a line describes several tasks of a job array."""
     unit: str

@@ -212,7 +212,7 @@ class SlicedGang(Execution):
 
 
 class TimeSharing:
-    """The nodes of a machine that gangs share in time; see :data:`~clustermodel.sim.context.Sharing`."""
+    """The nodes of a machine that gangs share in time; see ``Sharing``."""
 
     is_settled = True
 
