@@ -8,14 +8,10 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clustermodel import QueuedJob
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan, Reservation, Shape
-
-
-class Waiting(NamedTuple):
-    id: int
-    nodes: int
-    estimate: int
+from tests.jobs import queued
 
 
 def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
@@ -23,7 +19,7 @@ def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     # at 15.  The running job ends at 2: 1 moves to 2, 2 to 7, 3 to 7.
     plan = Plan(RunningProfile(2, may_overrun=False))
     plan.profile.start(9, 2, 0, 10)
-    jobs = [Waiting(1, 2, 5), Waiting(2, 1, 20), Waiting(3, 1, 4)]
+    jobs = [queued(1, 2, estimate=5), queued(2, 1, estimate=20), queued(3, 1, estimate=4)]
     for job in jobs:
         plan.keep(job, plan.earliest([(job.nodes, job.estimate)]))
     assert [plan.reserved[job.id].start for job in jobs] == [10, 15, 15]
@@ -84,7 +80,7 @@ recipes = st.builds(
     st.lists(shape_lists, max_size=5),
 )
 
-Case = tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]]
+Case = tuple[Plan, Ticks, list[QueuedJob], dict[int, list[Shape]]]
 
 
 def planned(recipe: Recipe) -> Case:
@@ -96,7 +92,7 @@ def planned(recipe: Recipe) -> Case:
     jobs = []
     for number, shapes in enumerate(recipe.shapes):
         nodes, length = shapes[0]
-        jobs.append(Waiting(number, nodes, length))
+        jobs.append(queued(number, nodes, estimate=length))
         room = min(ticks.rooms(shapes, HORIZON // 2), key=lambda room: room.end)
         assert plan.earliest(shapes) == room
         plan.keep(jobs[-1], room)
@@ -144,7 +140,7 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
 def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe) -> None:
     plan, _, jobs, _ = planned(recipe)
     twin, _, _, _ = planned(recipe)
-    plan.compress([Waiting(99, 1, 1), *jobs], 0)  # one without a reservation is passed over
+    plan.compress([queued(99, 1, estimate=1), *jobs], 0)  # one without a reservation is passed over
     twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
     assert plan.reserved == twin.reserved
     assert plan.profile.steps() == twin.profile.steps()
@@ -158,7 +154,7 @@ def test_reshaping_by_hand() -> None:
     plan.profile.start(8, 2, 0, 20)
     plan.profile.start(9, 2, 0, 20)
     shapes = {1: [(2, 30), (4, 15)], 2: [(2, 10)]}
-    jobs = [Waiting(1, 2, 30), Waiting(2, 2, 10)]
+    jobs = [queued(1, 2, estimate=30), queued(2, 2, estimate=10)]
     for job in jobs:
         plan.keep(job, plan.earliest(shapes[job.id]))
     assert plan.reserved == {1: Reservation(20, 15, 4), 2: Reservation(35, 10, 2)}
