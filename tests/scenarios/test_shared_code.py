@@ -36,7 +36,7 @@ from tests.shared_data import trace_path
 BLUE_PACIFIC, CURVES = defined_in("papers/zhang_2003/blue_pacific"), defined_in("papers/zhang_2003/load_curves")
 FAIRNESS = defined_in("papers/yuan_2010/fairness_measures")
 MODELS = defined_in("validation/queueing_models")
-PERIODS, SHAPES = defined_in("papers/talby_1999/periods"), defined_in("papers/perkovic_2000/shapes")
+PERIODS, SHAPES = defined_in("papers/talby_1999/periods"), defined_in("papers/perkovic_2000/shape_classes")
 
 
 @pytest.mark.parametrize("name", ["blue-pacific", "blue-pacific-2"])

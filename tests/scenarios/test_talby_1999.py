@@ -66,7 +66,7 @@ def test_weights_of_the_price() -> None:
 def test_experiments_without_a_table(table: StudyTable) -> None:
     kept = stored("slack_experiments")
     assert not kept.frame["reservation_violations"].any()
-    found = defined_in("papers/talby_1999/experiments").by_experiment(kept)
+    found = defined_in("papers/talby_1999/awt_and_priorities").by_experiment(kept)
     months = SCRIPT.months(table).loc["year"]
     afresh, shift = (found[f"{compression}, mean wait (s)"] for compression in ("afresh", "shift"))
     assert afresh.iloc[:2].to_list() == pytest.approx(months[["conservative", "slack"]].to_list())
@@ -78,7 +78,7 @@ def test_experiments_without_a_table(table: StudyTable) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("script", ["compression", "conservative", "every_fifth", "experiments"])
+@pytest.mark.parametrize("script", ["compression", "conservative", "every_fifth", "awt_and_priorities"])
 def test_small_runs_have_the_tables(script: str) -> None:
     study = defined_in(f"papers/talby_1999/{script}").study(jobs=120)
     exhibits = exhibits_of(study, study.run(workers=1))

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from paper_jobs import CLEANED, paper_jobs
-from shapes import SHAPES, workload_shapes
+from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import published_table, with_published

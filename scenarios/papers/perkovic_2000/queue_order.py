@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from paper_jobs import CLEANED, paper_jobs
-from shapes import SHAPES, workload_shapes
+from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from shapes import SHAPES, workload_shapes
+from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import by_class, class_measures, measure_table

@@ -7,7 +7,7 @@ heuristic is AST, and SF = 3.
 
 Without a trace the log is synthetic, cut into three parts of equal length.
 
-    clustermodel sweep scenarios/papers/talby_1999/experiments.py --out results --set jobs=600
+    clustermodel sweep scenarios/papers/talby_1999/awt_and_priorities.py --out results --set jobs=600
 """
 
 import pandas as pd
