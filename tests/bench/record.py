@@ -54,7 +54,6 @@ PANELS: Final = 3
 """In a row of the figure."""
 LABELS: Final = 12
 """Commits that are named below the lowest panels, at most."""
-DIRTY: Final = "-dirty"
 
 
 def git(*arguments: str) -> bytes:
@@ -78,7 +77,7 @@ class Commit(NamedTuple):
     """A commit that is measured."""
 
     name: str
-    """Its short hash, and :data:`DIRTY` if its files were changed."""
+    """Its short hash."""
     number: int
     date: str
     """In UTC."""
@@ -121,9 +120,9 @@ def measure(package: Path, rounds: int, names: Sequence[str]) -> tuple[str, dict
 def with_ratios(table: pd.DataFrame, commit: Commit, kind: str, ratios: Mapping[str, float | str]) -> pd.DataFrame:
     """Return a table with the ratios of a commit, in the order of commits, in place of those that it had for the same kind.
 
-    Ratios of a commit replace those of changes to it as well.  One that could not be measured has no row.
+    One that could not be measured has no row.
     """
-    of_commit = table["commit"].isin([commit.name, commit.name + DIRTY]) & (table["kind"] == kind)
+    of_commit = (table["commit"] == commit.name) & (table["kind"] == kind)
     earlier = table[~(of_commit & table["ratio"].isin(ratios))]
     rows = [(*commit, kind, name, round(value, 4)) for name, value in ratios.items() if not isinstance(value, str)]
     new = pd.DataFrame(rows, columns=COLUMNS)
@@ -243,13 +242,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     what.add_argument("--package", type=Path, help="folder that has this commit's package (default: this checkout)")
     what.add_argument("--stored", action="store_true", help="measure nothing: draw and fill in the stored ratios again")
     parser.add_argument("--ratio", nargs="+", choices=NAMES, metavar="NAME", help="measure these ratios (default: all)")
-    parser.add_argument("--dirty", action="store_true", help="measure with changes that are not committed")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"in which sides take turns (default: {ROUNDS})")
     options = parser.parse_args(argv)
     names = options.ratio or NAMES
     files = [] if options.stored else changed()
-    if files and not options.dirty:
-        raise SystemExit(f"{files[0]} differs from the commit: commit it, or measure with --dirty")
+    if files:
+        raise SystemExit(f"{files[0]} differs from the commit: commit it first")
     if options.package is not None and (module := differing(options.package)) is not None:
         raise SystemExit(f"{options.package}: {module} is missing or differs from this checkout")
     for earlier in options.commit:
@@ -258,9 +256,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             unpack(commit.name, Path(folder))
             record(commit, Path(folder), options.rounds, names, is_earlier=True)
     if not options.commit and not options.stored:
-        commit = commit_of("HEAD")
-        package = (options.package or ROOT).resolve()
-        record(commit._replace(name=commit.name + DIRTY * bool(files)), package, options.rounds, names, is_earlier=False)
+        record(commit_of("HEAD"), (options.package or ROOT).resolve(), options.rounds, names, is_earlier=False)
     show(read(STORED))
 
 

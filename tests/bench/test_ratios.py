@@ -5,40 +5,96 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import LoadScale, Machine, Scenario, Workload, read_sacct, synthetic_workload
+from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, Workload, load_model, read_sacct, synthetic_workload
 from clustermodel.workload import sacct
 from tests.bench.long_log import write_long_log
-from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require, require_at_most, simulation, size
+from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require, require_at_most, simulation, size, trace
 
 BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
 
 
-def require_near_floor(
-    benchmark: BenchmarkFixture, workload: Workload, nodes: int, policy: str, at_most: float, *, rounds: int = ROUNDS
+def year() -> Workload:
+    return synthetic_workload(jobs=size(30_000))
+
+
+def kth() -> Workload:
+    return trace("KTH-SP2-1996-2.2")
+
+
+def pacific(jobs: int = 10_000, factor: float = 1.55) -> Workload:
+    """Return jobs of Zhang et al. 2003 with which MBGS uses about 0.85 of the machine."""
+    return load_model("blue-pacific").generate(jobs=size(jobs), run_time_factor=factor)
+
+
+# Bounds are 15 % above what was measured, the last figure of a line.  Issue 3 asked for at most 15 times the floor for GS,
+# which is not met; issue 4 for R/L-NG on KTH in 20 s and conservative backfilling on lublin_256 in 12 s, 128 and 218 times.
+# Slack's heuristic is AST; the conservative run that measures AWT is part of its first run.
+@pytest.mark.parametrize(
+    ("policy", "jobs", "nodes", "at_most", "rounds"),
+    [
+        pytest.param("easy", year, 128, 7.4, ROUNDS, marks=BENCH),
+        pytest.param("conservative", year, 128, 12.1, ROUNDS, marks=BENCH),
+        pytest.param("R/L-NG", kth, 100, 14.2, 2, marks=BENCH),  # 12.3
+        pytest.param("R/L-NG:speculation=0.5,test_runs=true", kth, 100, 22.5, 2, marks=SLOW),  # 19.6
+        pytest.param("R/L-NG:width=half,widening=true", kth, 100, 15.2, 2, marks=SLOW),  # 13.3
+        pytest.param("conservative", lambda: trace("lublin_256"), 256, 9.0, 2, marks=BENCH),  # 7.8
+        pytest.param("slack:compression=afresh", kth, 128, 26, 1, marks=BENCH),
+        pytest.param("slack:compression=in-place", kth, 128, 26, 1, marks=SLOW),
+        pytest.param("slack", lambda: synthetic_workload(jobs=size(2_000), load=0.9), 128, 46, 2, marks=BENCH),  # deep queues
+        pytest.param("gs", pacific, 320, 22.0, ROUNDS, marks=BENCH),  # 15.5 to 19.2
+        pytest.param("mbgs", pacific, 320, 60.0, ROUNDS, marks=BENCH),
+    ],
+)
+def test_a_policy_costs_a_multiple_of_the_floor(
+    policy: str, jobs: Callable[[], Workload], nodes: int, at_most: float, rounds: int
 ) -> None:
+    workload = jobs()
     bare = floor_of(workload)
 
     def measure() -> float:
         floor, ours = best_of(bare, simulation(workload, nodes, policy), rounds=rounds)
-        benchmark.extra_info["ratio_to_floor"] = ours / floor
         us = floor / len(workload) * 1e6
         print(f"\n{policy} on {workload.name}: {ours / floor:.2f}x the bare-SimPy floor of {us:.2f} us/job")
         return ours / floor
 
-    benchmark.pedantic(bare)  # a fixture must be used; the runs of `measure` are the measurement
     require_at_most(at_most, measure)
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize(("policy", "at_most"), [("easy", 7.4), ("conservative", 12.1)])
-def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
-    require_near_floor(benchmark, synthetic_workload(jobs=size(30_000)), 128, policy, at_most)
+@pytest.mark.parametrize(
+    ("policy", "base", "nodes", "at_most"),
+    [
+        ("slack", "conservative", 128, 3.1),
+        *((f"pv-easy:mode={mode}", "easy", 100, 2) for mode in ("kill", "checkpoint", "suspend")),
+    ],
+)
+def test_a_policy_costs_a_multiple_of_another(policy: str, base: str, nodes: int, at_most: float) -> None:
+    runs = [simulation(kth(), nodes, name) for name in (base, policy)]
+
+    def measure() -> float:
+        base_s, policy_s = best_of(*runs, rounds=2)
+        print(f"\n{policy} on a year of KTH: {policy_s / base_s:.2f} times as long as {base}")
+        return policy_s / base_s
+
+    require_at_most(at_most, measure)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize(("policy", "at_least"), [("gs", 20), ("mbgs", 10)])
+def test_the_slow_mode_gives_the_same_jobs_many_times_more_slowly(policy: str, at_least: float) -> None:
+    # docs/design and README quote these ratios; where the slow mode is not far slower, they are wrong.
+    workload = pacific(200)
+    fast, slow = (Scenario(workload=workload, policy=policy, fidelity=fidelity) for fidelity in ("fast", "node"))
+    assert fast.run().jobs.equals(slow.run().jobs)
+    fast_s, slow_s = best_of(fast.run, slow.run, rounds=2)
+    print(f"\n{policy}: fidelity='node' takes {slow_s / fast_s:,.0f} times as long ({slow_s:.1f} s instead of {fast_s:.3f} s)")
+    require(holds=slow_s >= at_least * fast_s)
 
 
 @pytest.mark.bench
@@ -56,6 +112,35 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
         return wide_s / narrow_s
 
     require_at_most(1.25, measure)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("policy", ["gs", "mbgs"])
+def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: str) -> None:
+    # The same jobs on 100 times the nodes, each as many times wider, have the same schedule; 100 times as many slices have
+    # nearly the same one.  Both together are 10,000 times as many cells.  Jobs that are up to 99 nodes narrower than that have
+    # another schedule.
+    workload = pacific(1_000)
+    wide = workload.scaled(LoadScale(size=100))
+    uneven = Workload([row._replace(nodes=row.nodes - 37 * row.id % 100) for row in wide.rows()], name="uneven")
+    sliced = Scenario(machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=2.0)), workload=workload, policy=policy)
+    programs = [
+        simulation(workload, 320, policy),
+        simulation(wide, 32_000, policy),
+        simulation(uneven, 32_000, policy),
+        sliced.run,
+    ]
+
+    def measure() -> float:
+        plain_s, wide_s, uneven_s, sliced_s = best_of(*programs, rounds=3)
+        wide_ratio, uneven_ratio, sliced_ratio = wide_s / plain_s, uneven_s / plain_s, sliced_s / plain_s
+        print(
+            f"\n{policy}: 100 times the nodes {wide_ratio:.2f} times as long, jobs of uneven sizes {uneven_ratio:.2f}, "
+            f"100 times the slices {sliced_ratio:.2f}"
+        )
+        return max(wide_ratio / 1.6, uneven_ratio / 1.7, sliced_ratio / 1.25)
+
+    require_at_most(1.0, measure)
 
 
 @pytest.mark.bench

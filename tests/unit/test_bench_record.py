@@ -78,21 +78,6 @@ def test_the_page_shows_the_stored_table_and_its_figure() -> None:
     assert shown.filter(regex="^[0-9a-f]{7}, pure").iloc[1, -1] == pytest.approx(value, rel=0.01)
 
 
-def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -> None:
-    rows = [("aaaaaaa", 1, "2026-01-01T00:00:00Z", "pure", name, 2.0) for name in NAMES]
-    rows += [("bbbbbbb", 2, "2026-01-02T00:00:00Z", kind, name, 1.5) for kind in record.KINDS for name in NAMES[1:]]
-    figure = record.draw(table(*rows))
-    assert [axes.get_title() for axes in figure.axes] == NAMES
-    for axes, one in zip(figure.axes, WATCHED, strict=True):
-        bound, pure, *compiled = axes.lines
-        lines = [pure, *compiled[1:]]
-        assert list(bound.get_ydata()) == [one.at_most, one.at_most]
-        assert [list(line.get_ydata()) for line in compiled[:1]] == [[one.compiled_at_most] * 2] * (one.name != NAMES[0])
-        first = one.name == NAMES[0]  # not measured at the second commit
-        assert [list(line.get_ydata()) for line in lines] == ([[2.0]] if first else [[2.0, 1.5], [1.5]])
-    assert [text.get_text() for text in figure.axes[-1].get_xticklabels()] == ["bbbbbbb", "aaaaaaa"]
-
-
 def test_ratios_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_order() -> None:
     date = "2026-01-01T00:00:00Z"
     first, second = NAMES[:2]
@@ -100,7 +85,6 @@ def test_ratios_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_orde
         ("aaaaaaa", 8, date, "compiled", first, 1.0),
         ("aaaaaaa", 8, date, "pure", first, 2.0),
         ("aaaaaaa", 8, date, "pure", second, 3.0),
-        ("aaaaaaa-dirty", 8, date, "pure", first, 9.0),
     )
     commit = record.Commit("aaaaaaa", 8, date)
     after = record.with_ratios(before, commit, "pure", {first: 4.00004, second: "ValueError: no"})
@@ -118,18 +102,15 @@ def test_ratios_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_orde
 def test_a_tree_with_changes_is_refused_in_one_line(repository: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "measure", lambda *_: ("pure", dict.fromkeys(NAMES, 2.0)))
     (repository / "clustermodel" / "__init__.py").write_text("third = 3\n")
-    with pytest.raises(SystemExit, match=r"^clustermodel/__init__\.py differs from the commit: .*--dirty$"):
+    with pytest.raises(SystemExit, match=r"^clustermodel/__init__\.py differs from the commit: commit it first$"):
         record.main([])
     assert not kept.exists()
-    record.main(["--dirty"])
-    commit, number, date = record.commit_of("HEAD")
-    shown = record.read(kept)[["commit", "number", "date"]].drop_duplicates()
-    assert number == 2
-    assert shown.to_numpy().tolist() == [[f"{commit}-dirty", number, date]]
     subprocess.run(["git", "checkout", "--quiet", "."], cwd=repository, check=True)
     (repository / "README.md").write_text("ratios do not depend on this file\n")
     record.main([])
-    assert record.read(kept)["commit"].drop_duplicates().tolist() == [commit]
+    shown = record.read(kept)[["commit", "number", "date"]].drop_duplicates()
+    assert shown.to_numpy().tolist() == [list(record.commit_of("HEAD"))]
+    assert shown["number"].tolist() == [2]
 
 
 def test_an_earlier_commit_is_measured_with_its_own_package(

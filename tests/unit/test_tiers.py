@@ -54,23 +54,6 @@ def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme(markers: s
     assert (FIRST in tiers) == (not markers & {"long", "whole", "bench", "slow_bench", "statistical"})
 
 
-def test_random_cases_of_the_first_tier_are_fewer_and_a_command_draws_new_ones() -> None:
-    assert selects(FIRST, {"hypothesis"})
-    assert selects(SECOND, {"hypothesis"})
-    assert "--hypothesis-profile=long" in text(".ci/test-long")
-    assert "--hypothesis-profile" not in text(".ci/test")
-    assert "--hypothesis-profile=new" in text("CONTRIBUTING.md")
-
-
-def test_benches_are_tried_on_a_few_jobs_one_after_another_and_no_other_test_of_a_tier_measures_time() -> None:
-    for bench in ("bench", "slow_bench"):
-        assert not selects(FIRST, {bench})
-        assert not selects(SECOND, {bench})
-        assert selects(BENCHES, {bench})
-    alone = next(line for line in text(".ci/test-long").splitlines() if BENCHES in line and "BENCH_JOBS=" in line)
-    assert "numprocesses" not in alone
-
-
 def test_every_marker_is_declared_and_used() -> None:
     used = {name for path in ROOT.glob("tests/**/*.py") for name in re.findall(r"pytest\.mark\.(\w+)", path.read_text())}
     assert used - OF_PYTEST == DECLARED
@@ -80,12 +63,3 @@ def test_the_test_commands_install_nothing_outside_the_environment() -> None:
     for name in (".ci/test", ".ci/compiled", ".ci/test-long"):
         assert "apt" not in re.findall(r"\w+", text(name))
         assert all(".venv/bin/" in line for line in text(name).splitlines() if "pip install" in line)
-
-
-def test_run_runs_both_tiers_and_the_second_one_the_reference_schedules_and_twins_on_compiled_modules() -> None:
-    scripts = [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")]
-    assert scripts == ["test", "test-long"]
-    compiled = next(line for line in text(".ci/test-long").splitlines() if "tests/golden" in line)
-    for tests in ("tests/golden", "tests/timeline", "tests/property/test_twins.py", "tests/property/test_gang.py"):
-        assert (ROOT / tests).exists()
-        assert tests in compiled.split()
