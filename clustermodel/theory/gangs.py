@@ -15,7 +15,8 @@ The functions take the number of ``nodes`` (c, the columns of the matrix), the `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from math import comb
 from typing import Final, NamedTuple
 
@@ -39,25 +40,6 @@ class Bounds(NamedTuple):
     """Mean response with threshold blocking, seconds; infinite if that chain is not stable."""
     threshold: int
     """Largest difference between the longest and the shortest queue in the truncated chains."""
-
-
-class WorthOfMigration(NamedTuple):
-    """Mean response of one-node gangs without and with free migration."""
-
-    gs_s: float
-    """Mean response without migration, seconds."""
-    mgs_s: float
-    """Mean response with free migration, seconds."""
-
-    @property
-    def difference_s(self) -> float:
-        """What migration saves of the mean response, seconds."""
-        return self.gs_s - self.mgs_s
-
-    @property
-    def ratio(self) -> float:
-        """Mean response without migration over mean response with it."""
-        return self.gs_s / self.mgs_s
 
 
 def mgs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> float:
@@ -84,13 +66,6 @@ def gs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> floa
         threshold += 2
 
 
-def worth_of_migration(nodes: int, arrival_rate: float, mean_run_s: float) -> WorthOfMigration:
-    """Return the mean response of one-node gangs without and with free migration."""
-    return WorthOfMigration(
-        gs_mean_response(nodes, arrival_rate, mean_run_s), mgs_mean_response(nodes, arrival_rate, mean_run_s)
-    )
-
-
 def shortest_queue_bounds(nodes: int, arrival_rate: float, mean_run_s: float, threshold: int) -> Bounds:
     """Return bounds of the mean response where arriving jobs join the shortest of c queues with a server each.
 
@@ -111,7 +86,7 @@ def shortest_queue_bounds(nodes: int, arrival_rate: float, mean_run_s: float, th
         )
     means = []
     for jockeying in (True, False):
-        chain = chain_of(_ShortestQueue(offered, threshold, jockeying), (0,) * nodes)
+        chain = chain_of(partial(_joining_the_shortest, offered, threshold, jockeying=jockeying), (0,) * nodes)
         try:
             means.append(solve(chain).mean(sum, nodes) / arrival_rate)
         except UnstableError:
@@ -119,32 +94,27 @@ def shortest_queue_bounds(nodes: int, arrival_rate: float, mean_run_s: float, th
     return Bounds(means[0], means[1], threshold)
 
 
-class _ShortestQueue:
-    """The truncated chain, with the mean run time as the unit of time.
+def _joining_the_shortest(
+    offered: float, threshold: int, level: int, surplus: Queues, *, jockeying: bool
+) -> Iterator[tuple[float, int, Queues]]:
+    """Yield the transitions of the truncated chain, with the mean run time as the unit of time.
 
     The level is the length of the shortest queue, the phase the surplus of each queue, in descending order.
     """
 
-    def __init__(self, offered: float, threshold: int, jockeying: bool) -> None:
-        self._offered = offered
-        self._threshold = threshold
-        self._jockeying = jockeying
+    def state(queues: Iterable[int]) -> tuple[int, Queues]:
+        jobs = sorted(queues, reverse=True)
+        return level + jobs[-1], tuple(length - jobs[-1] for length in jobs)
 
-    def __call__(self, level: int, surplus: Queues) -> Iterator[tuple[float, int, Queues]]:
-        yield self._offered, *self._state(level, (*surplus[:-1], 1))
-        for place, jobs in enumerate(surplus):
-            if level + jobs == 0:
-                continue
-            after = list(surplus)
-            if jobs or surplus[0] < self._threshold:
-                after[place] -= 1
-            elif self._jockeying:
-                after[0] -= 1
-            else:
-                continue
-            yield 1.0, *self._state(level, tuple(after))
-
-    @staticmethod
-    def _state(level: int, surplus: Queues) -> tuple[int, Queues]:
-        shortest = min(surplus)
-        return level + shortest, tuple(sorted((jobs - shortest for jobs in surplus), reverse=True))
+    yield offered, *state((*surplus[:-1], 1))
+    for place, jobs in enumerate(surplus):
+        if level + jobs == 0:
+            continue
+        after = list(surplus)
+        if jobs or surplus[0] < threshold:
+            after[place] -= 1
+        elif jockeying:
+            after[0] -= 1
+        else:
+            continue
+        yield 1.0, *state(after)

@@ -22,7 +22,7 @@ from clustermodel.equivalence import controlled_mean
 from clustermodel.job import JobRow
 from clustermodel.statistics import Interval, interval
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
-from clustermodel.theory.gangs import worth_of_migration
+from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response, processor_sharing_responses
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -65,7 +65,8 @@ def of_one_node(
 ) -> tuple[float, Interval]:
     """Return the mean response of one-node gangs by theory and by simulation, seconds."""
     rate = load * nodes / MEAN_S
-    worth = worth_of_migration(nodes, rate, MEAN_S)
+    with_migration = mgs_mean_response(nodes, rate, MEAN_S)
+    expected = with_migration if policy == "mgs" else gs_mean_response(nodes, rate, MEAN_S)
     samples, controls = [], []
     for seed in np.random.SeedSequence(20261122).spawn(replications):
         jobs = draw(seed, count, rate, {1: 1.0})
@@ -73,9 +74,7 @@ def of_one_node(
         assert (wait == 0).all(), "as many rows as there ever are jobs"
         samples.append(response[left_out:-left_out].mean())
         controls.append(processor_sharing_responses(jobs.submit_s, jobs.run_s, nodes)[left_out:-left_out].mean())
-    return {"gs": worth.gs_s, "mgs": worth.mgs_s}[policy], controlled_mean(
-        samples, np.transpose([controls]), [worth.mgs_s]
-    ).interval(0.99)
+    return expected, controlled_mean(samples, np.transpose([controls]), [with_migration]).interval(0.99)
 
 
 @pytest.mark.parametrize("policy", ["gs", "mgs"])
@@ -97,7 +96,7 @@ def test_one_node_gangs_join_the_shortest_queue_and_with_migration_one_queue(
     assert expected in found
     assert found.half < width * expected  # an interval so wide that anything fits would prove nothing
     if policy == "gs":  # and the interval tells the two policies apart
-        assert found.low > worth_of_migration(nodes, load * nodes / MEAN_S, MEAN_S).mgs_s
+        assert found.low > mgs_mean_response(nodes, load * nodes / MEAN_S, MEAN_S)
 
 
 @pytest.mark.statistical
@@ -115,7 +114,7 @@ def test_the_bias_of_a_finite_quantum_is_less_than_half_of_the_interval_that_dec
     four, twenty = interval(longer - short, level=0.99), interval(longest - short, level=0.99)
     # The interval of the test above is narrower by the square root of the number of jobs that are counted.
     more_jobs = REPLICATIONS * (JOBS - 2 * LEFT_OUT) / (replications * (count - 2 * LEFT_OUT))
-    mean = worth_of_migration(nodes, rate, MEAN_S).mgs_s
+    mean = mgs_mean_response(nodes, rate, MEAN_S)
     decides = controlled_mean(short, np.transpose([controls]), [mean]).interval(0.99).half / more_jobs**0.5
     # If the bias grows in proportion to the quantum, that of the shortest is a nineteenth of the last difference.
     at_most = max(abs(twenty.low), abs(twenty.high)) / 19
