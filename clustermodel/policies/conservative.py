@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.policies.interface import Setup
+from clustermodel.policies.interface import Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 
@@ -40,16 +40,10 @@ class Conservative:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """What the predictor depends on."""
-        return self._backfilling.depends_on
-
-    @property
-    def _backfilling(self) -> Backfilling:
-        return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction)
+        return dependencies_of(predictor_of(self.name, self.predictor))
 
     def start(self, setup: Setup) -> BackfillingRun:
-        """Start a run."""
-        return self._backfilling.start(setup)
+        return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction).start(setup)
 
 
 @dataclass(frozen=True, kw_only=True)

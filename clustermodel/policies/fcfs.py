@@ -6,24 +6,19 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
-from clustermodel.policies.interface import NOTHING, Decision, Reason, Setup, Start
+from clustermodel.policies.interface import Decision, Reason, Start, Stateless
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fcfs:
+class Fcfs(Stateless):
     """First come, first served."""
 
     name: ClassVar[str] = "fcfs"
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Self:
-        """Return the policy itself: it remembers nothing."""
-        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs from the head of the queue until one does not fit."""

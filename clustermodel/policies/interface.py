@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Final, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -214,10 +214,11 @@ class Policy(Protocol):
 
 
 class Stateless:
-    """A policy, or a part of one, that remembers nothing from one scheduling cycle to the next."""
+    """A policy, or a part, that remembers nothing from one scheduling cycle to the next, and depends on no other part."""
+
+    depends_on: ClassVar[frozenset[str]] = frozenset()
 
     def start(self, setup: Setup) -> Self:
-        """Return the object itself, which is its own run."""
         return self
 
 

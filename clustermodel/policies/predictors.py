@@ -4,10 +4,9 @@ A policy that takes ``predictor=`` plans with predictions instead of the users' 
 does so at the estimate.  The policy asks a :class:`Lengths`, which also tells the predictor what has happened.
 
 A predictor is often too short.  Of a job that still runs when its prediction expires a scheduler knows only that it runs
-longer, and what it then assumes, the *correction*, decides whether it can plan at all (Tsafrir et al. 2007).
-A correction holds until what it expects has passed.  PV-EASY, which works out its shadow load anew in each scheduling cycle,
-asks for one in each: with ``double`` it expects other ends than EASY.  Without a correction, and where a job has outlived its
-estimate too because nothing kills it, each policy has a rule of its own.
+longer, and what it then assumes, the *correction*, decides whether it can plan at all (Tsafrir et al. 2007).  A correction
+holds until what it expects has passed; PV-EASY asks for one in each scheduling cycle.  Without a correction, and where a job
+has outlived its estimate too because nothing kills it, each policy has its own rule.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ def as_late_again(late: int) -> int:
 
 def _next_step(job: QueuedJob, predicted: int, ran: int) -> int:
     """Return the prediction plus the first step that has not passed, but at most the estimate."""
-    step = next((step for step in STEPS if predicted + step > ran), None)
-    if step is None:
-        step = ((ran - predicted) // STEPS[-1] + 1) * STEPS[-1]
+    beyond = ((ran - predicted) // STEPS[-1] + 1) * STEPS[-1]
+    step = next((step for step in STEPS if predicted + step > ran), beyond)
     return min(predicted + step, job.estimate)
 
 
@@ -93,31 +91,10 @@ class Predictor(Protocol):
 
 class _LearnsNothing:
     def submitted(self, job: QueuedJob) -> None:
-        """Do nothing: predictions do not depend on submitted jobs."""
+        pass
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Do nothing: predictions do not depend on completed jobs."""
-
-
-class _InRun(_LearnsNothing):
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._last: dict[int, tuple[int, ...]] = {}  # user -> what is known of the last completed jobs
-
-    def predict(self, job: QueuedJob) -> int:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class _Shipped:
-    """A predictor of this package, with the class of its runs."""
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-    in_run: ClassVar[type[_InRun]]
-
-    def start(self, setup: Setup) -> Predictions:
-        """Return predictions without any user's history."""
-        return self.in_run(setup)
+        pass
 
 
 @dataclass(frozen=True)
@@ -127,96 +104,116 @@ class UserEstimate(_LearnsNothing, Stateless):
     depends_on: ClassVar[frozenset[str]] = NOTHING
 
     def predict(self, job: QueuedJob) -> int:
-        """Return the estimate."""
         return job.estimate
 
 
-class _Last(_InRun):
+Past = tuple[tuple[int, int], ...]  # run times and estimates of the last two jobs of a user, the last one last
+
+
+def _as_accurate(job: QueuedJob, past: Past) -> int:
+    run, estimate = past[-1] if past else (1, 1)
+    return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
+
+
+def _mean_of_two(job: QueuedJob, past: Past) -> int:
+    if len(past) < 2:
+        return job.estimate
+    mean = sum(run for run, _ in past) // 2
+    return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
+
+
+class _FromPast(_LearnsNothing):
+    """Predicts by a rule from the last completed jobs of the same user."""
+
+    def __init__(self, rule: Callable[[QueuedJob, Past], int]) -> None:
+        self._rule = rule
+        self._past: dict[int, Past] = {}  # user -> their last jobs
+
     def predict(self, job: QueuedJob) -> int:
-        run, estimate = self._last.get(job.user, (1, 1))
-        return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
+        return self._rule(job, self._past.get(job.user, ()))
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        self._last[job.user] = run, job.estimate
+        self._past[job.user] = (*self._past.get(job.user, ())[-1:], (run, job.estimate))
 
 
 @dataclass(frozen=True)
-class LastModel(_Shipped):
+class LastModel:
     """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
 
     Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
     never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
     """
 
-    in_run = _Last
+    depends_on: ClassVar[frozenset[str]] = NOTHING
 
-
-class _LastSubmitted(_Last):
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._predicted: dict[int, int] = {}  # job id -> prediction
-
-    def submitted(self, job: QueuedJob) -> None:
-        self._predicted[job.id] = super().predict(job)
-        super().ended(job, self._setup.run_time(job))  # from now on this is the user's last job
-
-    def predict(self, job: QueuedJob) -> int:
-        return self._predicted[job.id]
-
-    def ended(self, job: QueuedJob, run: int) -> None:
-        """Do nothing: the submission has counted."""
+    def start(self, setup: Setup) -> Predictions:
+        return _FromPast(_as_accurate)
 
 
 @dataclass(frozen=True)
-class LastSubmitted(_Shipped):
-    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
-
-    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
-    when a job is submitted and not again.
-    """
-
-    in_run = _LastSubmitted
-
-
-class _LastTwo(_InRun):
-    def predict(self, job: QueuedJob) -> int:
-        last = self._last.get(job.user, ())
-        if len(last) < 2:
-            return job.estimate
-        mean = sum(last) // 2
-        return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
-
-    def ended(self, job: QueuedJob, run: int) -> None:
-        self._last[job.user] = (*self._last.get(job.user, ())[-1:], run)
-
-
-@dataclass(frozen=True)
-class LastTwo(_Shipped):
+class LastTwo:
     """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
 
     The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
     al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
     """
 
-    in_run = _LastTwo
+    depends_on: ClassVar[frozenset[str]] = NOTHING
     at_submission: ClassVar[bool] = True
 
+    def start(self, setup: Setup) -> Predictions:
+        return _FromPast(_mean_of_two)
 
-class _Perfect(_InRun):
+
+class _FromSubmitted(_LearnsNothing):
+    def __init__(self, setup: Setup) -> None:
+        self._run_time = setup.run_time
+        self._past = _FromPast(_as_accurate)
+        self._predicted: dict[int, int] = {}  # job id -> prediction
+
+    def submitted(self, job: QueuedJob) -> None:
+        self._predicted[job.id] = self._past.predict(job)
+        self._past.ended(job, self._run_time(job))  # from now on this is the user's last job
+
     def predict(self, job: QueuedJob) -> int:
-        run = self._setup.run_time(job)
-        return min(run, job.estimate) if self._setup.kill_at_estimate else run
+        return self._predicted[job.id]
 
 
 @dataclass(frozen=True)
-class Perfect(_Shipped):
+class LastSubmitted:
+    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
+
+    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
+    when a job is submitted and not again.
+    """
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Predictions:
+        return _FromSubmitted(setup)
+
+
+class _Perfect(_LearnsNothing):
+    def __init__(self, setup: Setup) -> None:
+        self._run_time, self._kills = setup.run_time, setup.kill_at_estimate
+
+    def predict(self, job: QueuedJob) -> int:
+        run = self._run_time(job)
+        return min(run, job.estimate) if self._kills else run
+
+
+@dataclass(frozen=True)
+class Perfect:
     """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
 
-    in_run = _Perfect
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Predictions:
+        return _Perfect(setup)
 
 
 class _Virtual(_Perfect):
-    def __init__(self, max_error: float, setup: Setup) -> None:
+    def __init__(self, setup: Setup, max_error: float) -> None:
         super().__init__(setup)
         self._max_error = max_error
         self._rng: np.random.Generator = setup.rng.spawn(1)[0]
@@ -248,8 +245,7 @@ class Virtual:
         require_number("virtual predictor", self.max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
 
     def start(self, setup: Setup) -> Predictions:
-        """Return predictions with a new stream of factors."""
-        return _Virtual(self.max_error, setup)
+        return _Virtual(setup, self.max_error)
 
 
 PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
@@ -264,25 +260,22 @@ PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
 
 def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
     """Return ``predictor`` itself, or the predictor of that name; refuse what is neither, in the name of ``policy``."""
-    if isinstance(predictor, str):
-        name, _, error = predictor.partition(":")
-        if name == "virtual":
-            try:
-                return Virtual(float(error))
-            except ValueError:
-                must = "write virtual:X, with the maximum error X in [0, 1]"
-                raise refused(f"{policy}: predictor", predictor, must) from None
-    elif isinstance(predictor, Predictor) and not isinstance(predictor, type):
+    field = f"{policy}: predictor"
+    if isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
+    if isinstance(predictor, str) and predictor.partition(":")[0] == "virtual":
+        try:
+            return Virtual(float(predictor.partition(":")[2]))
+        except ValueError:
+            raise refused(field, predictor, "write virtual:X, with the maximum error X in [0, 1]") from None
     if (make := installed_predictor(predictor)) is not None:
         made = make()
         if not isinstance(made, Predictor):
             must = "it must have start, which returns an object with submitted, predict and ended"
-            raise refused(f"{policy}: predictor {predictor!r}", made, must)
+            raise refused(f"{field} {predictor!r}", made, must)
         return made
     other = ", virtual:X, a plug-in, or in Python an object with start"
-    names = [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)]
-    return PREDICTORS[choice(f"{policy}: predictor", predictor, names, other=other)]()
+    return PREDICTORS[choice(field, predictor, [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)], other=other)]()
 
 
 def installed_predictor(name: object) -> Callable[..., object] | None:
@@ -304,22 +297,14 @@ def may_overrun(setup: Setup) -> bool:
 
 
 class Lengths:
-    """Expected run times of the jobs of one run: what a policy plans with.
+    """Expected run times of the jobs of one run: what a policy with a predictor, and perhaps a correction, plans with.
 
-    The policy has a predictor, and perhaps a correction.  ``beyond`` says how much later than expected a job will end, or an
-    outage, given how late it is already, ticks, where no correction says more.  With ``once`` each job's run time is predicted
-    once, when it is submitted, otherwise whenever it is asked for, until the job starts; predictors with a true
-    ``at_submission`` are asked once in any case.
+    ``beyond`` says how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
+    correction says more.  With ``once``, or a predictor with a true ``at_submission``, each job's run time is predicted once,
+    when it is submitted; otherwise whenever it is asked for, until the job starts.
     """
 
-    def __init__(
-        self,
-        policy: Any,
-        setup: Setup,
-        beyond: Callable[[int], int] = as_late_again,
-        *,
-        once: bool = False,
-    ) -> None:
+    def __init__(self, policy: Any, setup: Setup, beyond: Callable[[int], int] = as_late_again, *, once: bool = False) -> None:
         predictor = predictor_of(policy.name, policy.predictor)
         self._predictions = predictions = predictor.start(setup)
         self._correction = correction_of(policy.name, getattr(policy, "correction", None))
@@ -331,7 +316,7 @@ class Lengths:
         self.may_overrun = may_overrun(setup) or not self.are_estimates
         """Whether a job may run longer than expected."""
         self.predicted: Callable[[QueuedJob], int]
-        """Return how long a job is expected to run on the nodes it asked for, ticks."""
+        """Returns how long a job is expected to run on the nodes it asked for, ticks."""
         if self.are_estimates:
             self.predicted = attrgetter("estimate")  # asked a million times
         elif self._once:
@@ -339,7 +324,7 @@ class Lengths:
         else:
             self.predicted = lambda job: self._predicted.get(job.id) or predictions.predict(job)
         self.of = self.predicted
-        """Return how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
+        """Returns how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
         saved, or periodic checkpoints take time."""
         if holds_longer(setup):
             self.of = lambda job: setup.holding(job, self.predicted(job))
@@ -370,21 +355,18 @@ class Lengths:
 
     def delays(self, running: Mapping[int, RunningJob]) -> Callable[[int, int], int]:
         """Return :meth:`delay` as a function of the id of a job, or of an outage; ``running`` is that of the view."""
-        jobs = self._jobs
 
         def delay(number: int, late: int) -> int:
             if (gang := running.get(number)) is not None:
                 return self.delay(gang.job, late)
-            if (ended := jobs.get(number)) is not None:  # now, which is still to be reported: it was corrected before
+            if (ended := self._jobs.get(number)) is not None:  # now, which is still to be reported: it was corrected before
                 return self.delay(ended, late - 1)
             return self._beyond(late)
 
         return delay
 
     def delay(self, job: QueuedJob | None, late: int) -> int:
-        """Return how much later than expected a running job will end which is ``late`` by so much, ticks; ``None`` stands for a
-        node that is down for longer than expected.
-        """
+        """Return how much later than expected a running job that is ``late``, or an outage (``None``), will end, ticks."""
         if job is not None and self._correction is not None:
             predicted = self.predicted(job)
             corrected: Any = self._correction(job, predicted, predicted + late)

@@ -38,7 +38,7 @@ def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | N
 
 
 def in_order(jobs: Iterable[QueuedJob], order: QueueOrder | None, now: int) -> Iterable[QueuedJob]:
-    """Return ``jobs``, which are in queue order, sorted by ``order``; ``None`` leaves them in queue order."""
+    """Return ``jobs``, which are in queue order, sorted by ``order``."""
     return jobs if order is None else sorted(jobs, key=lambda job: order(job, now))
 
 
@@ -52,17 +52,11 @@ class QueueSorter:
     """
 
     def __init__(self, order: str | QueueOrder, levels: int, starvation_weight: float, rng: np.random.Generator) -> None:
-        self._key: QueueOrder | None = None
-        criterion = "D"
-        if isinstance(order, str) and order in CRITERIA:
-            criterion = order
-        else:
-            self._key = order if callable(order) else QUEUE_ORDERS[order]
-        self._numerator, _, self._per_length = criterion.partition("/")
-        self._levels = levels
-        self._weight = starvation_weight / TICKS_PER_SECOND
-        self._rng = rng
-        self._priority: dict[int, float] = {}
+        by_criterion = order in CRITERIA
+        self._key = None if by_criterion else queue_order_of("backfilling", order)
+        self._numerator, _, self._per_length = str(order if by_criterion else "D").partition("/")
+        self._levels, self._weight, self._rng = levels, starvation_weight / TICKS_PER_SECOND, rng
+        self._priority: dict[int, float] = {}  # id of a job in the system -> P
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
         """Draw the priorities of submitted jobs, which are in queue order."""
@@ -93,9 +87,7 @@ class QueueSorter:
 
 
 def require_order(policy: str, order: object, levels: object, starvation_weight: object) -> None:
-    """Refuse an order that is none of :data:`CRITERIA` or :data:`QUEUE_ORDERS` and no key, levels that are no positive whole
-    number, and a weight that is negative, or is given although the order is not a criterion.
-    """
+    """Refuse an order that does not exist, levels below 1, and a weight that is negative or has no criterion to be added to."""
     require_whole(f"{policy}: levels", levels, at_least=1)
     name = f"{policy}: starvation_weight"
     weight = require_number(name, starvation_weight, "a finite number >= 0", lambda value: 0 <= value < inf)

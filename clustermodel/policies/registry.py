@@ -12,10 +12,11 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin
@@ -65,6 +66,8 @@ _WITH_LEVEL: Final = re.compile(r"([a-z/-]*[a-z])[-:_ ]?([0-9]+)", re.IGNORECASE
 """A policy with a multiprogramming level, as in Zhang et al. 2003: ``BGS-5``."""
 _SEPARATORS: Final = ":,="
 """Characters that a name must not have."""
+_WORDS: Final[dict[type, str]] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+"""The simple types that parameters can be declared with."""
 
 
 def register_policy(name: str, factory: PolicyFactory) -> None:
@@ -77,8 +80,8 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     """
     if name in _FACTORIES:
         raise SpecificationError(f"policy name: {name!r} is already registered")
-    if name in (installed := plugins(POLICIES)):
-        raise SpecificationError(f"policy name: {name!r} is already that of package {installed[name].package}")
+    if (plugin := plugins(POLICIES).get(name)) is not None:
+        raise SpecificationError(f"policy name: {name!r} is already that of package {plugin.package}")
     if not name or set(name) & set(_SEPARATORS):
         raise SpecificationError(f"policy name: {name!r} is not allowed; it must be non-empty, without ':', ',' or '='")
     _FACTORIES[name] = factory
@@ -96,19 +99,17 @@ def registered_policies() -> dict[str, PolicyFactory]:
 
 def policy_names() -> list[str]:
     """Return the names of this package's policies, of the registered ones, and of plug-ins, which are not imported."""
-    return [*_FACTORIES, *(name for name, plugin in plugins(POLICIES).items() if not _problem_of(name))]
+    of_others = plugins(POLICIES).values()
+    return [*_FACTORIES, *(plugin.name for plugin in of_others if not plugin.problem(_FACTORIES, unfit=_SEPARATORS))]
 
 
 def plugin_problems() -> list[str]:
     """Return a line for each policy or predictor of another package whose name cannot be used; imports none of them."""
     from clustermodel.policies.predictors import PREDICTORS  # noqa: PLC0415  numpy, for a list of names
 
-    predictors = (plugin.problem(PREDICTORS, unfit=_SEPARATORS) for plugin in plugins(PREDICTOR_PLUGINS).values())
-    return [problem for problem in (*map(_problem_of, plugins(POLICIES)), *predictors) if problem]
-
-
-def _problem_of(name: str) -> str:
-    return plugins(POLICIES)[name].problem(_FACTORIES, unfit=_SEPARATORS)
+    taken: dict[str, Collection[str]] = {POLICIES: _FACTORIES, PREDICTOR_PLUGINS: PREDICTORS}
+    of_others = [(plugin, names) for group, names in taken.items() for plugin in plugins(group).values()]
+    return [problem for plugin, names in of_others if (problem := plugin.problem(names, unfit=_SEPARATORS))]
 
 
 def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
@@ -120,66 +121,9 @@ def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
     return parameters
 
 
-def _takes_setup(factory: object) -> bool:
-    """Return whether a factory is the policy itself, a function of the setup."""
-    return (
-        isinstance(factory, FunctionType | MethodType | partial)
-        and next(iter(inspect.signature(factory).parameters), "") == "setup"
-    )
-
-
 def policy_summary(name: str) -> str:
     """Return the first line of a registered policy's documentation."""
     return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
-
-
-def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
-    """Return ``policy`` itself, or the one that ``"name:key=value"`` or a function of the setup describes.
-
-    Raises:
-        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, a value that is not allowed or not
-            of the declared type, or a user's class that cannot be made.
-    """
-    if not isinstance(policy, str):
-        if _takes_setup(policy):
-            function = cast("Callable[..., Run | Decide]", policy)
-            return PolicyFunction(str(getattr(policy, "__name__", "function")), function)
-        if problem := _problem_with(policy):
-            raise refused("policy", policy, problem)
-        return cast("Policy", policy)
-    name, text = _split(policy)
-    parameters = _parse_parameters(name, text)
-    for key, parameter in policy_parameters(name).items():
-        named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        if named and parameter.default is parameter.empty and key not in parameters:
-            raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
-    factory = _factory(name)
-    if name in _SHIPPED:
-        return cast("Policy", factory(**parameters))
-    if _takes_setup(factory):
-        return PolicyFunction(policy, cast("Callable[..., Run | Decide]", factory), tuple(parameters.items()))
-    try:
-        made = factory(**parameters)
-    except ClusterModelError:
-        raise
-    except Exception as problem:  # of the user's code
-        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(_in_words(problem))}") from problem
-    if wrong := _problem_with(made):
-        raise refused(f"policy {shown(policy)}", made, wrong)
-    return cast("Policy", made)
-
-
-def _problem_with(policy: object) -> str:
-    """Return what keeps an object from being a policy; empty if nothing does."""
-    if isinstance(policy, Policy) and not isinstance(policy, type):
-        return ""
-    if hasattr(policy, "begin") and not hasattr(policy, "start"):
-        return "begin is called start now, and must return the run: self, if the policy itself has decide"
-    return "it must be a name, an object with name and start, or a function of setup"
-
-
-def _in_words(problem: BaseException) -> str:
-    return " ".join(f"{type(problem).__name__}: {problem}".split())
 
 
 def policy_factory(policy: str) -> PolicyFactory:
@@ -192,6 +136,11 @@ def policy_settings(policy: str) -> dict[str, object]:
     return _parse_parameters(*_split(policy))
 
 
+def policy_label(policy: str | Policy | PolicyFactory) -> str:
+    """Return the label of ``policy`` in tables and file names: the requested description, or the name of an object."""
+    return policy if isinstance(policy, str) else make_policy(policy).name
+
+
 def require_no_module(policy: str) -> None:
     """Refuse ``"module:Class"``, in files that other people may have written; imports nothing."""
     name, _ = _split(policy)
@@ -202,9 +151,54 @@ def require_no_module(policy: str) -> None:
         )
 
 
-def policy_label(policy: str | Policy | PolicyFactory) -> str:
-    """Return the label of ``policy`` in tables and file names: the requested description, or the name of an object."""
-    return policy if isinstance(policy, str) else make_policy(policy).name
+def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
+    """Return ``policy`` itself, or the one that ``"name:key=value"`` or a function of the setup describes.
+
+    Raises:
+        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, a value that is not allowed or not
+            of the declared type, or a user's class that cannot be made.
+    """
+    if not isinstance(policy, str):
+        if _takes_setup(policy):
+            return PolicyFunction(str(getattr(policy, "__name__", "function")), cast("Callable[..., Run | Decide]", policy))
+        return _checked(policy, "policy")
+    name, text = _split(policy)
+    factory, parameters = _factory(name), _parse_parameters(name, text)
+    for key, parameter in policy_parameters(name).items():
+        named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if named and parameter.default is parameter.empty and key not in parameters:
+            raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
+    if _takes_setup(factory):
+        return PolicyFunction(policy, cast("Callable[..., Run | Decide]", factory), tuple(parameters.items()))
+    if name in _SHIPPED:
+        return cast("Policy", factory(**parameters))  # what its errors say is ours
+    try:
+        made = factory(**parameters)
+    except ClusterModelError:
+        raise
+    except Exception as problem:  # of the user's code
+        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(_in_words(problem))}") from problem
+    return _checked(made, f"policy {shown(policy)}")
+
+
+def _checked(policy: object, field: str) -> Policy:
+    if isinstance(policy, Policy) and not isinstance(policy, type):
+        return policy
+    must = "it must be a name, an object with name and start, or a function of setup"
+    if hasattr(policy, "begin") and not hasattr(policy, "start"):
+        must = "begin is called start now, and must return the run: self, if the policy itself has decide"
+    raise refused(field, policy, must)
+
+
+def _takes_setup(factory: object) -> bool:
+    """Return whether a factory is the policy itself, a function of the setup."""
+    if not isinstance(factory, FunctionType | MethodType | partial):
+        return False
+    return next(iter(inspect.signature(factory).parameters), "") == "setup"
+
+
+def _in_words(problem: BaseException) -> str:
+    return " ".join(f"{type(problem).__name__}: {problem}".split())
 
 
 def _split(policy: str) -> tuple[str, str]:
@@ -227,12 +221,11 @@ def _factory(name: str) -> PolicyFactory:
         return shipped
     if ":" in name:
         return _of_module(name)
-    plugin = plugins(POLICIES).get(name)
-    if plugin is None:
-        known = policy_names()
-        hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
-        raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}, and module:Class")
-    return cast("PolicyFactory", plugin.load())
+    if (plugin := plugins(POLICIES).get(name)) is not None:
+        return cast("PolicyFactory", plugin.load())
+    known = policy_names()
+    hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
+    raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}, and module:Class")
 
 
 def _with_level(typed: str) -> str:
@@ -275,9 +268,7 @@ def _working_directory_on_path() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.reverse()
-        sys.path.remove(folder)  # the last one: the program may have it on its path itself
-        sys.path.reverse()
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]  # the last one: the program may have it there itself
 
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:
@@ -291,14 +282,18 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write key=value,key=value")
         if key not in allowed:
             known = ", ".join(allowed) or "it has none"
-            raise SpecificationError(
-                f"policy {name}: parameter {key!r} is unknown{did_you_mean(key, allowed)}; parameters: {known}"
-            )
+            hint = did_you_mean(key, allowed)
+            raise SpecificationError(f"policy {name}: parameter {key!r} is unknown{hint}; parameters: {known}")
         if key in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
-        parameters[key], needed = _as_declared(value, types.get(key))
-        if needed:
+        meanings, choices = (_parse_value(value), value), _choices(types.get(key))
+        # A number is text where only that is declared.
+        fitting = [meaning for meaning in meanings if not choices or any(_is(meaning, choice) for choice in choices)]
+        if not fitting:
+            words = [_WORDS[choice] if isinstance(choice, type) else repr(choice) for choice in choices]
+            needed = " or ".join(dict.fromkeys(words))
             raise SpecificationError(f"policy {name}: {key}: {shown(value)!r} is not allowed; it must be {needed}")
+        parameters[key] = fitting[0]
     return parameters
 
 
@@ -306,14 +301,9 @@ def _parse_value(text: str) -> object:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for convert in (int, float):
-        try:
+        with suppress(ValueError):
             return convert(text)
-        except ValueError:
-            continue
     return text
-
-
-_WORDS: Final[dict[type, str]] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 def _declared_types(factory: Callable[..., object]) -> dict[str, Any]:
@@ -321,39 +311,25 @@ def _declared_types(factory: Callable[..., object]) -> dict[str, Any]:
         parameters = inspect.signature(factory, eval_str=True).parameters
     except Exception:  # of a name that is imported for types only, or whatever else the user's annotations do
         parameters = inspect.signature(factory).parameters
-    return {name: _by_name(parameter.annotation) for name, parameter in parameters.items()}
+    return {name: parameter.annotation for name, parameter in parameters.items()}
 
 
-def _by_name(declared: object) -> object:
-    """Return the type that a text names, if it consists of simple types; what is no text, as it is."""
-    if not isinstance(declared, str):
-        return declared
-    named = {kind.__name__: kind for kind in _WORDS} | {"None": NoneType}
-    parts = [named.get(part.strip(), object) for part in declared.split("|")]
-    return Union[tuple(parts)]  # noqa: UP007  of parts that are known at run time only
-
-
-def _as_declared(text: str, declared: object) -> tuple[object, str]:
-    """Return the value of a declared type that a text means, and what is allowed, in words; empty if the value is."""
-    value, choices = _parse_value(text), _choices(declared)
-    for meaning in (value, text):  # a number is text where only that is declared
-        if not choices or any(_is(meaning, choice) for choice in choices):
-            return meaning, ""
-    words = [_WORDS[choice] if isinstance(choice, type) else repr(choice) for choice in choices]
-    return value, " or ".join(dict.fromkeys(words))
+def _choices(declared: object) -> list[object]:
+    """Return simple types and literal values that a type, or its text, allows; none if it allows anything else, too."""
+    if get_origin(declared) is Literal:
+        return list(get_args(declared))
+    if isinstance(declared, str):
+        named = {kind.__name__: kind for kind in _WORDS} | {"None": NoneType}
+        parts = [named.get(part.strip(), object) for part in declared.split("|")]
+    elif get_origin(declared) in (Union, UnionType):
+        parts = list(get_args(declared))
+    else:
+        return [declared] if isinstance(declared, type) and declared in _WORDS else []
+    choices = [_choices(part) for part in parts if part is not NoneType]
+    return list(chain(*choices)) if all(choices) else []
 
 
 def _is(value: object, choice: object) -> bool:
     if choice is float:
         return type(value) in (int, float)
     return type(value) is choice if isinstance(choice, type) else type(value) is type(choice) and value == choice
-
-
-def _choices(declared: object) -> list[object]:
-    """Return simple types and literal values that a type allows; none if it allows anything else, too."""
-    if get_origin(declared) is Literal:
-        return list(get_args(declared))
-    if get_origin(declared) in (Union, UnionType):
-        parts = [_choices(part) for part in get_args(declared) if part is not NoneType]
-        return [choice for part in parts for choice in part] if all(parts) else []
-    return [declared] if isinstance(declared, type) and declared in _WORDS else []

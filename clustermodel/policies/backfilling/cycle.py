@@ -33,23 +33,14 @@ class BackfillingRun:
         speculation: Speculation | None,
         widening: StartTimeWidening | None,
     ) -> None:
-        self._setup = setup
-        self.explain = setup.explain
-        self.plan = plan
-        """Running jobs and reservations."""
-        self.lengths = lengths
-        """Expected run times on the nodes that jobs ask for."""
+        self._setup, self._sizes, self._guarantees = setup, sizes, guarantees
+        self.plan = plan  # running jobs and reservations
+        self.lengths = lengths  # expected run times on the nodes that jobs ask for
         self.sorter = sorter
-        self.shapes: dict[int, Shapes] = {}
-        """Id of a job in the system -> the shapes it can have, the preferred one first."""
-        self._sizes = sizes
-        self.molds = sizes is not ASKED
-        """Whether jobs can have several shapes."""
-        self._guarantees = guarantees
-        self.speculation = speculation
-        """The phase that starts jobs which the first has left, if any."""
-        self.widening = widening
-        """The phase that gives more nodes to jobs that start, if any."""
+        self.shapes: dict[int, Shapes] = {}  # id of a job in the system -> the shapes it can have, the preferred one first
+        self.speculation = speculation  # the phase that starts jobs which the first has left, if any
+        self.widening = widening  # the phase that gives more nodes to jobs that start, if any
+        self.molds, self.explain = sizes is not ASKED, setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
@@ -81,20 +72,20 @@ class BackfillingRun:
         alarm = plan.new_alarm()
         if alarm is None and lengths.may_overrun:
             # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            alarm = current.next_held_start
+            alarm = current.next_held_start()
         if alarm is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
     def _forget(self, batch: Batch, view: View) -> bool:
         """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
-        plan, shapes, waiting = self.plan, self.shapes, view.waiting
+        plan = self.plan
         nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             job = gang.job
-            if job.id in waiting:
+            if job.id in view.waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
-            del shapes[job.id]
+            del self.shapes[job.id]
             self.sorter.left(job)
             if self.speculation is not None:
                 self.speculation.left(job)
@@ -104,37 +95,29 @@ class BackfillingRun:
         return nodes_freed
 
     def _replan(self, late: list[int], current: SchedulingCycle) -> None:
-        """Place all jobs again because running jobs have outlived their expected ends, or nodes have failed; guaranteed starts
-        may be missed.
-        """
-        plan, waiting = current.plan, current.view.waiting
+        """Place all jobs again, perhaps later than guaranteed: jobs outlive their expected ends, or nodes have failed."""
+        plan, view = current.plan, current.view
         jobs = [job for job in current.queue if job.id in plan.reserved]
-        for job_id in [job_id for job_id in plan.reserved if job_id not in waiting]:
-            plan.drop(current.view.running[job_id].job)
+        for job_id in [job_id for job_id in plan.reserved if job_id not in view.waiting]:
+            plan.drop(view.running[job_id].job)
         for job in jobs:
             plan.drop(job)
-        plan.profile.extend(late, current.now, self.lengths.delays(current.view.running))
+        plan.profile.extend(late, current.now, self.lengths.delays(view.running))
         for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
             plan.keep(job, current.earliest(job))
         current.nodes_freed = False
 
 
 class Dispatch:
-    """A job that starts in this cycle."""
+    """A job that starts in this cycle, on ``nodes`` until its expected end, or at most for ``limit`` ticks.
+
+    ``fits`` says why it can start, in words, and ``why`` why it may, although other jobs wait.
+    """
 
     __slots__ = ("fits", "job", "length", "limit", "nodes", "why")
 
     def __init__(self, job: QueuedJob, nodes: int, length: int, limit: int | None, fits: str, why: str) -> None:
-        self.job = job
-        self.nodes = nodes
-        self.length = length
-        """Ticks until its expected end: its expected run time on these nodes, or its time limit."""
-        self.limit = limit
-        """Ticks after which it is stopped, if it is started speculatively."""
-        self.fits = fits
-        """Why it can start, in words."""
-        self.why = why
-        """And why it may, although other jobs wait."""
+        self.job, self.nodes, self.length, self.limit, self.fits, self.why = job, nodes, length, limit, fits, why
 
 
 class SchedulingCycle:
@@ -180,10 +163,6 @@ class SchedulingCycle:
         """Give a job a guaranteed start: when it will start at the latest."""
         self._announced.append(Reserve(job=job, start=start, guaranteed=not self.run.lengths.may_overrun))
 
-    def length_of(self, job: QueuedJob) -> int:
-        """Return how long a job is expected to run on the nodes it asked for, ticks."""
-        return self.run.lengths.of(job)
-
     def earliest(self, job: QueuedJob) -> Reservation:
         """Return where a job would complete first, in any of its shapes."""
         return earliest_completion(self.shapes[job.id], (self.profile,))
@@ -216,11 +195,10 @@ class SchedulingCycle:
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
         for job_id in self.plan.due(self.now):
-            job = self.view.waiting[job_id]
-            reservation = self.plan.reserved.pop(job_id)
-            self.idle -= reservation.nodes
+            nodes, length = (reservation := self.plan.reserved.pop(job_id)).nodes, reservation.length
+            self.idle -= nodes
             words = "its reserved time has come", "which delays no waiting job"
-            self.dispatched[job_id] = Dispatch(job, reservation.nodes, reservation.length, None, *words)
+            self.dispatched[job_id] = Dispatch(self.view.waiting[job_id], nodes, length, None, *words)
 
     def start(self, job: QueuedJob, shape: Shape, why: str, limit: int | None = None) -> None:
         """Start a job that fits now."""
@@ -240,9 +218,8 @@ class SchedulingCycle:
         self.profile.reserve(reservation.start, reservation.end, reservation.nodes)
         self._trial_starts[job.id] = reservation.start
 
-    @property
     def next_held_start(self) -> int | None:
-        """The first future start of the reservations of this cycle only, ``None`` if there is none."""
+        """Return the first future start of the reservations of this cycle only."""
         return min((start for start in self._trial_starts.values() if start > self.now), default=None)
 
     def reserved_start(self, job: QueuedJob) -> int | None:
@@ -271,10 +248,6 @@ class SchedulingCycle:
         holder = next(waiting, None)
         if holder is None or job.queue_order < holder.queue_order:
             return Reason(f"head of the queue, and {dispatch.fits}", reserved=self.now)
-        reservation = self.plan.reserved.get(holder.id)
-        return Reason(
-            f"backfilled: {dispatch.fits}, {dispatch.why}",
-            holder=holder.id,
-            shadow=None if reservation is None else reservation.start,
-            reserved=self.now,
-        )
+        reserved = self.plan.reserved.get(holder.id)
+        shadow = None if reserved is None else reserved.start
+        return Reason(f"backfilled: {dispatch.fits}, {dispatch.why}", holder=holder.id, shadow=shadow, reserved=self.now)

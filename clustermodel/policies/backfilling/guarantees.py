@@ -6,6 +6,7 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from clustermodel.policies.interface import NOTHING, Setup, Stateless
@@ -41,10 +42,7 @@ class EveryJob(Stateless):
     version, section 3.2; Perkovic & Keleher 2000, section 2).
     """
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
     def schedule(self, current: SchedulingCycle) -> None:
-        """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
         current.compress()
         current.place_arriving()
         current.start_due()
@@ -57,14 +55,10 @@ class NoJob(Stateless):
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
     def schedule(self, current: SchedulingCycle) -> None:
-        """Place the jobs in turn; those that can start now do."""
         current.begin_trial()
-        profile, now, shapes, queue = current.profile, current.now, current.shapes, current.queue
-        run = current.run
-        smallest = [min(nodes for nodes, _ in shapes[job.id]) for job in queue]
+        run, profile, now, queue = current.run, current.profile, current.now, current.queue
+        smallest = [min(nodes for nodes, _ in current.shapes[job.id]) for job in queue]
         last = len(queue)
         for place, job in enumerate(queue):
             while last and smallest[last - 1] > current.idle:
@@ -88,14 +82,12 @@ class Selective(Stateless):
     for backfill job scheduling, 2002).
     """
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
     threshold: float = 2.0
 
     def __post_init__(self) -> None:
         require_number("backfilling: threshold", self.threshold, "a number >= 1", lambda value: value >= 1)
 
     def schedule(self, current: SchedulingCycle) -> None:
-        """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
         plan, now = current.plan, current.now
         current.compress()
         current.start_due()
@@ -122,11 +114,9 @@ class Relaxed:
     relaxation: float = 0.5
 
     def __post_init__(self) -> None:
-        allowed = "a finite number >= 0"
-        require_number("backfilling: relaxation", self.relaxation, allowed, lambda value: 0 <= value < float("inf"))
+        require_number("backfilling: relaxation", self.relaxation, "a finite number >= 0", lambda value: 0 <= value < inf)
 
     def start(self, setup: Setup) -> FirstPhase:
-        """Return the first phase of a run in which no job is blocked yet."""
         return _RelaxedRun(self.relaxation)
 
 
@@ -136,7 +126,6 @@ class _RelaxedRun:
         self._bound: tuple[QueuedJob, int] | None = None  # the first blocked job and its latest start
 
     def schedule(self, current: SchedulingCycle) -> None:
-        """Start jobs that fit and keep the bound of the first blocked job."""
         current.begin_trial()
         if self._bound is not None:
             first, latest = self._bound
@@ -153,18 +142,17 @@ class _RelaxedRun:
                 break
             if job.id in current.dispatched:
                 continue
-            if (shape := current.fitting(job)) is not None:
+            if (shape := current.fitting(job)) is None:
                 if self._bound is None:
-                    current.start(job, shape, "which delays no guaranteed start")
-                elif self._keeps_bound(current, *shape):
-                    current.start(job, shape, "and the first blocked job can still start by its guaranteed start")
+                    self._set_bound(current, job)
             elif self._bound is None:
-                self._set_bound(current, job, None)
+                current.start(job, shape, "which delays no guaranteed start")
+            elif self._keeps_bound(current, *self._bound, *shape):
+                current.start(job, shape, "and the first blocked job can still start by its guaranteed start")
         if self._bound is not None:  # for the later phases
-            first, latest = self._bound
-            current.hold(first, self._earliest(current, first, latest))
+            current.hold(self._bound[0], self._earliest(current, *self._bound))
 
-    def _set_bound(self, current: SchedulingCycle, job: QueuedJob, latest: int | None) -> None:
+    def _set_bound(self, current: SchedulingCycle, job: QueuedJob, latest: int | None = None) -> None:
         start = self._earliest(current, job, latest).start
         bound = start + round(self._relaxation * (start - job.submit))
         if latest is None:
@@ -172,12 +160,10 @@ class _RelaxedRun:
         # A running job that outlives its estimate can break the bound; then the earliest possible start takes its place.
         self._bound = job, bound if latest is None else max(start, min(latest, bound))
 
-    def _keeps_bound(self, current: SchedulingCycle, nodes: int, length: int) -> bool:
-        assert self._bound is not None
-        job, latest = self._bound
+    def _keeps_bound(self, current: SchedulingCycle, first: QueuedJob, latest: int, nodes: int, length: int) -> bool:
         profile, now = current.profile, current.now
         profile.reserve(now, now + length, nodes)
-        kept = self._earliest(current, job, latest).start <= latest
+        kept = self._earliest(current, first, latest).start <= latest
         profile.release(now, now + length, nodes)
         return kept
 

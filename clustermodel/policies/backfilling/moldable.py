@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
@@ -15,7 +15,6 @@ from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Shape, Shapes
-from clustermodel.speedup import Speedup
 from clustermodel.validation import choice, require, require_number, require_whole
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ class QuarterSize:
     depends_on: ClassVar[frozenset[str]] = NOTHING
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
-        """Return the one size."""
         return (ceil(nodes / 4) if nodes > 4 else ceil(nodes / 2),)
 
 
@@ -70,7 +68,7 @@ class Greedy:
 
 def require_factor(name: str, factor: object) -> float:
     """Return ``factor`` as a ``float``; refuse what is not a finite number > 0."""
-    return require_number(name, factor, "a finite number > 0", lambda value: 0 < value < float("inf"))
+    return require_number(name, factor, "a finite number > 0", lambda value: 0 < value < inf)
 
 
 ASKED: Final = Greedy((1.0,))
@@ -88,10 +86,7 @@ def sizes_of(width: str | float | Sizes) -> Sizes:
 
 
 def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:
-    """Return the shapes of ``job``: each size with the expected run time, which is ``length`` ticks on the nodes it asked for.
-
-    A choice of sizes of your own is refused if it gives none, or a size that the machine does not have.
-    """
+    """Return the shapes of a job: each size with the expected run time, which is ``length`` on the nodes it asked for."""
     if sizes is ASKED:
         return ((job.nodes, length),)
     speedup, alternatives = setup.speedup, sizes.sizes(job.nodes, setup.nodes)
@@ -111,12 +106,11 @@ class StartTimeWidening:
     """
 
     def __init__(self, widest: float, setup: Setup) -> None:
-        self._widest = widest
-        self._speedup: Speedup = setup.speedup
-        self._nodes = setup.nodes
+        self._widest, self._nodes, self._speedup = widest, setup.nodes, setup.speedup
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Give more nodes to the jobs that start, except speculative run attempts."""
+        profile, now = current.profile, current.now
         for job in current.queue:
             if not current.idle:
                 break
@@ -125,15 +119,15 @@ class StartTimeWidening:
                 continue
             nodes, length = self._widened(current, job, dispatch.nodes, dispatch.length)
             if nodes > dispatch.nodes:
-                current.profile.release(current.now, current.now + dispatch.length, dispatch.nodes)
-                current.profile.reserve(current.now, current.now + length, nodes)
+                profile.release(now, now + dispatch.length, dispatch.nodes)
+                profile.reserve(now, now + length, nodes)
                 current.idle -= nodes - dispatch.nodes
                 dispatch.nodes, dispatch.length = nodes, length
 
     def _widened(self, current: SchedulingCycle, job: QueuedJob, nodes: int, length: int) -> Shape:
         most = int(round(min(job.nodes * self._widest, self._nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
-            shorter = self._speedup.time_on(current.length_of(job), job.nodes, most)
+            shorter = self._speedup.time_on(current.run.lengths.of(job), job.nodes, most)
             if shorter >= length:
                 break
             # The job's own nodes are free for it.  On fewer nodes it takes longer, so no size in between fits either.

@@ -64,23 +64,18 @@ class Backfilling:
 
     def __post_init__(self) -> None:
         require_order("backfilling", self.order, self.levels, self.starvation_weight)
-        self._guarantees()
         known = isinstance(self.test_runs, bool | TestRuns)
         require(known, "backfilling: test_runs", self.test_runs, "it must be True, False or TestRuns(...)")
-        self._speculation()
-        predictor_of("backfilling", self.predictor)
         correction_of("backfilling", self.correction)
-        sizes_of(self.width)
-        if self.widening is not False:
-            self._widest()
+        _ = self.depends_on, self._speculation(), self._widest()
 
     @property
     def name(self) -> str:
         """Order and guarantees, as in Perkovic & Keleher 2000, table 4."""
-        shown = self.order if isinstance(self.order, str) else "own order"
-        if self.guarantees in ("all", "none"):
-            return shown + ("-NG" if self.guarantees == "none" else "")
-        return f"{shown} {self.guarantees if isinstance(self.guarantees, str) else type(self.guarantees).__name__}"
+        order = self.order if isinstance(self.order, str) else "own order"
+        if not isinstance(self.guarantees, str):
+            return f"{order} {type(self.guarantees).__name__}"
+        return order + {"all": "", "none": "-NG"}.get(self.guarantees, f" {self.guarantees}")
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -92,12 +87,8 @@ class Backfilling:
     def _guarantees(self) -> Guarantees:
         if isinstance(self.guarantees, Guarantees) and not isinstance(self.guarantees, type):
             return self.guarantees
-        parts: dict[str, Guarantees] = {
-            "all": EveryJob(),
-            "none": NoJob(),
-            "selective": Selective(self.threshold),
-            "relaxed": Relaxed(self.relaxation),
-        }
+        parts: dict[str, Guarantees] = {"all": EveryJob(), "none": NoJob()}
+        parts |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
         return parts[choice("backfilling: guarantees", self.guarantees, parts, other=", or an object with start")]
 
     def _speculation(self) -> Speculation | None:
@@ -106,12 +97,14 @@ class Backfilling:
             return None
         return Speculation(1.0 if self.speculation is None else self.speculation, tests)
 
-    def _widest(self) -> float:
+    def _widest(self) -> float | None:
+        if self.widening is False:
+            return None
         return require_factor("backfilling: widening", 1.0 if self.widening is True else self.widening)
 
     def start(self, setup: Setup) -> BackfillingRun:
         """Start a run."""
-        lengths = Lengths(self, setup, once=True)
+        lengths, widest = Lengths(self, setup, once=True), self._widest()
         return BackfillingRun(
             setup,
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
@@ -120,7 +113,7 @@ class Backfilling:
             sizes=sizes_of(self.width),
             guarantees=self._guarantees().start(setup),
             speculation=self._speculation(),
-            widening=None if self.widening is False else StartTimeWidening(self._widest(), setup),
+            widening=None if widest is None else StartTimeWidening(widest, setup),
         )
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
@@ -135,10 +128,8 @@ def _named(criterion: str, guarantees: str) -> Callable[..., Backfilling]:
     signature = inspect.signature(Backfilling)
     left = [parameter for name, parameter in signature.parameters.items() if name not in fixed]
     factory.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
-    with_or_without = "with" if guarantees == "all" else "without"
-    factory.__doc__ = (
-        f"Backfilling in descending order of {criterion}, {with_or_without} guarantees (Perkovic & Keleher 2000, table 4)."
-    )
+    known = f"{'with' if guarantees == 'all' else 'without'} guarantees (Perkovic & Keleher 2000, table 4)."
+    factory.__doc__ = f"Backfilling in descending order of {criterion}, {known}"
     return factory
 
 

@@ -6,8 +6,8 @@ for a *speculated time* shorter than its estimate.  A job that has not completed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
 from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import duration_to_ticks
@@ -16,11 +16,6 @@ from clustermodel.validation import require, require_number, seconds_fields
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
-LONG_S: Final = 3 * 3600.0
-""""Longer than 3 hours" (Perkovic & Keleher 2000, section 6.1)."""
-SHORTEST_TEST_S: Final = 5 * 60.0
-LONGEST_TEST_S: Final = 15 * 60.0
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestRuns:
@@ -28,11 +23,11 @@ class TestRuns:
 
     __test__ = False  # not a test, though pytest would take it for one
 
-    longer_than_s: float = LONG_S
-    """Only jobs with longer estimates get test runs, seconds."""
-    shortest_s: float = SHORTEST_TEST_S
+    longer_than_s: float = 3 * 3600.0
+    """Only jobs with longer estimates get test runs, seconds; the paper's are "longer than 3 hours"."""
+    shortest_s: float = 5 * 60.0
     """A test run needs a backfill window of at least this length, seconds."""
-    longest_s: float = LONGEST_TEST_S
+    longest_s: float = 15 * 60.0
     """It may run as long as the window, but not longer than this, seconds."""
 
     def __post_init__(self) -> None:
@@ -47,18 +42,12 @@ class Speculation:
     For its first run attempt a job needs a backfill window of ``percentage`` of its estimate.  After a discarded attempt it
     needs the mean of its last speculated time and its estimate, but at least ``percentage``: a test run can be shorter.  It is
     given the whole window.  A job that holds a reservation keeps it, and is stopped at the latest when its reserved time has
-    come.
-
-    ``percentage`` is the ratio of speculated time to estimate, in (0, 1]; with 1 there are only test runs, which are tried
-    where the window is too short.
+    come.  With a ``percentage`` of 1 there are only test runs, which are tried where the window is too short.
     """
 
     def __init__(self, percentage: float, test_runs: TestRuns | None = None) -> None:
         self._percentage = require_number("backfilling: speculation", percentage, "a number > 0 and <= 1", lambda p: 0 < p <= 1)
-        self._tests = None
-        if test_runs is not None:
-            times = test_runs.longer_than_s, test_runs.shortest_s, test_runs.longest_s
-            self._tests = tuple(map(duration_to_ticks, times))
+        self._tests = None if test_runs is None else tuple(map(duration_to_ticks, astuple(test_runs)))
         self._last: dict[int, float] = {}  # id of a job with a discarded run attempt -> its last speculated time per estimate
         self._tested: set[int] = set()
 
@@ -82,6 +71,7 @@ class Speculation:
             if until is None or until <= now:
                 continue
             if (limit := self._speculated_time(job, length, until - now)) is not None:
+                self._last[job.id] = limit / length
                 current.start(job, shape, "if it ends by its speculated time", limit)
 
     def _speculated_time(self, job: QueuedJob, length: int, window: int) -> int | None:
@@ -89,14 +79,11 @@ class Speculation:
         last = self._last.get(job.id)
         needed = self._percentage if last is None else max(self._percentage, (last + 1) / 2)
         if window >= needed * length and needed < 1:
-            limit = window
-        elif self._tests is None or job.id in self._tested:
+            return window
+        if self._tests is None or job.id in self._tested:
             return None
-        else:
-            longer_than, shortest, longest = self._tests
-            if length <= longer_than or window < shortest:
-                return None
-            limit = min(window, longest)
-            self._tested.add(job.id)
-        self._last[job.id] = limit / length
-        return limit
+        longer_than, shortest, longest = self._tests
+        if length <= longer_than or window < shortest:
+            return None
+        self._tested.add(job.id)
+        return min(window, longest)
