@@ -1,87 +1,26 @@
 """The checkpoint store, where the images of gangs are written and read.
 
-Either transfers take constant times, and the store takes a limited number of tasks at a time (:class:`LimitedStore`; the limit
-is Q of Zhang et al. 2003, section 5.4).  Or the store has a bandwidth (:class:`SharedStore`), which the gangs that write or
-read share, or have one after the other, by the strategies of Herault et al. 2018
-(:attr:`CheckpointStore.writers <clustermodel.machine.CheckpointStore.writers>`).
+Gangs share its bandwidth, or have it one after the other, by the strategies of Herault et al. 2018
+(:attr:`CheckpointStore.writers <clustermodel.machine.CheckpointStore.writers>`).  Where transfers take constant times, each
+task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section 5.4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from math import inf, isinf
 from typing import Final
 
-from simpy import Container, Event
-from simpy.resources.container import ContainerGet
+from simpy import Event
 
-from clustermodel.machine import CheckpointStore, Machine
+from clustermodel.machine import Machine
 from clustermodel.sim.events import AlarmClock, Clock
 from clustermodel.ticks import duration_to_ticks
 
-Interval = Callable[[], AbstractContextManager[object]]  # context manager around a time interval; also exited on interrupt
-AtRisk = Callable[[], int]
-"""How much a gang that executes would lose now by a failure, and how long it would take to restart, together, ticks."""
 PARTS_OF_A_BYTE: Final = 10**6  # sizes are counted in millionths of a byte
-
-
-def store_of(machine: Machine, env: Clock) -> LimitedStore | SharedStore:
-    """Return the checkpoint store of a machine: with constant costs, or with a bandwidth."""
-    costs, failures = machine.checkpointing, machine.failures
-    if costs.store is None:
-        return LimitedStore(env, costs.max_tasks_per_slice)
-    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.processors)
-    return SharedStore(env, costs.store, None if isinf(mtbf_s) else duration_to_ticks(mtbf_s))
-
-
-class LimitedStore:
-    """A store whose transfers take constant times: room for Q tasks, or any number, that are written or read."""
-
-    def __init__(self, env: Clock, max_tasks: int | None) -> None:
-        self._env = env
-        self.max_tasks = max_tasks
-        self._room = None if not max_tasks else Container(env, capacity=max_tasks, init=max_tasks)
-
-    def transfer(
-        self, tasks: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
-    ) -> Generator[Event, object, None]:
-        """Write or read ``tasks``, each round of as many as the store takes in ``ticks``; an interrupt gives the room back.
-
-        Gangs that wait for room are served in the order in which they came; one of which a round is over comes last again.  The
-        time before there is room is within ``queueing``, that in which tasks are moved within ``moving``.
-        """
-        most = self.max_tasks or tasks
-        for left in range(tasks, 0, -most):
-            request = None if self._room is None else self._room.get(min(left, most))
-            try:
-                if request is not None:
-                    with queueing():
-                        yield request
-                with moving():
-                    yield self._env.timeout(ticks)
-            finally:
-                if request is not None:
-                    self._give_back(request)
-
-    def _give_back(self, request: ContainerGet) -> None:
-        assert self._room is not None
-        if request.triggered:
-            self._room.put(request.amount)
-        else:
-            request.cancel()
-
-
-class Moving:
-    """A transfer that is under way."""
-
-    __slots__ = ("ends_at", "tasks")
-
-    def __init__(self, tasks: int, ends_at: int) -> None:
-        self.tasks = tasks  # how many of its tasks are moved at a time
-        self.ends_at = ends_at
-        """What the clock of :class:`SharedBandwidth` shows when it ends."""
+Moving = tuple[int, int, int]
+"""A transfer under way: what the clock of :class:`SharedBandwidth` shows when it ends, its number, its tasks."""
 
 
 class SharedBandwidth:
@@ -97,7 +36,7 @@ class SharedBandwidth:
         self._per_task = per_task
         self._clock = 0  # what each task at the store has moved so far
         self._now = 0  # when that was, ticks
-        self._order: list[tuple[int, int, Moving]] = []  # a heap: the transfer that ends first comes first
+        self._order: list[Moving] = []  # a heap: the transfer that ends first comes first
         self._stopped: set[Moving] = set()  # of those in the heap
         self._begun = 0
         self.tasks = 0  # how many tasks are being moved
@@ -114,25 +53,24 @@ class SharedBandwidth:
     def begin(self, now: int, tasks: int, ticks: int) -> Moving:
         """Begin a transfer of so many tasks at a time that takes ``ticks`` if no others are at the store."""
         self._advance(now)
-        moving = Moving(tasks, self._clock + ticks * self.alone(tasks) // tasks)
         self.tasks += tasks
         self._begun += 1
-        heappush(self._order, (moving.ends_at, self._begun, moving))
+        moving = (self._clock + ticks * self.alone(tasks) // tasks, self._begun, tasks)
+        heappush(self._order, moving)
         return moving
 
     def stop(self, now: int, moving: Moving) -> None:
         self._advance(now)
-        self.tasks -= moving.tasks
+        self.tasks -= moving[2]
         self._stopped.add(moving)
 
     def ended(self, now: int) -> list[Moving]:
         """Return the transfers that have ended by now, in the order in which they began among equals."""
         self._advance(now)
         ended = []
-        while (first := self._first()) is not None and first.ends_at <= self._clock:
-            heappop(self._order)
-            self.tasks -= first.tasks
-            ended.append(first)
+        while (first := self._first()) is not None and first[0] <= self._clock:
+            ended.append(heappop(self._order))
+            self.tasks -= first[2]
         return ended
 
     def next_end(self) -> int | None:
@@ -141,12 +79,12 @@ class SharedBandwidth:
         if first is None:
             return None
         moved, per = self._rate()
-        return self._now + max(-(-(first.ends_at - self._clock) * per // moved), 0)
+        return self._now + max(-(-(first[0] - self._clock) * per // moved), 0)
 
     def _first(self) -> Moving | None:
-        while self._order and self._order[0][2] in self._stopped:
-            self._stopped.remove(heappop(self._order)[2])
-        return self._order[0][2] if self._order else None
+        while self._order and self._order[0] in self._stopped:
+            self._stopped.remove(heappop(self._order))
+        return self._order[0] if self._order else None
 
     def _rate(self) -> tuple[int, int]:
         """Return what a task moves in a tick, as a fraction."""
@@ -163,56 +101,52 @@ class SharedBandwidth:
 
 
 class Transfer:
-    """What a gang asks of the store: to write or to read its image."""
+    """What a gang asks of the store: to write or to read its image, or a round of its tasks."""
 
     __slots__ = ("at_risk", "done", "granted", "moving", "nodes", "since", "tasks", "ticks")
 
-    def __init__(self, env: Clock, nodes: int, tasks: int, ticks: int, at_risk: AtRisk | None) -> None:
+    def __init__(self, env: Clock, nodes: int, tasks: int, ticks: int, at_risk: Callable[[], int] | None) -> None:
         self.nodes, self.tasks = nodes, tasks  # of the gang; how many of its tasks are moved at a time
         self.ticks = ticks  # how long the transfer takes if the gang has the store to itself
-        self.at_risk = at_risk  # of a gang that executes until it is its turn; ``None`` if it waits
+        self.at_risk = at_risk
+        """Of a gang that executes until it is its turn (``None`` if it waits): how much it would lose now by a failure, and how
+        long it would take to restart, together, ticks."""
         self.since = env.now  # since when it has waited, ticks
-        self.granted, self.done = (
-            Event(env),
-            Event(env),
-        )  # succeed when it begins to be moved, and when all of it has been
-        self.moving: Moving | None = None  # what is under way, once it has been granted
+        self.granted, self.done = Event(env), Event(env)  # succeed when it begins, and ends, to be moved
+        self.moving: Moving | None = None  # once it has been granted
 
 
-class SharedStore:
-    """A store with a bandwidth; ``node_mtbf`` is the mean time between the failures of a node, ticks, if they fail."""
+class Store:
+    """The store of a run's machine."""
 
-    def __init__(self, env: Clock, store: CheckpointStore, node_mtbf: int | None) -> None:
-        self.executes_while_waiting = store.writers in ("fcfs_nonblocking", "least_waste")
+    def __init__(self, env: Clock, machine: Machine) -> None:
+        store, failures = machine.checkpointing.store, machine.failures
+        writers, mtbf_s = "oblivious", inf
+        self._in_rounds = store is None  # whether the tasks of a gang that it has no room for follow in further transfers
+        if store is None:
+            self._bandwidth = SharedBandwidth(None, 1)
+            self._most_tasks = machine.checkpointing.max_tasks_per_slice or None
+        else:
+            self._bandwidth = SharedBandwidth(store.bandwidth, store.node_bandwidth)
+            self._most_tasks, writers = store.max_concurrent_tasks, store.writers
+            if failures is not None:
+                mtbf_s = failures.node_mtbf_s(machine.processors)
+        self.executes_while_waiting = writers in ("fcfs_nonblocking", "least_waste")
         """Whether a gang that waits to write a periodic checkpoint executes until it is its turn."""
+        self._one_at_a_time, self._least_waste = writers != "oblivious", writers == "least_waste"
+        self._node_mtbf = None if isinf(mtbf_s) else duration_to_ticks(mtbf_s)  # of a node, ticks, if they fail
         self._env = env
-        self._bandwidth = SharedBandwidth(store.bandwidth, store.node_bandwidth)
-        self._most_tasks = store.max_concurrent_tasks
-        self._one_at_a_time = store.writers != "oblivious"
-        self._least_waste = store.writers == "least_waste"
-        self._node_mtbf = node_mtbf
         self._waiting: list[Transfer] = []  # in the order in which they asked
         self._under_way: dict[Moving, Transfer] = {}
         self._alarm = AlarmClock(env, self._go_on)
 
-    def transfer(
-        self, nodes: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
-    ) -> Generator[Event, object, None]:
-        """Write or read the image of a gang, in ``ticks`` if it has the store to itself; an interrupt ends that."""
-        transfer = self.ask(nodes, ticks)
-        try:
-            if not transfer.granted.triggered:
-                with queueing():
-                    yield transfer.granted
-            with moving():
-                yield transfer.done
-        finally:
-            self.withdraw(transfer)
+    def rounds(self, nodes: int) -> Iterable[int]:
+        """Return the tasks that are left in each transfer of a gang, which asks for one after the other."""
+        return range(nodes, 0, -(self._most_tasks or nodes)) if self._in_rounds else (nodes,)
 
-    def ask(self, nodes: int, ticks: int, at_risk: AtRisk | None = None) -> Transfer:
+    def ask(self, nodes: int, ticks: int, at_risk: Callable[[], int] | None = None) -> Transfer:
         """Ask for a transfer, which begins at once if it is its turn; :meth:`withdraw` it in the end."""
-        tasks = min(nodes, self._most_tasks or nodes)
-        transfer = Transfer(self._env, nodes, tasks, ticks, at_risk)
+        transfer = Transfer(self._env, nodes, min(nodes, self._most_tasks or nodes), ticks, at_risk)
         self._waiting.append(transfer)
         self._go_on()
         return transfer

@@ -22,7 +22,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext, Sharing
+    from clustermodel.sim.context import RunContext
 
 
 class Coordinator:
@@ -30,11 +30,12 @@ class Coordinator:
 
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
         self._run = run
-        self._env, self._settled, self._jobs, self._running = run.env, run.settled, run.jobs, run.running
+        self.env = run.env
+        self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
-        self._open_streams = streams
+        self.open_streams = streams
         self._ids = run.records.submitted_ids()
         self._ended: list[Execution] = []
         self._rings = False
@@ -52,10 +53,6 @@ class Coordinator:
         view.can_suspend = run.saved.can_suspend
         view.free_memory = run.saved.memory.as_planned
 
-    @property
-    def sharing(self) -> Sharing:
-        return self._decisions.sharing
-
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
         if row.id in self._ids:
@@ -68,15 +65,11 @@ class Coordinator:
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
         life = job_life(job, self._pool.request, self._attempt_ended)
-        job.process = process = WaitingProcess(self._env, life, self._pool.request(job))
+        job.process = process = WaitingProcess(self.env, life, self._pool.request(job))
         return process
 
-    def stream_opened(self) -> None:
-        """A job will be submitted whatever happens to others, as by one more stream."""
-        self._open_streams += 1
-
     def stream_finished(self) -> None:
-        self._open_streams -= 1
+        self.open_streams -= 1
         self._settled.arm()
 
     def _attempt_ended(self, job: JobInSystem) -> None:
@@ -92,16 +85,15 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states = self._settled, self._pool, self._states
-        while self._open_streams or self._jobs:
+        while self.open_streams or self._jobs:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
             later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
-                now = self._env.now
                 try:
-                    self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
+                    self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
@@ -109,7 +101,7 @@ class Coordinator:
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
                     continue
-            if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
+            if pool.waiting and not (self._running or self.open_streams or self._alarm.at or self._states.down):
                 raise StrandedJobsError(f"policy {self._policy}: {pool.stranded}")
         self._ledger.close()
 
@@ -134,31 +126,17 @@ class Coordinator:
         Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
         """
         if self._jobs:
-            self.sharing.settle(self._env.now)
+            self._run.sharing.settle(self.env.now)
         if hit := self._states.hit(self._running.values()):
             for gang in hit:
                 gang.stop(Status.FAILED)
             self._settled.arm()
             yield self._settled  # they leave their nodes
             self._settled.renew()
-        outages = self._states.carry_out(self.sharing)
+        outages = self._states.carry_out()
         if self._jobs:
             self._states.charge()
         return outages
-
-    def _collect(
-        self, now: int, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
-    ) -> Batch:
-        """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
-        ended, rings = self._ended, self._rings
-        self._ended, self._rings = [], False
-        for gang in ended:
-            self._close(gang, now)
-        if len(ended) > 1:
-            ended.sort(key=lambda gang: gang.job.queue_order)
-        if failed:
-            self._states.discard_images(failed, (self._jobs[job_id] for job_id in self._pool.waiting))
-        return tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired))  # calling it takes thrice the time
 
     def _close(self, gang: Execution, now: int) -> None:
         """Record the outcome of a run attempt and charge its executed time as useful or discarded work."""
@@ -175,16 +153,26 @@ class Coordinator:
             del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
 
-    def _cycle(self, now: int, batch: Batch) -> None:
-        """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""
-        pool, decisions, view = self._pool, self._decisions, self._view
-        waiting, idle_nodes = pool.waiting, pool.idle_nodes
-        changes = bool(batch.ended or batch.submitted)  # alarms and outages change nothing, and may come when all is over
-        if batch.submitted:
+    def _cycle(
+        self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
+    ) -> None:
+        """One scheduling cycle: close run attempts that have ended, settle, ask the policy, carry out its decisions, go on."""
+        run, pool, decisions, view, now = self._run, self._pool, self._decisions, self._view, self.env.now
+        waiting, idle_nodes, ended, rings = pool.waiting, pool.idle_nodes, self._ended, self._rings
+        self._ended, self._rings = [], False
+        for gang in ended:
+            self._close(gang, now)
+        if len(ended) > 1:
+            ended.sort(key=lambda gang: gang.job.queue_order)
+        if failed:
+            self._states.discard_images(failed)
+        batch = tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired))  # calling it takes thrice the time
+        changes = bool(ended or submitted)  # alarms and outages change nothing, and may come when all is over
+        if submitted:
             self._states.charge()
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
-        if busy and decisions.sharing.is_settled:
-            decisions.sharing.settle(now)
+        if busy and run.sharing.is_settled:
+            run.sharing.settle(now)
         view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
         decided: Any = self._decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
@@ -192,19 +180,15 @@ class Coordinator:
         try:
             decisions.carry_out(decided, now, self._policy)
             if self._node_memory is not None:
-                self._run.saved.memory.require_room(self._running.values())
-            if busy and decisions.sharing.is_settled:
-                decisions.sharing.resume(waiting=bool(waiting))
+                run.saved.memory.require_room()
+            if busy and run.sharing.is_settled:
+                run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
         if changes or decisions.started:
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
-        if not decisions.frees_nodes:
-            if waiting:
-                self._note_queue(now)
-            if decisions.started:
-                self._states.without_start = 0
-                decisions.started.clear()
+        if not decisions.frees_nodes and (waiting or decisions.started):
+            self._note_queue(now, decisions.started)
 
     def _as_list(self, decided: Any) -> list[Any]:
         if isinstance(decided, Iterable) and not isinstance(decided, str):
@@ -212,14 +196,17 @@ class Coordinator:
         returned = "nothing (None)" if decided is None else shown(repr(decided))
         raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
 
-    def _note_queue(self, now: int) -> None:
-        """Record which job is blocked at the head of the queue, and which have overtaken it."""
-        head = next(iter(self._pool.waiting.values()))
-        if head is not self._head:
-            self._head = head
-            self._records.blocked(self._jobs[head.id].index, now)
-        if started := self._decisions.started:
+    def _note_queue(self, now: int, started: list[QueuedJob]) -> None:
+        """Record which job is blocked at the head of the queue, and which of those that have ``started`` overtook it."""
+        if self._pool.waiting:
+            head = next(iter(self._pool.waiting.values()))
+            if head is not self._head:
+                self._head = head
+                self._records.blocked(self._jobs[head.id].index, now)
             for job in started:
                 if job.queue_order > head.queue_order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
+        if started:
             self._pool.compact_queue()
+            self._states.without_start = 0
+            started.clear()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import DecisionError, shown
 from clustermodel.policies.interface import Checkpoint, Kill, Migrate, Place, Reason, Reserve, Rows, Start, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
-from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
-    from clustermodel.sim.context import RunContext, Sharing
+    from clustermodel.sim.context import RunContext
 
 _OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
@@ -27,8 +26,6 @@ class Decisions:
     """Carries out decisions; an impossible one is refused."""
 
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
-        self.sharing: Sharing = DedicatedNodes(run)
-        """How gangs have their nodes: time sharing from the first start in a row on."""
         self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
         self.frees_nodes = False
         """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
@@ -59,7 +56,8 @@ class Decisions:
         for decision in decisions:
             kind = type(decision)
             if (carry_out := self._table.get(kind)) is None:
-                self._refuse(decision)
+                kinds = ", ".join(kind.__name__ for kind in self._table)
+                raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
             if kind not in _OF_NO_JOB:
                 given: Any = decision
                 _require_job(given.job, kind.__name__)
@@ -72,22 +70,16 @@ class Decisions:
                 request.ring()
             self._granted.clear()
 
-    def _refuse(self, decision: object) -> NoReturn:
-        kinds = ", ".join(kind.__name__ for kind in self._table)
-        raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
-
     def _start(self, decision: Any) -> None:
-        job, columns = self._waiting(decision.job), decision.columns
-        terms = self._terms(decision, job)
-        if columns is not None:
-            columns = _plain_columns(columns, job.queued, terms.nodes)
-        self._begin(job, self.sharing.start(job, terms, columns), decision.reason)
-
-    def _waiting(self, queued: QueuedJob) -> JobInSystem:
+        queued: QueuedJob = decision.job
         if self._pool.waiting.get(queued.id) is not queued:
             state = "it is running already" if queued.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
-        return self._jobs[queued.id]
+        job, columns = self._jobs[queued.id], decision.columns
+        terms = self._terms(decision, job)
+        if columns is not None:
+            columns = _plain_columns(columns, queued, terms.nodes)
+        self._begin(job, self._run.sharing.start(job, terms, columns), decision.reason)
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
@@ -111,7 +103,9 @@ class Decisions:
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
         elif 1 <= nodes <= machine.processors:
-            duration, length = (self._time_on(ticks, queued, nodes) for ticks in (duration, length))
+            speedup: Any = self._run.speedup  # may be a user's, which may return a number of numpy
+            times = [operator.index(speedup.time_on(ticks, queued.nodes, nodes)) for ticks in (duration, length)]
+            duration, length = times
         else:
             raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {machine.processors}")
         if duration > length and machine.kill_at_estimate:
@@ -130,10 +124,6 @@ class Decisions:
                 duration, outcome = limit, Status.REQUEUED
         return Terms(nodes, duration, length, outcome)
 
-    def _time_on(self, ticks: int, queued: QueuedJob, nodes: int) -> int:
-        speedup: Any = self._run.speedup  # may be a user's, which may return a number of numpy
-        return operator.index(speedup.time_on(ticks, queued.nodes, nodes))
-
     def _kill(self, decision: Kill) -> None:
         if decision.requeue:
             if self._pool.waiting.get(decision.job.id) is decision.job and (job := self._jobs[decision.job.id]).suspended_on:
@@ -141,26 +131,25 @@ class Decisions:
                 return
             self._stop(decision.job, Status.PREEMPTED, "killed")
             return
-        gang = self._gang_going_on(decision.job, "be killed")
-        self._stop(decision.job, Status.KILLED if gang.has_had_its_time() else Status.ABORTED, "killed")
+        gang = self._gang_of(decision.job, "be killed")
+        self._stop(
+            decision.job, Status.KILLED if gang.executed() >= gang.length and not gang.stopping else Status.ABORTED, "killed"
+        )
 
     def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
-        gang = self._gang_going_on(job, f"be {how}")
+        gang = self._gang_of(job, f"be {how}")
         self._begin_in_turn()
         frees_nodes = gang.stop(outcome)
         self._stopped.add(job.id)
         self.frees_nodes |= frees_nodes
 
-    def _gang_going_on(self, job: QueuedJob, what: str) -> Execution:
-        gang = self._gang_of(job, what)
-        if job.id in self._stopped:
-            raise DecisionError(f"job {job.id} cannot {what}: it has been stopped at this time already")
-        return gang
-
-    def _gang_of(self, job: QueuedJob, what: str) -> Execution:
+    def _gang_of(self, job: QueuedJob, what: str, *, goes_on: bool = True) -> Execution:
+        """Return the running gang of a job; one that ``goes_on`` has not been stopped in the present cycle."""
         gang = self._running.get(job.id)
         if gang is None or gang.job is not job:
             raise DecisionError(f"job {job.id} cannot {what}: it is not running")
+        if goes_on and job.id in self._stopped:
+            raise DecisionError(f"job {job.id} cannot {what}: it has been stopped at this time already")
         return gang
 
     def _begin_in_turn(self) -> None:
@@ -172,14 +161,20 @@ class Decisions:
 
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
-        for job, columns in _moves(decision):
-            gang = self._gang_going_on(job, "migrate")
+        try:
+            given = [(job, columns) for job, columns in decision.moves]
+        except (TypeError, ValueError):
+            raise _not("Migrate", "moves", decision.moves, "they must be pairs (job, columns)") from None
+        for job, _ in given:
+            _require_job(job, "Migrate")
+        for job, columns in given:
+            gang = self._gang_of(job, "migrate")
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
             moves[gang] = _plain_columns(columns, job, gang.nodes)
-        if not self.sharing.is_settled:  # gangs on dedicated nodes are interrupted
+        if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self._begin_in_turn()
-        self.sharing.migrate(list(moves.items()))
+        self._run.sharing.migrate(list(moves.items()))
 
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
@@ -197,13 +192,13 @@ class Decisions:
                 terms = self._terms(place, in_system := self._jobs[job.id])
                 start.append((place, in_system, terms, _plain_columns(columns, job, terms.nodes), rows, home))
                 continue
-            gang = self._gang_of(job, "be placed in rows")
+            gang = self._gang_of(job, "be placed in rows", goes_on=False)
             if type(columns) is not tuple or columns != gang.columns:
                 columns = _plain_columns(columns, job, gang.nodes)
                 if columns != gang.columns:
-                    self._gang_going_on(job, "migrate")
+                    self._gang_of(job, "migrate")
             stay.append((gang, columns, rows, home))
-        self.sharing = sharing = self.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
+        self._run.sharing = sharing = self._run.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
         sharing.rearrange(stay, [self._migration(pair) for pair in decision.migrations])
         for place, in_system, terms, columns, rows, home in start:
             begun = sharing.start_in_row(in_system, terms, columns, home)
@@ -220,7 +215,8 @@ class Decisions:
             raise _not("Rows", "a migration", pair, "it must be a pair (jobs, jobs)") from None
         for job in (*moves, *blocked):
             _require_job(job, "Rows")
-        return [self._gang_of(job, "migrate") for job in moves], [self._gang_of(job, "wait for a migration") for job in blocked]
+        gangs = [self._gang_of(job, "migrate", goes_on=False) for job in moves]
+        return gangs, [self._gang_of(job, "wait for a migration", goes_on=False) for job in blocked]
 
     def _reserve(self, decision: Any) -> None:
         job: QueuedJob = decision.job
@@ -255,16 +251,6 @@ def _require_job(job: Any, decision: str) -> None:
         raise DecisionError(f"{decision} is given the running gang of job {job.job.id}; it must be given the job, gang.job")
     by_id = f"view.waiting[{job}]" if type(job) is int else "one of view.waiting"
     raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given the job, {by_id} or gang.job")
-
-
-def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
-    try:
-        moves = [(job, columns) for job, columns in decision.moves]
-    except (TypeError, ValueError):
-        raise _not("Migrate", "moves", decision.moves, "they must be pairs (job, columns)") from None
-    for job, _ in moves:
-        _require_job(job, "Migrate")
-    return moves
 
 
 def _places(decision: Any) -> list[Place]:

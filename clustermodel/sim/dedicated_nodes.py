@@ -8,10 +8,8 @@ arithmetic, so neither convention needs an event of its own.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from simpy import AnyOf, Event, Interrupt, Timeout
@@ -19,11 +17,10 @@ from simpy import AnyOf, Event, Interrupt, Timeout
 from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.run_attempts import PREEMPTIONS, Status
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.checkpoint_store import SharedStore
-from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-from clustermodel.sim.saved_work import TRANSFERS, Overhead
+from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
+from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import to_seconds
 
 if TYPE_CHECKING:
@@ -45,15 +42,13 @@ class DedicatedGang(Execution):
         self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
 
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` if the store has room at once."""
         self.interval = interval
         if interval is not None:
             self.expected_end += (self.length - 1) // interval * ticks
 
-    def begin_by_restoring(self, ticks: int) -> None:
-        """Restore what was saved of the job before it executes, for ``ticks`` if the checkpoint store has room at once."""
+    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
         self.state = RESTORING
-        self.expected_end += ticks
+        self.expected_end += sum(ticks for _, ticks in overheads)
         self._since = None
 
     def run(self) -> Generator[Event, object, None]:
@@ -73,8 +68,9 @@ class DedicatedGang(Execution):
                 cause = interrupt.cause
             else:
                 break
-            if cause is not _MIGRATED:
-                yield from self._save()  # a compiled generator that yields in a handler leaves its exception behind
+            if cause is not _MIGRATED:  # a compiled generator that yields in a handler leaves its exception behind
+                with suppress(Interrupt):  # killed before it was saved
+                    yield from self._spend(nodes.saved.saving(self, self.outcome))
                 break
         nodes.pool.idle_nodes.give_back(self.columns)
 
@@ -87,30 +83,12 @@ class DedicatedGang(Execution):
     def _checkpoint(self) -> Generator[Event, object, bool]:
         """Write a periodic checkpoint; return whether it was written, and the job was not complete before its turn."""
         nodes = self._nodes
-        overheads = nodes.saved.overheads_of_a_checkpoint(self)
-        if nodes.turns is None or not overheads:
-            yield from self._spend(overheads)
-        else:
-            yield from self._write_in_turn(nodes.turns, overheads[0][1])
-            if self._executed >= self.duration:
-                return False
+        overheads, in_turn = nodes.saved.checkpoint(self), nodes.store.executes_while_waiting
+        yield from self._spend(overheads, executing=in_turn)
+        if in_turn and overheads and self._executed >= self.duration:
+            return False
         self.checkpointed, self._since = self._executed, nodes.env.now
         return True
-
-    def _write_in_turn(self, store: SharedStore, ticks: int) -> Generator[Event, object, None]:
-        """Execute until it is the gang's turn at the store, and write a checkpoint, unless the job is complete by then."""
-        env = self._nodes.env
-        transfer = store.ask(self.nodes, ticks, self._at_risk)
-        try:
-            if not transfer.granted.triggered:
-                self._since = env.now
-                yield AnyOf(env, [transfer.granted, Timeout(env, self.duration - self._executed)])
-                self._pause()
-            if self._executed < self.duration:
-                with self._held(Account.CHECKPOINT):
-                    yield transfer.done
-        finally:
-            store.withdraw(transfer)
 
     def _at_risk(self) -> int:
         """Return what a failure would cost now: the work since the last checkpoint, and the restart, ticks."""
@@ -119,29 +97,41 @@ class DedicatedGang(Execution):
 
     def _get_ready(self) -> Generator[Event, object, None]:
         """Restore what was saved, or finish a migration; then begin to execute."""
-        saved, owner = self._nodes.saved, self.owner
+        saved = self._nodes.saved
         if self.fetching:
-            yield from self._spend(saved.overheads_of_restoring(owner, self.columns))
+            yield from self._spend(saved.restoring(self.owner, self.columns))
             saved.restored(self)
         elif self.migrating:
-            yield from self._spend(saved.overheads_of_migration(self))
+            yield from self._spend(saved.migration(self))
             self.enter(RUNNING)
         self._since = self._nodes.env.now
 
-    def _save(self) -> Generator[Event, object, None]:
-        with suppress(Interrupt):  # killed before it was saved
-            yield from self._spend(self._nodes.saved.overheads_of_saving(self, self.outcome))
+    def _spend(self, overheads: list[Overhead], *, executing: bool = False) -> Generator[Event, object, None]:
+        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store.
 
-    def _spend(self, overheads: list[Overhead]) -> Generator[Event, object, None]:
-        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
-        nodes = self._nodes
+        Where ``executing``, the gang executes until it is its turn, and writes nothing if the job is complete by then.
+        """
+        env, store = self._nodes.env, self._nodes.store
         for account, ticks in overheads:
-            if account in TRANSFERS:
-                queueing, moving = (partial(self._held, spent_on) for spent_on in (Account.BLOCKED, account))
-                yield from nodes.store.transfer(self.nodes, ticks, queueing=queueing, moving=moving)
-            else:
+            if account not in TRANSFERS:
                 with self._held(account):
-                    yield Timeout(nodes.env, ticks)
+                    yield Timeout(env, ticks)
+                continue
+            for tasks in store.rounds(self.nodes):
+                transfer = store.ask(tasks, ticks, self._at_risk if executing else None)
+                try:
+                    if executing and not transfer.granted.triggered:
+                        self._since = env.now
+                        yield AnyOf(env, [transfer.granted, Timeout(env, self.duration - self._executed)])
+                        self._pause()
+                    elif not transfer.granted.triggered:
+                        with self._held(Account.BLOCKED):
+                            yield transfer.granted
+                    if not executing or self._executed < self.duration:
+                        with self._held(account):
+                            yield transfer.done
+                finally:
+                    store.withdraw(transfer)
 
     @contextmanager
     def _held(self, account: Account) -> Iterator[None]:
@@ -170,13 +160,10 @@ class DedicatedGang(Execution):
 
     def stop(self, how: Status) -> bool:
         saved = self._nodes.saved
-        saved.prepare_to_stop(self, how)
+        saved.stop(self, how)
         self._pause()
-        self.outcome = how
-        if how in PREEMPTIONS:
-            self.preempt()
         self.owner.process.interrupt(how)
-        return not saved.overheads_of_saving(self, how)
+        return not saved.saving(self, how)
 
     def migrate_to(self, columns: NodeSet) -> None:
         """Go on elsewhere, after a checkpoint and a restart there; both nodes and columns have been seen to.
@@ -187,10 +174,10 @@ class DedicatedGang(Execution):
         self._pause()
         self.columns = columns
         if self.fetching:
-            overheads = saved.overheads_of_restoring(self.owner, columns)
+            overheads = saved.restoring(self.owner, columns)
             self.expected_end = self._nodes.env.now + self.length
         else:
-            overheads = saved.overheads_of_migration(self)
+            overheads = saved.migration(self)
             self.enter(MIGRATING)
         self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
         self.owner.process.interrupt(_MIGRATED)
@@ -208,10 +195,8 @@ class DedicatedNodes:
         self.is_settled = charge != "on-start"
         self._gang: type[DedicatedGang] = DedicatedGang
         if self.is_settled:
-            self._gang = PayingInRounds if charge == "every-round" else PayingAtDecisions
-        self.store = store = run.store
-        self.turns = store if isinstance(store, SharedStore) and store.executes_while_waiting else None
-        """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
+            self._gang = PayingInRounds if charge == "every-round" else RechargedGang
+        self.store = run.store
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Return time sharing of the same nodes, of which some are down; gangs in rows go on without a restart."""
@@ -232,7 +217,7 @@ class DedicatedNodes:
             keeps = self.run.machine.time_slicing.at_events == "keep"
             sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
         for columns in down:
-            sharing.take_down(columns)
+            sharing.change_nodes(columns, down=True)
         return sharing
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
@@ -244,19 +229,19 @@ class DedicatedNodes:
         elif columns is None and memory.free is not None:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
-        if memory.free is not None:
-            memory.hold(job, gang.columns, job.suspended_on)
-        if self.saved.costs.are_periodic:
-            gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
-        if image is not None:
-            overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
-            gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
+        self.saved.begin(gang)
         return gang
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted."""
         for gang, _ in moves:
-            self.saved.require_movable(gang)
+            refused = f"job {gang.job.id} cannot migrate"
+            if gang.stopping:
+                raise DecisionError(f"{refused}: it has been preempted, and still holds its nodes")
+            if gang.migrating:
+                raise DecisionError(f"{refused}: it has not been restarted yet where it migrated last")
+            if self.saved.costs.tasks_at_a_time == 0:
+                raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
             self.pool.idle_nodes.give_back(gang.columns)
         for gang, columns in moves:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
@@ -265,11 +250,8 @@ class DedicatedNodes:
             self.saved.memory.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
-    def take_down(self, columns: NodeSet) -> None:
-        self.pool.take_down(columns)
-
-    def put_up(self, columns: NodeSet) -> None:
-        self.pool.put_up(columns)
+    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+        self.pool.change_nodes(columns, down=down)
 
     def settle(self, now: int) -> None:
         """Charge the restarts of gangs that pay again and again; what others have executed follows from when they began."""
@@ -283,7 +265,11 @@ class DedicatedNodes:
 
 
 class RechargedGang(DedicatedGang):
-    """A gang that spends the time of a restart repeatedly."""
+    """A gang that restarts after every scheduling cycle.
+
+    Until the next cycle it counts as executing, and it completes when it has executed for its duration: the interval in which
+    it completes is not charged.  What it had to spend in an interval is known at its end.
+    """
 
     __slots__ = ("_restart",)
 
@@ -291,9 +277,18 @@ class RechargedGang(DedicatedGang):
         super().__init__(owner, nodes, columns, terms)
         self._restart = nodes.saved.costs.in_all(owner, terms.nodes)[1]
 
-    @abstractmethod
     def settle(self, now: int) -> None:
         """Bring what it has executed, and what it has been charged, up to ``now``."""
+        if self._since is not None:
+            paid = min(self._restart, now - self._since)
+            self._charge(self._since, self._since + paid)
+            self._executed += now - self._since - paid
+            self._since = now
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        while (left := until - self.executed()) > 0:  # restarts may have been charged meanwhile
+            yield Timeout(self._nodes.env, left)
+        self._executed, self._since = until, None
 
     def _charge(self, begin: int, end: int) -> None:
         """Charge its nodes to a restart from ``begin`` to ``end``, ticks; the queue has not changed in between."""
@@ -301,29 +296,6 @@ class RechargedGang(DedicatedGang):
             ledger = self._nodes.ledger
             ledger.charge(Account.RESTART, self.nodes * (end - begin), waiting=ledger.waiting)
             self._nodes.records.overhead(self.owner.index, begin, end, self.nodes, Account.RESTART)
-
-
-class PayingAtDecisions(RechargedGang):
-    """A gang that restarts after every scheduling cycle.
-
-    Until the next cycle it counts as executing, and it completes when it has executed for its duration: the interval in which
-    it completes is not charged.  What it had to spend in an interval is known at its end.
-    """
-
-    __slots__ = ()
-
-    def _execute(self, until: int) -> Generator[Event, object, None]:
-        while (left := until - self.executed()) > 0:  # restarts may have been charged meanwhile
-            yield Timeout(self._nodes.env, left)
-        self._executed, self._since = until, None
-
-    def settle(self, now: int) -> None:
-        if self._since is None:
-            return
-        paid = min(self._restart, now - self._since)
-        self._charge(self._since, self._since + paid)
-        self._executed += now - self._since - paid
-        self._since = now
 
 
 class PayingInRounds(RechargedGang):
@@ -355,14 +327,13 @@ class PayingInRounds(RechargedGang):
             self._charged_until = now
 
     def executed(self) -> int:
-        return self._executed if self._since is None else self._executed + self._executed_from(self._since)
+        since, now = self._since, self._nodes.env.now
+        if since is None:
+            return self._executed
+        return self._executed + now - since - sum(end - begin for begin, end in self._restarts(since, since, now))
 
     def _pause(self) -> None:
         self._executed, self._since = self.executed(), None
-
-    def _executed_from(self, since: int) -> int:
-        now = self._nodes.env.now
-        return now - since - sum(end - begin for begin, end in self._restarts(since, since, now))
 
     def _end(self, since: int, work: int) -> int:
         """Return when a gang that starts at ``since`` has executed for ``work`` ticks."""
@@ -375,10 +346,10 @@ class PayingInRounds(RechargedGang):
 
     def _restarts(self, since: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the parts of ``begin`` to ``end`` in which a gang that started at ``since`` restarts."""
-        at = max(since, begin - begin % self._round)
-        while at < end:
-            ends = at - at % self._round + self._round
-            first, last = max(at, begin), min(at + self._restart, ends, end)
+        begins = max(since, begin - begin % self._round)
+        while begins < end:
+            ends = begins - begins % self._round + self._round
+            first, last = max(begins, begin), min(begins + self._restart, ends, end)
             if first < last:
                 yield first, last
-            at = ends
+            begins = ends

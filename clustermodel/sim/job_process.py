@@ -13,6 +13,7 @@ from simpy import Event, Process
 
 from clustermodel.job import JobRow
 from clustermodel.policies.view import MIGRATING, RESTORING, RETURNING, RUNNING, STOPPING, GangState, QueuedJob, RunningJob
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, holds_any
 from clustermodel.sim.events import Grant
@@ -27,6 +28,7 @@ ALLOWED: Final = {
     RETURNING: (),
 }
 """Which states of a run attempt may follow which.  It may end in any of them: its outcome says how."""
+Overhead = tuple[Account, int]  # what a gang spends time on without executing, and for how long, ticks
 
 
 class Image(NamedTuple):
@@ -36,12 +38,6 @@ class Image(NamedTuple):
     stored: int  # how much of that is in the checkpoint store, ticks: all of it, unless the image is in memory
     nodes: int  # how many tasks it has; the job can go on with no other number of nodes
     columns: NodeSet | None = None  # the nodes whose memory holds it; ``None`` where it is in the checkpoint store
-
-    def restored_on(self, columns: NodeSet) -> Image:
-        """Return what is saved once the job is on ``columns`` again: on other nodes it has come through the store."""
-        if self.columns is None or self.columns == columns:
-            return self._replace(columns=None)
-        return self._replace(columns=None, stored=self.work)
 
 
 def image_after(
@@ -85,8 +81,8 @@ class JobInSystem:
     """All that the mechanism knows of a job between its submission and its completion."""
 
     __slots__ = (
-        "attempts", "execution", "image", "index", "most_saved", "process", "queued", "request", "row", "run_time",
-        "without_progress",
+        "attempts", "execution", "image", "index", "memory_on", "most_saved", "process", "queued", "request", "row",
+        "run_time", "without_progress",
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
@@ -102,6 +98,7 @@ class JobInSystem:
         self.index = index  # of its record
         self.run_time = row.run  # how long it runs if nothing kills it, ticks; no policy sees this
         self.image: Image | None = None  # what has been saved of it
+        self.memory_on: NodeSet = ()  # the nodes on which it has memory, running or suspended, where memory is limited
         self.attempts = 0  # how often it has been started
         self.most_saved = 0  # the most that has been saved of it, ticks
         self.without_progress = 0  # run attempts since more of it was saved
@@ -139,11 +136,6 @@ class Execution(RunningJob):
         assert state in ALLOWED[self.state], f"job {self.job.id}: {self.state.value} becomes {state.value}"
         self.state = state
 
-    def preempt(self) -> None:
-        """Execute no more, by a decision of the policy."""
-        if not self.stopping:  # otherwise it is killed while it is saved
-            self.enter(RETURNING if self.state is RESTORING else STOPPING)
-
     def next_checkpoint(self) -> int:
         """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
         if self.interval is None:
@@ -166,9 +158,13 @@ class Execution(RunningJob):
         """Return how long its periodic checkpoints to come take, ticks of its own slices; 0 if ``expected_end`` has it."""
         return 0
 
-    def has_had_its_time(self) -> bool:
-        """Return whether it has executed for as long as the scheduler expected it to."""
-        return self.executed() >= self.length and not self.stopping
+    @abstractmethod
+    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
+        """Restore what was saved of the job before it executes, for ``overheads`` if the checkpoint store has room at once."""
+
+    @abstractmethod
+    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
+        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` if the store has room at once."""
 
     @abstractmethod
     def stop(self, how: Status) -> bool:

@@ -20,7 +20,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext, Sharing
+    from clustermodel.sim.context import RunContext
 
 MOST_ATTEMPTS: Final = 10_000  # run attempts of a job, one after the other, that save nothing of it, after which a run ends
 MOST_FAILURES: Final = 200_000  # failures of nodes, one after the other, during which no job starts, after which a run ends
@@ -75,17 +75,16 @@ class NodeStates:
                 )
             if time > self._env.now:
                 yield self._env.timeout(time - self._env.now)
-            self._failing.append(node)
-            self._change()
+            self._change(self._failing, node)
             self._env.process(self._repair(node, repair))
 
     def _repair(self, node: int, ticks: int) -> Generator[Event, object, None]:
         yield self._env.timeout(ticks)
-        self._repaired.append(node)
-        self._change()
+        self._change(self._repaired, node)
 
-    def _change(self) -> None:
+    def _change(self, nodes: list[int], node: int) -> None:
         """Let the coordinator change nodes when everything else of the instant is known."""
+        nodes.append(node)
         self.changing = True
         self._run.settled.arm()
 
@@ -93,20 +92,20 @@ class NodeStates:
         """Return the gangs that have a task, or their image, on a failing node."""
         return [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
 
-    def carry_out(self, sharing: Sharing) -> tuple[list[Outage], list[Outage]]:
+    def carry_out(self) -> tuple[list[Outage], list[Outage]]:
         """Take failing nodes, which no gang holds any more, down, put repaired ones up; return the outages of both."""
-        now = self._env.now
+        now, sharing = self._env.now, self._run.sharing
         failing, repaired = sorted(self._failing), sorted(self._repaired)
         self._failing.clear()
         self._repaired.clear()
         self.changing = False
         for node in failing:
             self.down[node] = Outage(node, now, now + self._mean_repair)
-            sharing.take_down((node, node + 1))
+            sharing.change_nodes((node, node + 1), down=True)
             self._records.node_failed(node, now)
         outages = [self.down[node] for node in failing], [self.down.pop(node) for node in repaired]
         for node in repaired:
-            sharing.put_up((node, node + 1))
+            sharing.change_nodes((node, node + 1), down=False)
             self._records.node_repaired(node, now)
         if change := len(failing) - len(repaired):
             self._uncharged.append((now, change))
@@ -122,10 +121,10 @@ class NodeStates:
             self._ledger.hold(time, Account.IDLE, -nodes)
         self._uncharged.clear()
 
-    def discard_images(self, failed: Iterable[Outage], waiting: Iterable[JobInSystem]) -> None:
+    def discard_images(self, failed: Iterable[Outage]) -> None:
         """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
         nodes = {outage.node for outage in failed}
-        for job in waiting:
+        for job in [self._run.jobs[job_id] for job_id in self._run.pool.waiting]:
             if (image := job.image) is not None and image.columns and holds_any(image.columns, nodes):
                 self.discard_image(job)
 

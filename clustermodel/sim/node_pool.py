@@ -24,8 +24,7 @@ class NodePool:
     def __init__(self, env: Clock, machine: Machine) -> None:
         nodes = machine.processors
         self.waiting: dict[int, QueuedJob] = {}  # the jobs that wait, by id, in queue order
-        self._env = env
-        self._size = nodes
+        self._env, self._size = env, nodes
         self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
         self.allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
         """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
@@ -43,25 +42,22 @@ class NodePool:
         """Put jobs that have asked for nodes into the queue; return those just submitted, and those that have run."""
         submitted: list[QueuedJob] = []
         requeued: list[QueuedJob] = []
-        for job in self.arrived:
-            (requeued if job.attempts else submitted).append(job.queued)
+        for arrived in self.arrived:
+            (requeued if arrived.attempts else submitted).append(arrived.queued)
         self.arrived.clear()
-        if requeued:
-            self._enqueue(requeued)
-        if submitted:
-            self._enqueue(submitted)
-        return submitted, requeued
-
-    def _enqueue(self, jobs: list[QueuedJob]) -> None:
         waiting = self.waiting
-        if len(jobs) > 1:
-            jobs.sort(key=lambda job: job.queue_order)
-        # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
-        in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
-        for job in jobs:
-            waiting[job.id] = job
-        if not in_order:
-            self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
+        for jobs in (requeued, submitted):
+            if not jobs:
+                continue
+            if len(jobs) > 1:
+                jobs.sort(key=lambda job: job.queue_order)
+            # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
+            in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
+            for job in jobs:
+                waiting[job.id] = job
+            if not in_order:
+                self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
+        return submitted, requeued
 
     def grant(self, job: JobInSystem) -> Grant:
         """Take a job out of the queue, whose run attempt is ready; return its request, upon which it waits to go on."""
@@ -131,11 +127,11 @@ class NodePool:
         self.idle_nodes.take_lowest(self.idle_nodes.count)
         self.down = 0
 
-    def take_down(self, columns: NodeSet) -> None:
-        taken = self.idle_nodes.take(columns)
-        assert taken, "the gangs on a failed node have been stopped"
-        self.down += count(columns)
-
-    def put_up(self, columns: NodeSet) -> None:
-        self.idle_nodes.give_back(columns)
-        self.down -= count(columns)
+    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+        """Put nodes out of service, or back."""
+        if down:
+            taken = self.idle_nodes.take(columns)
+            assert taken, "the gangs on a failed node have been stopped"
+        else:
+            self.idle_nodes.give_back(columns)
+        self.down += count(columns) if down else -count(columns)

@@ -19,7 +19,6 @@ from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.context import RunContext
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.events import Clock
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
@@ -105,11 +104,10 @@ def simulate(
         failures = machine.failures.failures(machine.processors, failure_rng or np.random.default_rng(0))
         env.process(run.states.follow(failures))
     for rows in streams:
-        source = iter(rows) if progress is None else _reported(rows, progress)
         submit: Callable[[JobRow], object] = coordinator.submit
         if isinstance(rows, JobsWithFeedback):
-            submit = Feedback(env, rows.followers, coordinator, progress).submit
-        env.process(submit_jobs(env, source, submit, coordinator.stream_finished))
+            submit = Feedback(rows.followers, coordinator, progress).submit
+        env.process(submit_jobs(coordinator, iter(rows), submit, progress))
     try:
         with signals_between_events(env):
             env.run(until=finished)
@@ -122,16 +120,7 @@ def simulate(
         if os.getpid() != process:  # the policy has forked: a second run of the same would report its results once more
             os._exit(1)
     fragmented = 0 if run.pool.allocation is None else run.pool.allocation.fragmented_starts
-    return Outcome(run.records, run.ledger, run.reasons, coordinator.sharing.slice_log, run.history, fragmented)
-
-
-def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:
-    done = 0
-    for done, row in enumerate(rows, 1):
-        yield row
-        if done % PROGRESS_STEP == 0:
-            _report(progress, PROGRESS_STEP)
-    _report(progress, done % PROGRESS_STEP)
+    return Outcome(run.records, run.ledger, run.reasons, run.sharing.slice_log, run.history, fragmented)
 
 
 def _report(progress: Callable[[int], None], jobs: int) -> None:
@@ -142,16 +131,23 @@ def _report(progress: Callable[[int], None], jobs: int) -> None:
 
 
 def submit_jobs(
-    env: Clock, rows: Iterator[JobRow], submit: Callable[[JobRow], object], finished: Callable[[], None]
+    coordinator: Coordinator, rows: Iterator[JobRow], submit: Callable[[JobRow], object], progress: Callable[[int], None] | None
 ) -> Generator[Event, object, None]:
     """Submit each row at its time; rows must be in order of submission."""
-    now = env.now
+    env, now, reported = coordinator.env, coordinator.env.now, 0
     for row in rows:
         if row.submit > now:
             yield Timeout(env, row.submit - now)
             now = row.submit
         submit(row)
-    finished()
+        if progress is not None:
+            reported += 1
+            if reported == PROGRESS_STEP:
+                _report(progress, reported)
+                reported = 0
+    if progress is not None:
+        _report(progress, reported)
+    coordinator.stream_finished()
 
 
 class Feedback:
@@ -162,27 +158,24 @@ class Feedback:
     """
 
     def __init__(
-        self,
-        env: Clock,
-        followers: Mapping[int, Sequence[Follower]],
-        coordinator: Coordinator,
-        progress: Callable[[int], None] | None = None,
+        self, followers: Mapping[int, Sequence[Follower]], coordinator: Coordinator, progress: Callable[[int], None] | None
     ) -> None:
-        self._env, self._followers, self._coordinator, self._progress = env, followers, coordinator, progress
+        self._followers, self._coordinator, self._progress = followers, coordinator, progress
 
     def submit(self, row: JobRow) -> None:
         """Submit a job, and let its followers wait for its completion."""
         life = self._coordinator.submit(row)
         for follower in self._followers.get(row.id, ()):
-            Process(self._env, self._follow(life, follower))
+            Process(self._coordinator.env, self._follow(life, follower))
 
     def _follow(self, life: Process | None, follower: Follower) -> Generator[Event, object, None]:
+        coordinator, env = self._coordinator, self._coordinator.env
         if life is not None:
             yield life
-        self._coordinator.stream_opened()
+        coordinator.open_streams += 1
         if follower.think:
-            yield Timeout(self._env, follower.think)
-        self.submit(follower.row._replace(submit=self._env.now))
-        self._coordinator.stream_finished()
+            yield Timeout(env, follower.think)
+        self.submit(follower.row._replace(submit=env.now))
+        coordinator.stream_finished()
         if self._progress is not None:
             self._progress(1)

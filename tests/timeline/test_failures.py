@@ -12,7 +12,7 @@ from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.job_process import JobInSystem
-from clustermodel.sim.saved_work import TransferCosts
+from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import SHARED
 from tests.timeline.script import Script, refusal, start, suspend

@@ -82,18 +82,14 @@ class MatrixRows:
     def require_possible(self) -> None:
         """Check that no more tasks are written or read in a slice than the store takes; a move that costs nothing is over."""
         transferring = [gang for gang in self.changed if gang.migrating]
-        for gang in transferring:
-            self._require_within_limit(gang)
-        for gang in transferring:
-            gang.end_migration()  # a move that costs nothing is over at once
-
-    def _require_within_limit(self, gang: SlicedGang) -> None:
         limit = self.machine.checkpointing.max_tasks_per_slice
-        for row, gangs in enumerate(self.gangs):
-            if limit is not None and gang.rows >> row & 1:
-                tasks = sum(self.tasks_at_the_store(other) for other in gangs.values() if other.migrating)
+        if limit is not None:
+            for row in sorted({row for gang in transferring for row in places(gang.rows)}):
+                tasks = sum(self.tasks_at_the_store(other) for other in self.gangs[row].values() if other.migrating)
                 if tasks > limit:
                     raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
+        for gang in transferring:
+            gang.end_migration()  # a move that costs nothing is over at once
 
     def tasks_at_the_store(self, gang: SlicedGang) -> int:
         """Return how many tasks of a gang are written or read at a time, as far as they count against Q.
@@ -112,10 +108,6 @@ class MatrixRows:
             for place in places(gang.rows):
                 nodes[place] = nodes.get(place, 0) + gang.nodes
         return min(nodes, key=lambda place: (-nodes[place], place != row, place), default=None)
-
-    @property
-    def nodes_up(self) -> int:
-        return self.machine.processors - self.down.bit_count()
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""

@@ -16,7 +16,6 @@ from simpy import Event, Interrupt, Process
 
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.events import InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
@@ -34,13 +33,8 @@ class Node:
         self.doing = Account.IDLE
         self._machine, self._env = machine, machine.env
         self._since = self._env.now
-        self._orders = self._env.event()
+        self.orders = self._env.event()
         self._process = self._env.process(self._run())
-
-    def run_slice(self, turn: Turn, *, switch: int) -> None:
-        """Give the node its order for a slice: run ``turn``'s task, after ``switch`` ticks of context switch."""
-        self.turn = turn
-        self._orders.succeed((turn, switch))
 
     def suspend(self) -> None:
         if self.turn is not None:
@@ -57,8 +51,8 @@ class Node:
 
     def _run(self) -> Generator[Event, tuple[Turn, int], None]:
         while True:
-            turn, switch = yield self._orders
-            self._orders = self._env.event()
+            turn, switch = yield self.orders
+            self.orders = self._env.event()
             try:
                 if switch:
                     self.turn_to(Account.CONTEXT_SWITCH)
@@ -150,8 +144,12 @@ class Turn:
         while gang.pending:
             account, ticks = gang.pending[0]
             self._turn_to(account)
-            if account in TRANSFERS:
-                yield from self._machine.transfer(gang, ticks)
+            if account in TRANSFERS:  # all its rounds together, as many tasks at a time as the store takes
+                transfer = self._machine.store.ask(self._machine.rows.tasks_at_the_store(gang), ticks)
+                try:
+                    yield transfer.done
+                finally:
+                    self._machine.store.withdraw(transfer)
             else:
                 yield self._machine.env.timeout(ticks)
             self._settle()
@@ -169,7 +167,7 @@ class NodeByNode(TimeSharing):
         super().__init__(run)
         machine = run.machine
         self.keeps = machine.time_slicing.at_events == "keep"
-        self._store = LimitedStore(self.env, machine.checkpointing.max_tasks_per_slice)
+        self.store = run.store
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(self) for _ in range(machine.processors)]
         self._turns: dict[SlicedGang, Turn] = {}  # in the running slice
@@ -184,10 +182,6 @@ class NodeByNode(TimeSharing):
 
     def nodes_of(self, mask: int) -> list[Node]:
         return [node for column, node in enumerate(self._nodes) if mask >> column & 1]
-
-    def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
-        """Write or read a gang's tasks for ``ticks``, all its rounds together, as many at a time as the store takes."""
-        yield from self._store.transfer(self.rows.tasks_at_the_store(gang), ticks)
 
     def dismiss(self, gang: SlicedGang) -> None:
         self._forget(gang)
@@ -206,8 +200,8 @@ class NodeByNode(TimeSharing):
         if (turn := self._turns.pop(gang, None)) is not None:
             turn.pause()
 
-    def take_down(self, columns: NodeSet) -> None:
-        super().take_down(columns)
+    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+        super().change_nodes(columns, down=down)
         for node in self.nodes_of(as_mask(columns)):
             node.loaded = None
 
@@ -288,7 +282,8 @@ class NodeByNode(TimeSharing):
                 switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
                 if switching and self.switch:
                     not_progressing += len(nodes)
-                for node in nodes:
-                    node.run_slice(turn, switch=self.switch if node in switching else 0)
+                for node in nodes:  # run the task, after the context switch if there is one
+                    node.turn = turn
+                    node.orders.succeed((turn, self.switch if node in switching else 0))
         self._turns = turns
         return not_progressing

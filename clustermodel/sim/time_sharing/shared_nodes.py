@@ -16,13 +16,13 @@ from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
-from clustermodel.recording.run_attempts import PREEMPTIONS, Status
+from clustermodel.recording.run_attempts import Status
 from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, is_node_set
 from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.sim.events import Bell
-from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-from clustermodel.sim.saved_work import TRANSFERS, Overhead
+from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
+from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class SlicedGang(Execution):
     """A gang that shares its nodes in time: it executes in its own slices, and spends its overheads at their start."""
 
     __slots__ = (
-        "_begun", "_being_written", "_checkpoint", "_executed", "_mask", "_sharing", "_to_restore", "done", "due", "finished",
-        "home", "left", "moved", "order", "pace", "pending", "restored_at",
+        "_begun", "_being_written", "_checkpoint", "_executed", "_mask", "_sharing", "done", "due", "finished", "home", "left",
+        "moved", "order", "pace", "pending", "restored_at", "to_restore",
     )  # fmt: skip
 
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
@@ -50,7 +50,7 @@ class SlicedGang(Execution):
         self.moved = 0  # how many of its tasks get another node while it migrates
         self.restored_at: int | None = None
         """When it will have been restored if no scheduling event comes before, ticks; known in the fast mode."""
-        self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
+        self.to_restore = 0  # how much of the pending overheads restores what was saved, ticks; that comes first
         self._executed: int | None = None  # once the run attempt has ended, ticks
         # Of periodic checkpoints, where there are any:
         self._checkpoint = 0  # how long one takes, ticks
@@ -93,11 +93,8 @@ class SlicedGang(Execution):
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices."""
         saved = self._sharing.saved
-        saved.prepare_to_stop(self, how)
-        self.outcome = how
-        if how in PREEMPTIONS:
-            self.preempt()
-        overheads = saved.in_all(saved.overheads_of_saving(self, how), self.nodes)
+        saved.stop(self, how)
+        overheads = saved.in_all(saved.saving(self, how), self.nodes)
         if not overheads:
             self.owner.process.interrupt(how)
             return True
@@ -107,16 +104,14 @@ class SlicedGang(Execution):
         return False
 
     def begin_by_restoring(self, overheads: list[Overhead]) -> None:
-        """Spend ``overheads`` before the gang executes, until what was saved of the job is on its nodes."""
         self.state = RESTORING
         self.pending = overheads
-        self._to_restore = self.overhead_left()
-        self.left += self._to_restore
-        if not self._to_restore:
+        self.to_restore = self.overhead_left()
+        self.left += self.to_restore
+        if not self.to_restore:
             self._sharing.saved.restored(self)
 
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` of its own slices."""
         self.interval, self._checkpoint = interval, ticks
         if interval is not None:
             self.left += (self.duration - 1) // interval * ticks
@@ -168,20 +163,14 @@ class SlicedGang(Execution):
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
             self.enter(MIGRATING)
-        overheads = self._sharing.saved.overheads_of_migration(self, self._sharing.saved.costs.rounds_of_migration(moved))
+        overheads = self._sharing.saved.migration(self, self._sharing.saved.costs.rounds_of_migration(moved))
         self.pending += overheads
-        until_written = 0
-        for place, (account, _) in enumerate(overheads, 1):
-            if account is Account.CHECKPOINT:
-                until_written = place
-        return sum(ticks for _, ticks in overheads[:until_written])
+        while overheads and overheads[-1][0] is not Account.CHECKPOINT:
+            overheads.pop()
+        return sum(ticks for _, ticks in overheads)
 
     def overhead_left(self) -> int:
         return sum(ticks for _, ticks in self.pending) if self.pending else 0
-
-    def restoring_left(self) -> int:
-        """Return how much of its pending overhead restores what was saved, ticks of its own slices; that comes first."""
-        return self._to_restore
 
     def end_migration(self) -> None:
         """Note that a migration is over, unless a checkpoint or a restart is pending."""
@@ -200,9 +189,9 @@ class SlicedGang(Execution):
             if taken < due:
                 self.pending.insert(0, (account, due - taken))
         self.end_migration()
-        if self._to_restore:
-            self._to_restore -= min(self._to_restore, before - ticks)
-            if not self._to_restore:
+        if self.to_restore:
+            self.to_restore -= min(self.to_restore, before - ticks)
+            if not self.to_restore:
                 self._sharing.saved.restored(self, self.restored_at)
         if self._being_written:
             self._being_written -= min(self._being_written, before - ticks)
@@ -272,11 +261,9 @@ class TimeSharing:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self.rows.changed.add(gang)
 
-    def take_down(self, columns: NodeSet) -> None:
-        self.rows.down |= as_mask(columns)
-
-    def put_up(self, columns: NodeSet) -> None:
-        self.rows.down &= ~as_mask(columns)
+    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+        """Put nodes out of service, or back."""
+        self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
 
     # What they share.
 
@@ -285,7 +272,7 @@ class TimeSharing:
         rows = self.rows
         if rows.changed:
             rows.require_possible()
-        self.waiting, self.up = waiting, rows.nodes_up
+        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count()
         order, held = self.go_on(), rows.held
         self.in_use = [held[row] for row in order]
         rows.changed.clear()
@@ -329,10 +316,11 @@ class TimeSharing:
             if leaving:
                 for row in rows_of(leaving):
                     rows.withdraw(_sliced(gang), row)
-        for gangs, blocked in migrations:
-            self._migrate([(gang, moving.pop(gang)) for gang in gangs if gang in moving], blocked)
-        if moving:
-            self._migrate(list(moving.items()), [])
+        for gangs, blocked in [*migrations, (list(moving), [])]:
+            if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
+                for moved, columns in moves:
+                    self.saved.memory.hold(moved.owner, columns)
+                self.move(moves, list(map(_sliced, blocked)))
 
     def _require_movable(self, gang: Execution, columns: NodeSet) -> None:
         refused = f"job {gang.job.id} cannot migrate"
@@ -341,14 +329,6 @@ class TimeSharing:
             raise DecisionError(f"{refused}: it has {state}")
         if not _are_columns(gang.nodes, columns, self.nodes):
             raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
-
-    def _migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
-        if not moves:
-            return
-        if self.saved.memory.free is not None:
-            for gang, columns in moves:
-                self.saved.memory.hold(gang.owner, columns)
-        self.move([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
         """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen."""
@@ -359,12 +339,7 @@ class TimeSharing:
             )
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
-        if self.saved.memory.free is not None:
-            self.saved.memory.hold(job, columns, job.suspended_on)
-        if self.saved.costs.are_periodic:
-            gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
-        if job.image is not None:
-            gang.begin_by_restoring(self.saved.in_all(self.saved.overheads_of_restoring(job, columns), gang.nodes))
+        self.saved.begin(gang)
         self.rows.place(gang, row)
         return gang
 

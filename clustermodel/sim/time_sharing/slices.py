@@ -40,15 +40,8 @@ class LoadedTasks:
     def __init__(self, rows: MatrixRows, switch: int) -> None:
         self._rows = rows
         self._switch = switch
-        self._loaded: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
+        self.of: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
-
-    def forget(self, gang: SlicedGang) -> None:
-        self._loaded.pop(gang, None)
-
-    def holds_none_on(self, gang: SlicedGang) -> int:
-        """Return the nodes that do not hold the task of ``gang`` that it has there, a bitmask."""
-        return gang.mask & ~self._loaded.get(gang, 0)
 
     def changes(self, gang: SlicedGang, row: int, number: int, rows: int) -> int:
         """Return which nodes switch in slice ``number`` of a rotation of so many rows, a bitmask."""
@@ -91,7 +84,7 @@ class LoadedTasks:
                 return changed, changed  # it ran there itself, and so it will in every lap
             changed |= open_ & occupied[row]
             open_ &= ~occupied[row]
-        first = changed | open_ & ~self._loaded.get(gang, 0)
+        first = changed | open_ & ~self.of.get(gang, 0)
         for before in range(len(order) - 1, place, -1):
             row = order[before]
             if rows >> row & 1:
@@ -107,9 +100,7 @@ class LoadedTasks:
 
         ``switching`` are the gangs that still switch in it; by default that follows from the length.
         """
-        rows = self._rows
-        claimed = 0
-        loaded: dict[SlicedGang, int] = {}
+        rows, claimed, loaded = self._rows, 0, dict[SlicedGang, int]()
         for number in range(last, max(-1, last - len(order)), -1):
             row = order[number % len(order)]
             for gang in rows.gangs[row].values():
@@ -121,10 +112,10 @@ class LoadedTasks:
                     ran &= ~self._changes[gang, row][number >= len(order)]
                 loaded[gang] = loaded.get(gang, 0) | ran & ~claimed
             claimed |= rows.occupied[row]
-        for gang, nodes in self._loaded.items():
+        for gang, nodes in self.of.items():
             if kept := nodes & ~claimed:
                 loaded[gang] = loaded.get(gang, 0) | kept
-        self._loaded = loaded
+        self.of = loaded
 
 
 class ComputedSlices(TimeSharing):
@@ -159,7 +150,7 @@ class ComputedSlices(TimeSharing):
         super().dismiss(gang)
         self._rotation.leave(gang)
         self._held_up.pop(gang, None)
-        self._loaded.forget(gang)
+        self._loaded.of.pop(gang, None)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns: the ticks that this takes are needed like those of work."""
@@ -171,7 +162,7 @@ class ComputedSlices(TimeSharing):
                 gang.left += added
         if self.on_change:
             for gang, _ in moves:
-                self._loaded.forget(gang)
+                self._loaded.of.pop(gang, None)
 
     def hold_up(self, gang: SlicedGang) -> None:
         self._rotation.leave(gang)
@@ -194,7 +185,15 @@ class ComputedSlices(TimeSharing):
                 self.log(elapsed)
                 return
             order, advance = self._advance(elapsed)
-            self.log(elapsed, self._switched(advance.last) if self.switch else ())
+            rows, last = len(self._switches), advance.last  # no node switched in slices after the last: they never came
+            switched = [
+                (
+                    switches.first + switches.first_waiting if place <= last else 0,
+                    switches.later + switches.later_waiting if place + rows <= last else 0,
+                )
+                for place, switches in enumerate(self._switches)
+            ]
+            self.log(elapsed, switched if self.switch else ())
             if self.on_change:
                 self._loaded.advance(order, advance.last, advance.length)
 
@@ -226,17 +225,6 @@ class ComputedSlices(TimeSharing):
         self.ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self.waiting)
         self.ledger.charge(Account.BLOCKED, blocked, waiting=self.waiting)
         return switching, blocked
-
-    def _switched(self, last: int) -> list[tuple[int, int]]:
-        """Return how many nodes switched or waited in slices up to number ``last``: none in those that never came."""
-        rows = len(self._switches)
-        return [
-            (
-                switches.first + switches.first_waiting if place <= last else 0,
-                switches.later + switches.later_waiting if place + rows <= last else 0,
-            )
-            for place, switches in enumerate(self._switches)
-        ]
 
     def _spend_overheads(self) -> None:
         """Charge the overheads that gangs have spent since the last event."""
@@ -283,7 +271,7 @@ class ComputedSlices(TimeSharing):
         for gang in self._held_up:
             assert gang.pace is not None
             self._held_up[gang] = gang.pace.served
-            if restoring := gang.restoring_left():
+            if restoring := gang.to_restore:
                 gang.restored_at = self._rotation.time_of(gang, self._switching_left(gang) + restoring)
 
     def _switching_left(self, gang: SlicedGang) -> int:
@@ -423,7 +411,7 @@ class KeptSlices(ComputedSlices):
             elif gang in goes_on:
                 continue
             else:
-                left, mask = self.switch, self._loaded.holds_none_on(gang) if self.on_change else gang.mask
+                left, mask = self.switch, gang.mask & ~self._loaded.of.get(gang, 0) if self.on_change else gang.mask
             if mask:
                 left = left if self.on_change else min(left, rest)
                 self._switching[gang] = left, mask
