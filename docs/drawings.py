@@ -38,8 +38,7 @@ from clustermodel import (
     read_swf,
     to_seconds,
 )
-from clustermodel.figures.matrix import draw_matrix
-from clustermodel.figures.run import draw_gantt
+from clustermodel.figures.run import draw_gantt, draw_matrix
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
 from clustermodel.schedule.slack_prices import Weights, cost, favour, price_of_start, weight

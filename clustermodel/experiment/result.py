@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
 from clustermodel.machine import Machine
-from clustermodel.measure import event_log, metrics, timeline
+from clustermodel.measure import event_log, fairness, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
 from clustermodel.recording.job_records import JobRecords
@@ -155,7 +155,7 @@ class Result:
         if self.slices is not None:
             defined = "delays by lower-priority jobs are defined for dedicated nodes only"
             raise SpecificationError(f"fairness: {self.scenario.label} shares nodes in time; {defined}")
-        return metrics.fairness_by_width(self.records, self.ledger)
+        return fairness.fairness_by_width(self.records, self.ledger)
 
     @cached_property
     def events(self) -> event_log.EventLog:

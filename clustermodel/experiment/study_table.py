@@ -16,7 +16,8 @@ from clustermodel.errors import SpecificationError, did_you_mean, missing_packag
 from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain, same_label
 from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
-from clustermodel.measure.quantities import named, quantity
+from clustermodel.measure.metrics import quantity
+from clustermodel.measure.quantities import named
 from clustermodel.statistics import LEVEL, Interval, checked_level, interval, of_sample_paths, paired_difference, paired_ratio
 
 if TYPE_CHECKING:

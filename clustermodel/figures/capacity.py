@@ -15,6 +15,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.figures import style
 from clustermodel.figures.curves_bars import level_of, shown_value
 from clustermodel.figures.maps import varying
+from clustermodel.formatting import time_unit
 from clustermodel.measure.event_log import WORK, mean_of_steps, rates_in_matrix, rates_in_space
 from clustermodel.measure.quantities import account_column
 from clustermodel.recording.ledger import Account
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 IDLE_WAITING: Final = "idle while jobs wait"
 IDLE_EMPTY: Final = "idle, queue empty"
+_OVERHEADS: Final = {
+    Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
+    Account.BLOCKED: style.BLACK,
+}  # fmt: skip
 _COLOURS: Final = {
-    Account.CONTEXT_SWITCH.value: style.ORANGE,
-    Account.CHECKPOINT.value: style.PURPLE,
-    Account.RESTART.value: style.VERMILLION,
-    Account.BLOCKED.value: style.BLACK,
+    **{account.value: colour for account, colour in _OVERHEADS.items()},
     Account.DOWN.value: style.YELLOW,
     IDLE_WAITING: "#999999",
     IDLE_EMPTY: "#dedede",
@@ -44,7 +46,7 @@ ACCOUNT_COLOURS: Final = {"useful work": style.BLUE, "discarded work": style.SKY
 def draw_capacity(axes: Axes, run: Result, bins: int) -> None:
     """Draw the shares of capacity over time, stacked; each account with an amount has a label with its share of the run."""
     edges, shares = capacity_shares(run, bins)
-    unit, name = style.time_axis(float(edges[-1]))
+    _, name, unit = time_unit(float(edges[-1]))
     below = np.zeros(bins)
     for (account, colour), share in zip(SHARES.items(), shares, strict=True):
         if share.any():
@@ -57,11 +59,7 @@ def draw_capacity(axes: Axes, run: Result, bins: int) -> None:
 
 
 def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
-    """Return how capacity is used in each of ``bins`` equal intervals: their bounds, and shares of the machine.
-
-    Bounds are seconds since the first submission, shape ``(bins + 1,)``; shares have the shape ``(len(SHARES), bins)``.  Where
-    nodes are shared in time, the amount that an account gains between two scheduling events is spread evenly between them.
-    """
+    """Return the bounds of equal intervals, seconds, shape ``(bins + 1,)``, and how they are used, ``(len(SHARES), bins)``."""
     in_space = run.slices is None
     rates = rates_in_space(run.records, run.ledger) if in_space else rates_in_matrix(run.records, run.history, run.ledger)
     nodes = rates.nodes
@@ -80,19 +78,13 @@ _DOWN: Final = account_column(Account.DOWN, "share")
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
 _WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
-_COLUMNS: Final = {
-    _WORK.get(account, account.value): account_column(account, "share")
-    for account in (*_WORK, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
-}
+_COLUMNS: Final = {_WORK.get(account, account.value): account_column(account, "share") for account in (*_WORK, *_OVERHEADS)}
 SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
 """The columns of a table that :func:`account_shares` reads; tables of machines whose nodes fail have ``down_share`` too."""
 
 
 def account_shares(means: pd.DataFrame) -> pd.DataFrame:
-    """Return the shares of capacity of each use, :data:`ACCOUNT_COLOURS`, from means of the columns :data:`SHARE_COLUMNS`.
-
-    They sum to 1 in each row, and are ``nan`` for runs without any length.
-    """
+    """Return the shares of each use of :data:`ACCOUNT_COLOURS`, which sum to 1, from means of :data:`SHARE_COLUMNS`."""
     shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
     shares[Account.DOWN.value] = pd.to_numeric(means[_DOWN]) if _DOWN in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
@@ -102,9 +94,7 @@ def account_shares(means: pd.DataFrame) -> pd.DataFrame:
 def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
     """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications.
 
-    Args:
-        table: of an experiment.
-        by: the factor whose levels are neighbouring bars.
+    Levels of the factor ``by`` are neighbouring bars.
 
     Raises:
         SpecificationError: the table has no rows, no accounts or no such factor.
@@ -113,8 +103,8 @@ def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
         raise SpecificationError("table: it has no rows; there is nothing to draw")
     if by != "policy":
         table.levels(by)  # refuses what is no factor
-    others = [name for name in varying(table) if name != by]
-    names = [*others, *(name for name in varying(table) if name == by)]
+    names = sorted(varying(table), key=lambda name: name == by)
+    others = [name for name in names if name != by]
     means = table.means(*SHARE_COLUMNS, *([_DOWN] if _DOWN in table.frame else []), by=names)
     groups = [tuple(map(level_of, row)) for row in means[others].to_numpy(dtype=object)]
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}

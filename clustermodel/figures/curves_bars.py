@@ -1,14 +1,13 @@
 """Figures of studies: curves, bars and improvements with their confidence intervals, from a table with a row for each run.
 
-The table is that of :meth:`Store.results() <clustermodel.experiment.store.Store.results>`, or any other with such columns:
-factors, which identify the runs, ``replication`` among them, and numbers.  Means are over replications, intervals are
-Student's t (:func:`clustermodel.statistics.interval`); a single replication has no interval.  Tables in which the points are
-ambiguous are refused.
+The table is that of :meth:`Store.results() <clustermodel.experiment.store.Store.results>`, or any other with factors, which
+identify the runs, ``replication`` among them, and numbers.  Means are over replications, intervals are Student's t
+(:func:`clustermodel.statistics.interval`); a single replication has no interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from math import nan
 from textwrap import fill
@@ -22,19 +21,17 @@ from matplotlib.ticker import LogLocator
 from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
-from clustermodel.measure.quantities import QUANTITIES, Quantity, named
+from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.quantities import Quantity, named
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
-REPLICATION: Final = "replication"
-"""The column that distinguishes the replications of a point; a table without it has one run for each point."""
-RUN: Final = "run"
-"""The column that identifies the run; replications of a point that are the same run count once."""
-_Panels = list[tuple[str, str, Axes]]
-"""Column, title and axes of each panel."""
+REPLICATION: Final = "replication"  # the column; a table without it has one run for each point
+_ZERO: Final[dict[str, Any]] = {"color": "0.4", "linewidth": 0.8}
 
 
 def curves(
@@ -49,30 +46,27 @@ def curves(
         y: the column to show, or several, one for each panel.
         x: the column along the axis: a factor, or an outcome such as ``"utilization"``, of which the mean is taken.
         at: the factor that distinguishes the points of a curve; by default ``"workload"`` if ``x`` is an outcome, else ``x``.
-            If ``x`` is an outcome and this factor is numeric, points are joined in the order of the factor, and a curve may
-            turn back: a saturated policy uses no more of the machine at a higher load.  Otherwise points are joined from left
-            to right.
+            Points are joined from left to right, or if ``x`` is an outcome and this factor numeric, in the order of the factor:
+            a curve may turn back, as a saturated policy uses no more of the machine at a higher load.
         by: the factor that distinguishes the curves.
         panels: a factor with a panel for each of its values; each of ``y`` then has a row of panels.
         log: use logarithmic vertical axes, for all or these columns; zero is drawn at the lower end.
-        bands: draw bands, for all or these curves; all bands may hide each other.
+        bands: draw bands, for all or these curves.
         share_y: use the same vertical axis for the panels of a row.
         level: confidence level of the bands.
 
     Raises:
-        SpecificationError: the table has no rows or lacks a column, a column has a value that is no finite number, several rows
-            are the same replication of the same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has
-            no value above zero.
+        SpecificationError: a column is missing or has a value that is no finite number, rows are the same replication of the
+            same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has no value above zero.
     """
-    columns, at = _columns_of(y), _points_at(x, at, by)
-    _require_columns(table, [x])
+    columns, at = _columns_of(y), _points_at(table, x, at, by)
     text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
     if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
         raise SpecificationError(
             f"x: {x!r} has texts, such as {quoted(text)}, and curves need numbers along the axis; bars(x={x!r}) draws texts"
         )
     points = _points_of(table, [*columns, x], by, at, panels)
-    styles = policy_styles(_labels_of(points))
+    styles = policy_styles([point.of for point in points])
     banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
     return _Drawing(points, columns, styles, by, level, scaled, share_y).curves(x, at, banded)
 
@@ -87,9 +81,9 @@ def bars(
     or a class of jobs (by default there is one group), and ``by`` distinguishes the bars of a group.
     """
     columns = _columns_of(y)
-    _points_at(x, None, by)
+    _points_at(table, x, None, by)
     points = _points_of(table, columns, by, x, panels)
-    styles, scaled = policy_styles(_labels_of(points)), _chosen("log", log, columns)
+    styles, scaled = policy_styles([point.of for point in points]), _chosen("log", log, columns)
     return _Drawing(points, columns, styles, by, level, scaled, share_y).bars(x)
 
 
@@ -99,15 +93,13 @@ def improvements(
 ) -> Figure:  # fmt: skip
     """Return a figure of improvements: how much smaller numbers are than a baseline's, in per cent, paired by replication.
 
-    With common random numbers the variation that two policies share cancels, so the intervals are far narrower than those of
-    the numbers themselves.  :func:`~clustermodel.figures.curves_bars.improved` computes the improvements.
+    :func:`~clustermodel.figures.curves_bars.improved` computes the improvements.  With common random numbers the variation that
+    two policies share cancels, so the intervals are far narrower than those of the numbers themselves.
 
     Arguments and errors are those of :func:`curves` and of ``improved``, within each panel.  An outcome or a numeric factor
     ``x`` makes curves, another factor makes groups of bars, by default one.
     """
-    columns, at = _columns_of(y), _points_at(x, at, by)
-    if x is not None:
-        _require_columns(table, [x])
+    columns, at = _columns_of(y), _points_at(table, x, at, by)
     parts = _parts_of(table, panels).values()
     compared = pd.concat([improved(part, y=columns, baseline=baseline, at=at, by=by) for part in parts], ignore_index=True)
     names = [_improvement_label(column, baseline) for column in columns]
@@ -120,34 +112,25 @@ def improvements(
         points = _points_of(compared, names, by, x, panels)
         figure = _Drawing(points, names, styles, by, level).bars(x)
     for axes in figure.axes:
-        axes.axhline(0, color="0.4", linewidth=0.8)
+        axes.axhline(0, **_ZERO)
     return figure
 
 
 def improved(
     table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, at: str | None = None, by: str = "policy"
 ) -> pd.DataFrame:
-    """Return a table of improvements: how much smaller numbers are than those of a baseline, in per cent.
+    """Return how much smaller numbers are than a baseline's, in per cent: the rows of all others, a column for each ``y``.
 
-    A run is compared with the baseline's run of the same replication, or with its only run.  An improvement is negative if the
-    number is larger than the baseline's, and 0 % if both are 0.
-
-    Args:
-        table: a row for each run.
-        y: the column to compare, or several.
-        baseline: a value of ``by``, with which the others are compared.
-        at: the factor within which runs are compared, such as the workload; by default there is one group.
-        by: the factor that has ``baseline``.
-
-    Returns:
-        The rows of all but the baseline, with a column for each of ``y``; its name is the label in figures.
+    The columns have the names that are their labels in figures.  A run is compared with the baseline's run of the same
+    replication, or with its only run, within the factor ``at``, such as the workload.  An improvement is negative if the number
+    is larger than the baseline's, and 0 % if both are 0.  ``baseline`` is a value of the factor ``by``.
 
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
     columns, baseline = _columns_of(y), level_text(baseline)
     points = _points_of(table, columns, by, at)
-    known = _labels_of(points)
+    known = list(dict.fromkeys(point.of for point in points))
     if baseline not in known:
         raise SpecificationError(
             f"baseline: {baseline!r} is no {by}{did_you_mean(baseline, known)}; there are {', '.join(known)}"
@@ -177,24 +160,17 @@ def improved(
 
 
 def _improvement_label(column: str, baseline: object) -> str:
-    """Return the name of a column of :func:`improved`, which is its axis label."""
     name = (QUANTITIES.get(column) or named(column)).name
     return Quantity(name, "%").label(f"less than with {baseline}")
-
-
-# Points.
 
 
 class Point(NamedTuple):
     """The replications of one configuration."""
 
     panel: str
-    of: str
-    """The curve, or the colour of bars, to which the point belongs."""
-    at: object
-    """The value that distinguishes the points of a curve."""
-    values: pd.DataFrame
-    """The numbers, by replication."""
+    of: str  # the curve, or the colour of bars
+    at: object  # what distinguishes the points of a curve
+    values: pd.DataFrame  # the numbers, by replication
 
     def interval(self, column: str, level: float) -> tuple[float, float]:
         """Return the mean of a column and half the width of its confidence interval, ``nan`` for a single replication."""
@@ -209,7 +185,7 @@ def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame
     """Return the rows of each panel, by its title."""
     if panels is None:
         return {"": table}
-    _one_column("panels", panels)
+    _require_names(panels=panels)
     _require_columns(table, [panels])
     return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
 
@@ -218,28 +194,35 @@ def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | N
     """Return the points of a table, in its order, after a check of all their numbers."""
     factors, parts = [by] if at is None else [by, at], _parts_of(table, panels)
     _require_columns(table, [*factors, *numbers])
+
+    def where(cells: Sequence[object]) -> str:
+        return ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, cells, strict=True))
+
     for column in numbers:
-        _require_finite(table, column, factors)
+        cells = table[column]
+        if not is_numeric_dtype(cells) or is_bool_dtype(cells):
+            cells = pd.to_numeric(cells.astype(object), errors="coerce")
+        wrong = ~np.isfinite(cells.to_numpy(dtype=float, na_value=nan))
+        if wrong.any():
+            row = table.iloc[int(np.flatnonzero(wrong)[0])]
+            raise SpecificationError(
+                f"table: {column}: {_shown_cell(row[column])} of {where(row[factors].tolist())} is not allowed; "
+                "it must be a finite number"
+            )
     points = []
     groups = ((title, group) for title, part in parts.items() for group in part.groupby(factors, sort=False, dropna=False))
     for title, (place, rows) in groups:
         replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
         if replication.duplicated().any():
-            where = ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, place, strict=True))
             raise SpecificationError(
-                f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
+                f"table: {len(rows)} rows have {where(place)}, and some of them the same replication; choose rows, "
                 "or name in by, x or at what tells them apart"
             )
         values = rows.set_index(replication.rename(None))
-        if RUN in values:
-            values = values[~values[RUN].duplicated().to_numpy()]
+        if "run" in values:  # replications that are the same run count once
+            values = values[~values["run"].duplicated().to_numpy()]
         points.append(Point(title, level_text(place[0]), None if at is None else level_of(place[1]), values))
     return points
-
-
-def _labels_of(points: Sequence[Point]) -> list[str]:
-    """Return the curves to which the points belong, each once, in order of appearance."""
-    return list(dict.fromkeys(point.of for point in points))
 
 
 def level_of(value: Any) -> Any:
@@ -261,7 +244,6 @@ def shown_value(value: object) -> str:
 
 
 def _shown_cell(value: object) -> str:
-    """Return a cell of a table for a message, on one line."""
     return repr(value) if isinstance(value, str) else str(value)
 
 
@@ -269,7 +251,6 @@ def _shown_cell(value: object) -> str:
 
 
 def _columns_of(y: str | Sequence[str]) -> list[str]:
-    """Return one column or several as a list."""
     columns = [y] if isinstance(y, str) or not isinstance(y, Sequence) else list(y)
     if not columns:
         raise SpecificationError("y: no column is given")
@@ -278,18 +259,18 @@ def _columns_of(y: str | Sequence[str]) -> list[str]:
     return columns
 
 
-def _one_column(field: str, given: object) -> None:
-    """Refuse what is not the name of one column."""
-    if not isinstance(given, str):
-        second = "; panels takes a second factor" if field == "by" else ""
-        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be the name of one column{second}")
+def _require_names(**columns: object) -> None:
+    for field, name in columns.items():
+        if not isinstance(name, str):
+            second = "; panels takes a second factor" if field == "by" else ""
+            raise SpecificationError(f"{field}: {quoted(name)} is not allowed; it must be the name of one column{second}")
 
 
-def _points_at(x: str | None, at: str | None, by: str) -> str | None:
-    """Return the factor that distinguishes the points of a curve; refuse what names no single column."""
-    for field, name in (("x", x), ("at", at), ("by", by)):
-        if name is not None or field == "by":
-            _one_column(field, name)
+def _points_at(table: pd.DataFrame, x: str | None, at: str | None, by: str) -> str | None:
+    """Return the factor that distinguishes the points of a curve, after a check of all three."""
+    _require_names(**{field: name for field, name in (("x", x), ("at", at)) if name is not None}, by=by)
+    if x is not None:
+        _require_columns(table, [x])
     return at or ("workload" if x in QUANTITIES else x)
 
 
@@ -326,29 +307,12 @@ def _require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
             raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
 
 
-def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
-    values = table[column]
-    if not is_numeric_dtype(values) or is_bool_dtype(values):
-        values = pd.to_numeric(values.astype(object), errors="coerce")
-    wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
-    if wrong.any():
-        row = table.iloc[int(np.flatnonzero(wrong)[0])]
-        where = ", ".join(f"{factor} {_shown_cell(row[factor])}" for factor in factors)
-        raise SpecificationError(
-            f"table: {column}: {_shown_cell(row[column])} of {where} is not allowed; it must be a finite number"
-        )
-
-
-# Drawing.
-
-
 class _Drawing(NamedTuple):
     """A figure of points with a panel for each column and each title."""
 
     points: Sequence[Point]
     columns: Sequence[str]
-    styles: Mapping[str, Style]
-    """By what distinguishes curves, or the bars of a group."""
+    styles: Mapping[str, Style]  # by what distinguishes curves, or the bars of a group
     by: str
     level: float
     log: Collection[str] = ()
@@ -357,19 +321,17 @@ class _Drawing(NamedTuple):
     def curves(self, x: str, at: str | None, banded: Collection[str]) -> Figure:
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
-        for column, title, axes in panels:
-            for label, style in self.styles.items():
-                points = self._in_order(self._of(title, label), x)
-                if not points:
-                    continue
-                places = [point.interval(x, self.level)[0] for point in points]
-                mean, half = np.array([point.interval(column, self.level) for point in points]).T
-                look: dict[str, Any] = {"linestyle": style.line, "marker": style.marker, "markersize": 4, "linewidth": 1.4}
-                (handles[label],) = axes.plot(places, mean, color=style.colour, **look)
-                if label in banded and not np.isnan(half).all():
-                    half = np.nan_to_num(half)
-                    band = axes.fill_between(places, mean - half, mean + half, color=style.colour, alpha=0.15, linewidth=0)
-                    handles[label] = handles[label], band
+        for axes, label, style, points, *numbers in self._series(panels):
+            places = np.array([point.interval(x, self.level)[0] for point in points])
+            along = pd.Series([point.at for point in points])
+            joined = (along if x in QUANTITIES and is_numeric_dtype(along) else pd.Series(places)).argsort()
+            places, mean, half = (values[joined] for values in (places, *numbers))
+            look: dict[str, Any] = {"linestyle": style.line, "marker": style.marker, "markersize": 4, "linewidth": 1.4}
+            (handles[label],) = axes.plot(places, mean, color=style.colour, **look)
+            if label in banded and not np.isnan(half).all():
+                half = np.nan_to_num(half)
+                band = axes.fill_between(places, mean - half, mean + half, color=style.colour, alpha=0.15, linewidth=0)
+                handles[label] = handles[label], band
         self._finish(panels, factor_label(x) if x == at else axis_label(x))
         legend_below(figure, handles, title=factor_label(self.by))
         return figure
@@ -378,39 +340,38 @@ class _Drawing(NamedTuple):
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
         width, tallest = 0.8 / len(self.styles), 0.0
-        for column, title, axes in panels:
-            groups = list(dict.fromkeys(point.at for point in self.points if point.panel == title))
-            for number, (label, style) in enumerate(self.styles.items()):
-                points = self._of(title, label)
-                if points:
-                    beside = (number - (len(self.styles) - 1) / 2) * width
-                    mean, half = np.array([point.interval(column, self.level) for point in points]).T
-                    look: dict[str, Any] = {"color": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
-                    lines = {"ecolor": "0.25", "elinewidth": 1, "capsize": 2}
-                    places = [groups.index(point.at) + beside for point in points]
-                    handles[label] = axes.bar(places, mean, 0.92 * width, yerr=half, error_kw=lines, **look)
-            names = [""] if x is None else [shown_value(group) for group in groups]
+        groups = {
+            title: list(dict.fromkeys(point.at for point in self.points if point.panel == title)) for _, title, _ in panels
+        }
+        for axes, label, style, points, mean, half in self._series(panels):
+            beside = (list(self.styles).index(label) - (len(self.styles) - 1) / 2) * width
+            places = [groups[point.panel].index(point.at) + beside for point in points]
+            look: dict[str, Any] = {"color": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
+            lines = {"ecolor": "0.25", "elinewidth": 1, "capsize": 2}
+            handles[label] = axes.bar(places, mean, 0.92 * width, yerr=half, error_kw=lines, **look)
+        for _, title, axes in panels:
+            names = [""] if x is None else [shown_value(group) for group in groups[title]]
             slant: dict[str, Any] = {}
             if sum(map(len, names)) > 60 / min(len(panels), 3):  # characters
                 slant, tallest = {"rotation": 25, "ha": "right"}, max(tallest, 0.035 * max(map(len, names)))
-            axes.set_xticks(range(len(groups)), names, rotation_mode="anchor", **slant)
+            axes.set_xticks(range(len(names)), names, rotation_mode="anchor", **slant)
             axes.tick_params(axis="x", length=0)
-            axes.set_xlim(-0.5, len(groups) - 0.5)
-            axes.axhline(0, color="0.4", linewidth=0.8)
+            axes.set_xlim(-0.5, len(names) - 0.5)
+            axes.axhline(0, **_ZERO)
         self._finish(panels, "" if x is None else factor_label(x))
         figure.set_figheight(figure.get_figheight() + tallest)
         legend_below(figure, handles, title=factor_label(self.by))
         return figure
 
-    def _of(self, title: str, label: str) -> list[Point]:
-        return [point for point in self.points if (point.panel, point.of) == (title, label)]
-
-    def _in_order(self, points: Sequence[Point], x: str) -> list[Point]:
-        """Return the points of a curve in the order in which a line joins them."""
-        places = pd.Series([point.at for point in points])
-        if x not in QUANTITIES or not is_numeric_dtype(places):
-            places = pd.Series([point.interval(x, self.level)[0] for point in points])
-        return [points[place] for place in places.argsort()]
+    def _series(
+        self, panels: Sequence[tuple[str, str, Axes]]
+    ) -> Iterator[tuple[Axes, str, Style, list[Point], FloatArray, FloatArray]]:
+        """Yield the points of each curve, or of the bars of one colour, in each panel, with their means and half-widths."""
+        for (column, title, axes), (label, style) in product(panels, self.styles.items()):
+            points = [point for point in self.points if (point.panel, point.of) == (title, label)]
+            if points:
+                mean, half = np.array([point.interval(column, self.level) for point in points]).T
+                yield axes, label, style, points, mean, half
 
     def _panels(self) -> tuple[Figure, list[tuple[str, str, Axes]]]:
         """Return a figure, and column, title and axes of each panel."""
@@ -447,7 +408,7 @@ class _Drawing(NamedTuple):
 
 
 def _use_log_scale(column: str, panels: Sequence[Axes], means: Sequence[float]) -> None:
-    """Scale vertical axes logarithmically, from half of the lowest mean in any of the panels on; bands may reach below it."""
+    """Scale vertical axes logarithmically from half of the lowest mean on; bands may reach below it."""
     lowest = min((mean for mean in means if mean > 0), default=0.0)
     if not lowest:
         raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")

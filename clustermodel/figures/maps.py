@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
 
 _HATCH: Final = "////"
-_NOT_SIGNIFICANT: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": "0.35", "hatch": _HATCH}
-"""How a legend shows cells that are hatched."""
-_BEYOND: Final = 3.0
-"""Differences of more than three times the half-width are drawn alike in the contour of significance."""
+_BEYOND: Final = 3.0  # differences of more times the half-width are drawn alike in the contour of significance
 
 
 def varying(table: StudyTable) -> list[str]:
@@ -39,16 +36,10 @@ def varying(table: StudyTable) -> list[str]:
 def heat_map(
     table: StudyTable, measure: str, *, x: str, y: str, panels: str | None = None, log: bool = False, **levels: Label
 ) -> Figure:
-    """Return a figure of the means of a measure over two factors: colours, with the numbers in the cells.
+    """Return a figure of the means of a measure over the factors ``x`` and ``y``: colours, with the numbers in the cells.
 
-    Args:
-        table: of an experiment.
-        measure: a column of numbers.
-        x: the factor along the horizontal axis.
-        y: the factor along the vertical axis.
-        panels: the factor with a panel for each of its levels; by default the third factor, if there is one.
-        log: scale the colours logarithmically.
-        levels: of other factors, for example ``policy="easy"``: the map shows their trials only.
+    ``panels`` is the factor with a panel for each of its levels; by default the third factor, if there is one.  ``log`` scales
+    the colours logarithmically.  With ``levels`` of other factors, such as ``policy="easy"``, the map shows their trials only.
 
     Raises:
         SpecificationError: there is no such factor or column, no trial has these levels, or a cell is several points.
@@ -61,6 +52,7 @@ def heat_map(
     if panels is not None:
         parts = {f"{factor_label(panels)} {shown_value(each)}": table.at(**{panels: each}) for each in table.levels(panels)}
     means = [grid.array(part.means(measure, by=[x, y]), measure) for part in parts.values()]
+    colours = colormaps["cividis"]
     known = np.concatenate([cells[np.isfinite(cells)] for cells in means])
     if not known.size:
         raise SpecificationError(f"measure: {measure} has no value in any cell; there is nothing to draw")
@@ -71,8 +63,7 @@ def heat_map(
     scale = (LogNorm if log else Normalize)(low, high if high > low else low + 1.0)
     figure, drawn = grid.figure(parts)
     for axes, cells in zip(drawn, means, strict=True):
-        mesh = _colour(axes, np.clip(cells, low, None) if log else cells, colormaps["cividis"], scale)
-        _write(axes, cells, colormaps["cividis"], scale, _number)
+        mesh = _draw_cells(axes, cells, np.clip(cells, low, None) if log else cells, colours, scale, _number)
     bar = figure.colorbar(mesh, ax=drawn, label=axis_label(measure), shrink=0.9)
     if log:
         bar.locator = LogLocator(subs=(1.0, 2.0, 5.0))
@@ -88,11 +79,11 @@ def difference_map(
     """Return a figure of the paired differences of a measure from a baseline over two factors.
 
     Cells whose difference is not significant are hatched.  Where both factors are numeric, a line separates them from the
-    others: there the paired interval ends at zero, interpolated between the cells.
+    others: there the paired interval, of the confidence ``level``, ends at zero, interpolated between the cells.
 
     The level ``baseline`` of the factor ``of`` is compared with the level ``compared``, by default with all, a panel for each:
-    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  ``level`` is that of
-    confidence.  The other arguments, and errors, are those of :func:`heat_map`; a ratio that divides by zero is refused.
+    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  The other arguments,
+    and errors, are those of :func:`heat_map`; a ratio that divides by zero is refused.
     """
     table, grid = _selected(table, x, y, levels)
     rows = table.differences(measure, of, baseline, ratio=relative, level=level)
@@ -110,16 +101,15 @@ def difference_map(
     scale, colours = Normalize(-largest, largest), colormaps["PuOr_r"]
     figure, drawn = grid.figure(cells_of)
     for axes, (cells, halves) in zip(drawn, cells_of.values(), strict=True):
-        mesh = _colour(axes, cells, colours, scale)
-        significant = np.abs(cells) > halves
-        for down, across in np.argwhere(np.isfinite(cells) & ~significant):
+        hatched = ~(np.abs(cells) > halves)
+        mesh = _draw_cells(axes, cells, cells, colours, scale, _signed, hatched)
+        for down, across in np.argwhere(np.isfinite(cells) & hatched):
             _tile(axes, (across, down), facecolor="none", edgecolor="0.45", hatch=_HATCH, linewidth=0)
-        _write(axes, cells, colours, scale, _signed, boxed=~significant)
         if is_numeric(grid.across) and is_numeric(grid.down):
             _draw_boundary(axes, cells, halves)
     name = f", relative to {plain(baseline)}, %" if relative else f" - {plain(baseline)}"
     figure.colorbar(mesh, ax=drawn, label=axis_label(measure) + name, shrink=0.9)
-    legend_below(figure, {f"not significant ({level:.0%})": Patch(**_NOT_SIGNIFICANT)})
+    legend_below(figure, {f"not significant ({level:.0%})": Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)})
     return figure
 
 
@@ -129,8 +119,8 @@ def winners(
     """Return a map of which level of a factor has the lowest mean of a measure over two other factors.
 
     Cells in which the paired difference of another level from the lowest is not significant are hatched; the colours of the
-    hatches are those of the tied levels.  Any number of levels of the factor ``of`` competes; ``level`` is the confidence level
-    of the paired differences; the other arguments, and errors, are those of :func:`heat_map`.
+    hatches are those of the tied levels.  The levels of the factor ``of`` compete; ``level`` is that of confidence; the other
+    arguments, and errors, are those of :func:`heat_map`.
     """
     table, grid = _selected(table, x, y, levels)
     rows = table.lowest(measure, of, level=level)
@@ -147,14 +137,14 @@ def winners(
             _tile(axes, place, facecolor="none", edgecolor=other, hatch=_HATCH, linewidth=0)
         box = {"facecolor": colour, "edgecolor": "none", "pad": 1.5} if tied else None
         axes.text(*place, _number(row[measure]), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)
-    handles["tied: the difference is not significant"] = Patch(**_NOT_SIGNIFICANT)
+    handles["tied: the difference is not significant"] = Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)
     axes.set_title(f"lowest {axis_label(measure)}", fontsize="medium")
     legend_below(figure, handles, title=factor_label(of))
     return figure
 
 
 class _Grid(NamedTuple):
-    """The cells of a map: its two factors, and their levels along the axes."""
+    """The two factors of a map, and their levels along the axes."""
 
     x: str
     y: str
@@ -162,7 +152,6 @@ class _Grid(NamedTuple):
     down: list[Label]
 
     def place(self, row: Mapping[Any, Any]) -> tuple[int, int]:
-        """Return where the point of a row is."""
         return self.across.index(level_of(row[self.x])), self.down.index(level_of(row[self.y]))
 
     def array(self, rows: pd.DataFrame, column: str) -> FloatArray:
@@ -205,7 +194,6 @@ def _selected(table: StudyTable, x: str, y: str, levels: Mapping[str, Label]) ->
 
 
 def _require_one_point(rows: pd.DataFrame, x: str, y: str, of: str) -> None:
-    """Refuse a table in which a cell of the map has several rows."""
     if not {x, y} <= set(rows) or rows.duplicated([x, y]).any():
         raise SpecificationError(
             f"x, y: {quoted(x)}, {quoted(y)} are not allowed; a cell of {of} must be one point with several levels of both: "
@@ -218,23 +206,24 @@ def is_numeric(levels: Sequence[Label]) -> bool:
     return len(levels) > 1 and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
 
 
-def _colour(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize) -> Any:
-    edges = (np.arange(cells.shape[1] + 1) - 0.5, np.arange(cells.shape[0] + 1) - 0.5)
-    return axes.pcolormesh(*edges, np.ma.masked_invalid(cells), cmap=colours, norm=scale, edgecolors="white", linewidth=0.6)
-
-
 def _tile(axes: Axes, place: tuple[int, int], **look: Any) -> None:
     axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, **look))
 
 
-def _write(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize, text: Any, boxed: Any = None) -> None:
-    """Write the numbers into the cells, on a box of the cell's colour where the cell is hatched."""
+def _draw_cells(
+    axes: Axes, cells: FloatArray, coloured: FloatArray, colours: Colormap, scale: Normalize, text: Any, hatched: Any = None
+) -> Any:
+    """Draw coloured cells with their numbers, on a box of the cell's colour where the cell is hatched; return the mesh."""
+    edges = (np.arange(cells.shape[1] + 1) - 0.5, np.arange(cells.shape[0] + 1) - 0.5)
+    shown = np.ma.masked_invalid(coloured)
+    mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6)
     for (down, across), value in np.ndenumerate(cells):
         if np.isfinite(value):
             colour = colours(float(scale(value)))
-            hatched = boxed is not None and boxed[down, across]
-            box = {"facecolor": colour, "edgecolor": "none", "pad": 1.2} if hatched else None
+            boxed = hatched is not None and hatched[down, across]
+            box = {"facecolor": colour, "edgecolor": "none", "pad": 1.2} if boxed else None
             axes.text(across, down, text(value), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)
+    return mesh
 
 
 def _draw_boundary(axes: Axes, cells: FloatArray, halves: FloatArray) -> None:

@@ -1,9 +1,7 @@
 """Runs as a trace for https://ui.perfetto.dev, in Chrome's JSON format: gangs on nodes, time slices, the queue, the ledger.
 
-The format is that of the *Trace Event Format* document, as Perfetto reads it.  Its unit of time, the microsecond, is a tick.
-Each run is a process; so is each range of its nodes, with time sharing in each row of the Ousterhout matrix.  A gang is one
-slice, on the thread of its lowest node: gangs that hold nodes at the same time hold different ones, so slices of a thread never
-overlap.
+Its unit of time, the microsecond, is a tick.  Each run is a process; so is each range of its nodes, with time sharing in each
+row of the Ousterhout matrix.  A gang is one slice, on the thread of its lowest node, where slices never overlap.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from clustermodel.files import write_file
 from clustermodel.measure.event_log import rates_in_matrix, rates_in_space
 from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.matrix_history import Cell, History, Slice
+from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import count, text
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -70,10 +68,8 @@ def write_perfetto(runs: Sequence[Result], path: str | PathLike[str]) -> None:
 
 
 class _Trace:
-    """The encoded events of a trace."""
-
     def __init__(self) -> None:
-        self.events: list[str] = []
+        self.events: list[str] = []  # encoded
 
     def add_run(self, run: Result, process: int) -> int:
         """Add a run from the number of its first process on; return that of its last."""
@@ -89,7 +85,7 @@ class _Trace:
             gangs = gangs_in_matrix(records, run.history, run.ledger.end)
             self._name_thread(process, _TURNS, "time slices")
             for begin, end, name, arguments in _turns(run.history, run.ledger.end):
-                self._add_slice((process, _TURNS), begin, end, name, "time slice", arguments)
+                self._add_slice((process, _TURNS), begin, end, name=name, cat="time slice", args=arguments)
         self._count(process, "ledger", rates.ticks, {name: nodes for name, nodes in rates.nodes.items() if nodes.any()})
         for now, job, attempt, what in _instants(records, gangs):
             about = {"name": f"job {job} {what}", "cat": what, "args": {"job": job, "attempt": attempt}}
@@ -116,18 +112,11 @@ class _Trace:
             values = {key: value for key, value, differs in zip(columns, row, new, strict=True) if differs}
             self._add(ph="C", pid=process, ts=now, name=name, args=values)
 
-    def _add_slice(
-        self, thread: tuple[int, int], begin: int, end: int, name: str, category: str, arguments: object, **flow: Any
-    ) -> None:
-        process, number = thread
-        what = {"name": name, "cat": category, "args": arguments, **flow}
-        self._add(ph="X", pid=process, tid=number, ts=begin, dur=end - begin, **what)
+    def _add_slice(self, thread: tuple[int, int], begin: int, end: int, **what: Any) -> None:
+        self._add(ph="X", pid=thread[0], tid=thread[1], ts=begin, dur=end - begin, **what)
 
     def _add_gangs(self, run: Result, gangs: Sequence[GangPlacement], process: int) -> int:
-        """Add a slice for each placement, with the facts of its job; return the number of the last process.
-
-        Arrows connect the placements of one job; replicas have none.
-        """
+        """Add a slice for each placement, with the facts of its job; return the number of the last process."""
         records, nodes, label = run.records, run.machine.processors, visible(run.scenario.label)
         together = nodes if nodes <= _MOST_TOGETHER else max(16, 1 << ((nodes - 1) // _MOST_RANGES).bit_length())
         processes: dict[tuple[int, int], int] = {}
@@ -149,28 +138,23 @@ class _Trace:
         shown: Counter[int] = Counter()
         for gang in ordered:
             job, node = gang.job, gang.columns[0]
-            flow: dict[str, Any] = {}
+            flow: dict[str, Any] = {}  # arrows between the placements of one job
             if gang.kind != _REPLICA and of_job[job] > 1:
                 shown[job] += 1
                 flow = {"bind_id": hex((process << 32) + job), "flow_in": shown[job] > 1, "flow_out": shown[job] < of_job[job]}
             facts = (ids[job], gang.attempt, count(gang.columns), text(gang.columns), users[job], *times[job])
             arguments = dict(zip(_JOB_FACTS, (*facts, outcomes[job][gang.attempt - 1]), strict=True))
-            thread = processes[gang.row, node // together], node
-            self._add_slice(thread, gang.begin, gang.end, f"job {ids[job]}", KINDS[gang.kind], arguments, **flow)
+            what = {"name": f"job {ids[job]}", "cat": KINDS[gang.kind], "args": arguments, **flow}
+            self._add_slice((processes[gang.row, node // together], node), gang.begin, gang.end, **what)
         return process
 
 
 def _turns(history: History, end: int) -> Iterator[tuple[int, int, str, dict[str, Any]]]:
-    """Yield begin, end, name and arguments of time slices, those of a row that follow each other as one.
-
-    If there are too many, the rows that take turns between two scheduling events are one.
-    """
+    """Yield begin, end, name and arguments of time slices, those of a row that follow each other as one."""
     first = history.moments[0].ticks if history.moments else end
-    merged = list(islice(_merged(history.slices(first, end, end)), MOST_TIME_SLICES + 1))
-    turns: list[tuple[int, int, tuple[int, ...], tuple[Cell, ...]]] = [
-        (turn.begin, turn.end, (turn.row,), turn.gangs) for turn in merged
-    ]
-    if len(turns) > MOST_TIME_SLICES:
+    merged = islice(_merged(history.slices(first, end, end)), MOST_TIME_SLICES + 1)
+    turns: list[Any] = [(turn.begin, turn.end, (turn.row,), turn.gangs) for turn in merged]
+    if len(turns) > MOST_TIME_SLICES:  # then the rows that take turns between two scheduling events are one
         ends = [moment.ticks for moment in history.moments[1:]] + [end]
         turns = [
             (moment.ticks, stop, rows, tuple(gang for row in rows for gang in moment.rows[row]))
@@ -185,16 +169,16 @@ def _turns(history: History, end: int) -> Iterator[tuple[int, int, str, dict[str
 
 def _merged(slices: Iterator[Slice]) -> Iterator[Slice]:
     """Yield slices, those of one row with the same gangs that follow each other as one."""
-    last: Slice | None = None
+    merged = next(slices, None)
+    if merged is None:
+        return
     for following in slices:
-        if last is not None and (last.end, last.row, last.gangs) == (following.begin, following.row, following.gangs):
-            last = last._replace(end=following.end)
+        if (merged.end, merged.row, merged.gangs) == (following.begin, following.row, following.gangs):
+            merged = merged._replace(end=following.end)
         else:
-            if last is not None:
-                yield last
-            last = following
-    if last is not None:
-        yield last
+            yield merged
+            merged = following
+    yield merged
 
 
 def _instants(records: JobRecords, gangs: Sequence[GangPlacement]) -> list[tuple[int, int, int, str]]:

@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures import style
 from clustermodel.figures.capacity import account_shares, draw_account_bars, draw_capacity
-from clustermodel.figures.matrix import MOST_RECTANGLES, matrix_figure, slices_figure
+from clustermodel.formatting import time_unit
 from clustermodel.measure.event_log import mean_of_steps, memory_share
-from clustermodel.measure.job_table import Jobs
-from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.measure.job_table import Jobs, bounded_slowdown
 from clustermodel.measure.quantities import account_columns
+from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
-from clustermodel.validation import require_whole, to_gib
+from clustermodel.schedule.node_set import NodeSet, from_mask
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+from clustermodel.validation import require_seconds, require_whole, to_gib
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
+
+MOST_RECTANGLES: Final = 20_000  # that a figure draws; more are neither legible nor quick
+_HATCH: Final = "////"  # of replicas, gangs in rows other than their home row, and of discarded work
 
 
 class ResultPlots:
     """The figures of one result; each method returns a matplotlib figure, to show or save.
 
-    ``bins`` is the number of equal time bins over which a figure over time takes means.
+    ``bins`` is the number of equal time bins over which a figure over time takes means.  Times in seconds are on the clock of
+    the workload, as in the job table.  Methods raise a ``SpecificationError`` where no job ran, where figures of the matrix or
+    of time sharing lack the history of a run in which gangs shared their nodes in time, and where there is too much to draw.
     """
 
     def __init__(self, run: Result) -> None:
         self._run = run
 
     def utilization(self, *, bins: int = 200) -> Figure:
-        """Draw the share of busy nodes and the queue length over time.
-
-        Raises:
-            SpecificationError: no job ran.
-        """
-        style.require_drawable(self._run, "utilization")
+        """Draw the share of busy nodes and the queue length over time."""
+        edges = self._edges("utilization", bins)
         figure, (top, bottom) = style.new_figure(9, 5.5, 2, sharex=True)
-        _draw_over_time(top, [self._run], bins, busy=True)
-        _draw_over_time(bottom, [self._run], bins, busy=False)
+        _draw_over_time(top, [self._run], edges, "busy nodes / nodes")
+        _draw_over_time(bottom, [self._run], edges, "waiting jobs")
         top.set_xlabel("")
         rho = self._run.ledger.utilization
         top.axhline(rho, color="0.4", linewidth=0.8, linestyle="--")
@@ -53,16 +59,14 @@ class ResultPlots:
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
-        """Draw which nodes each job held, and when; run attempts of which work was discarded are hatched, and nodes that were
-        down are black.
+        """Draw which nodes each job held, and when, of a run on dedicated nodes.
+
+        Run attempts of which work was discarded are hatched, and nodes that were down are black.
 
         Args:
             first: id of the first job to show, in order of submission; the first of all by default.
             last: id of the last job to show; by default the 200th from ``first`` on, or the last of all.
             labels: write all job ids, or none; by default those that fit their bars.
-
-        Raises:
-            SpecificationError: unknown ids, an empty range, too many jobs to draw, or a run with time sharing.
         """
         figure, axes = style.new_figure(10, 5.5)
         draw_gantt(axes, self._run, first=first, last=last, labels=labels)
@@ -72,41 +76,24 @@ class ResultPlots:
         """Draw the Ousterhout matrix at an instant: which gang has which columns in which row (Zhang et al. 2003, figure 7).
 
         The row that runs at that instant has a frame; at the boundary of two slices it is the row of the later one.
-
-        Args:
-            at_s: the instant, seconds on the clock of the workload, as in the job table and in :meth:`gantt`.
-
-        Raises:
-            SpecificationError: the run kept no history, no gang shared its nodes in time, or the run does not cover that time.
         """
-        return matrix_figure(self._run, at_s)
+        figure, axes = style.new_figure(9, 1.9 + 0.45 * len(_history(self._run, "matrix").moments[0].rows))
+        draw_matrix(axes, self._run, at_s)
+        empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
+        _gang_legend(figure, empty, Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs"))
+        return figure
 
     def slices(self, first_s: float, last_s: float) -> Figure:
-        """Draw which gang each node runs in which time slice.
-
-        Args:
-            first_s: begin of the interval to draw, seconds on the clock of the workload, as in the job table.
-            last_s: end of the interval, seconds on the same clock.
-
-        Raises:
-            SpecificationError: the run kept no history, no gang shared its nodes in time, the run does not cover the interval,
-                nothing ran in it, or it has too many slices to draw.
-        """
-        return slices_figure(self._run, first_s, last_s)
+        """Draw which gang each node runs in which time slice, from ``first_s`` to ``last_s``."""
+        return _slices_figure(self._run, first_s, last_s)
 
     def memory(self, *, bins: int = 200) -> Figure:
-        """Draw the share of the nodes' memory that running and suspended jobs have over time.
-
-        Raises:
-            SpecificationError: no job ran, or the memory of nodes is not limited.
-        """
-        bins = require_whole("memory: bins", bins, at_least=1)
-        style.require_drawable(self._run, "memory")
-        of_a_node, nodes = self._run.machine.node_memory, self._run.machine.nodes
+        """Draw the share of the nodes' memory, if that is limited, that running and suspended jobs have over time."""
+        edges = self._edges("memory", bins)
+        of_a_node, nodes, log = self._run.machine.node_memory, self._run.machine.nodes, self._run.events
         if of_a_node is None:
             raise SpecificationError("memory: nodes have as much as jobs need; give Machine(node_memory_gib=...)")
-        log, edges = self._run.events, _equal_bins([self._run], bins)
-        unit, name = style.time_axis(float(edges[-1]))
+        _, name, unit = time_unit(float(edges[-1]))
         figure, axes = style.new_figure(9, 3.5)
         used = mean_of_steps(log.time_s, memory_share(self._run.records, of_a_node * nodes, log.ticks), edges)
         axes.stairs(used, edges / unit, linewidth=1.2)
@@ -122,12 +109,8 @@ class ResultPlots:
         Work is one area: whether it was useful or wasted is known only when a job completes, but the figure shows it when the
         job executes.  The amount that an account gains between two scheduling events is spread evenly over the time between
         them.  Accounts without an amount are left out; the legend has each account's share of the whole run.
-
-        Raises:
-            SpecificationError: no job ran, or the run used time sharing and kept no history.
         """
-        bins = require_whole("capacity: bins", bins, at_least=1)
-        style.require_drawable(self._run, "capacity")
+        bins = len(self._edges("capacity", bins)) - 1
         figure, axes = style.new_figure(9, 4.5)
         draw_capacity(axes, self._run, bins)
         size = counted(self._run.machine.processors, self._run.scenario.unit)
@@ -135,6 +118,11 @@ class ResultPlots:
         figure.suptitle(title, fontsize="large")
         figure.legend(loc="outside right center", reverse=True)
         return figure
+
+    def _edges(self, figure: str, bins: int) -> FloatArray:
+        bins = require_whole(f"{figure}: bins", bins, at_least=1)
+        style.require_drawable(self._run, figure)
+        return _equal_bins([self._run], bins)
 
 
 def draw_gantt(
@@ -165,22 +153,21 @@ def draw_gantt(
         if begin <= attempt.job < stop
     ]
     earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)
-    unit, name = style.time_axis(span := latest - earliest)
+    _, name, unit = time_unit(span := latest - earliest)
     for index, start, end, columns, lost in bars:
-        ranges = [(low - 0.5, high - low) for low, high in zip(columns[::2], columns[1::2], strict=True)]
+        ranges = [(low - 0.5, number) for low, number in _ranges(columns)]
         left, width = start / unit, (end - start) / unit
-        look: dict[str, Any] = {"hatch": "////", "alpha": 0.6} if lost else {}
+        look: dict[str, Any] = {"facecolors": style.PALETTE[int(ids[index]) % 6], "edgecolors": "white", "linewidth": 0.4}
+        look |= {"hatch": _HATCH, "alpha": 0.6} if lost else {}
         for extent in ranges:
-            colour = style.job_hue(int(ids[index]))
-            axes.broken_barh([(left, width)], extent, facecolors=colour, edgecolors="white", linewidth=0.4, **look)
+            axes.broken_barh([(left, width)], extent, **look)
         low, height = max(ranges, key=lambda extent: extent[1])
         legible = width >= 0.025 * span / unit and height >= 0.025 * run.machine.processors
         if labels or (labels is None and legible):
             middle = (left + width / 2, low + height / 2)
             axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
     for node, down, up in zip(*(column.tolist() for column in records.outages), strict=True):
-        until = latest if up == UNKNOWN else to_seconds(up)
-        since = to_seconds(down)
+        since, until = to_seconds(down), latest if up == UNKNOWN else to_seconds(up)
         axes.broken_barh([(since / unit, (until - since) / unit)], (node - 0.5, 1), facecolors="black")
     axes.set(xlim=(earliest / unit, latest / unit), ylim=(-0.5, run.machine.processors - 0.5))
     axes.set(xlabel=f"time ({name})", ylabel=run.scenario.unit)
@@ -201,33 +188,65 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     if not drawable:
         raise SpecificationError("figure: no job ran in any result; there is nothing to draw")
     in_time = any(run.slices is not None for run in drawable)
-    bars = 0.7 + 0.3 * len(drawable)
+    bars, edges = 0.7 + 0.3 * len(drawable), _equal_bins(drawable, bins)
     figure, (top, middle, below, bottom) = style.new_figure(9, 10 + bars, 4, height_ratios=(3.3, 3.3, 3.3, bars))
-    _draw_over_time(top, drawable, bins, busy=True)
-    _draw_over_time(middle, drawable, bins, busy=False, running=in_time)
-    if max(waiting_jobs(result, _equal_bins(drawable, bins)).max() for result in drawable) > 200:
+    _draw_over_time(top, drawable, edges, "busy nodes / nodes")
+    _draw_over_time(middle, drawable, edges, "waiting and running jobs" if in_time else "waiting jobs")
+    if max(waiting_jobs(result, edges).max() for result in drawable) > 200:
         middle.set_yscale("symlog", linthresh=10)
     _draw_distribution(below, drawable, slowdowns=in_time)
-    _draw_node_time(bottom, drawable)
+    shares = account_shares(pd.DataFrame([account_columns(run.ledger) for run in drawable]))
+    labels, places = [run.scenario.label for run in drawable], np.arange(len(drawable), dtype=float)
+    handles = draw_account_bars(bottom, shares, places)
+    bottom.set_yticks(places, style.legend_labels(labels))
+    bottom.set_ylabel("policy")
+    look: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "fontsize": "small"}
+    bottom.legend(list(handles.values()), list(handles), ncols=4, **look)
     first = drawable[0]
     top.set_title(
         f"{style.plain(first.scenario.workload_name)} on {counted(first.machine.processors, first.scenario.unit)}, "
         f"{counted(len(first.records), 'job')}; means over {bins} equal intervals"
     )
-    style.legend_below(figure, dict(zip((result.scenario.label for result in drawable), below.get_lines(), strict=True)))
+    style.legend_below(figure, dict(zip(labels, below.get_lines(), strict=True)))
     return figure
 
 
-def _draw_over_time(axes: Axes, runs: Sequence[Result], bins: int, *, busy: bool, running: bool = False) -> None:
-    """Draw the share of busy nodes over time, or else numbers of jobs."""
-    edges = _equal_bins(runs, bins)
-    unit, name = style.time_axis(float(edges[-1]))
-    jobs = _jobs_in_system if running else waiting_jobs
+def busy_nodes(run: Result, edges_s: FloatArray) -> FloatArray:
+    """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
+    return mean_of_steps(run.events.time_s, run.machine.processors - run.events.empty, edges_s)
+
+
+def _busy_share(run: Result, edges_s: FloatArray) -> FloatArray:
+    return busy_nodes(run, edges_s) / run.machine.processors
+
+
+def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:
+    """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
+    return mean_of_steps(run.events.time_s, run.events.waiting, edges_s)
+
+
+def _jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
+    ran = run.records.finished
+    begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))
+    times = np.concatenate([begins, ends])
+    order = np.argsort(times, kind="stable")
+    changes = np.repeat([1, -1], len(begins))[order]
+    return mean_of_steps(times[order], np.cumsum(changes), edges_s)
+
+
+_OVER_TIME: Final[dict[str, Callable[[Result, FloatArray], FloatArray]]] = {
+    "busy nodes / nodes": _busy_share,
+    "waiting jobs": waiting_jobs,
+    "waiting and running jobs": _jobs_in_system,
+}
+
+
+def _draw_over_time(axes: Axes, runs: Sequence[Result], edges: FloatArray, what: str) -> None:
+    _, name, unit = time_unit(float(edges[-1]))
     for run, look in _styled(runs):
-        values = (busy_nodes(run, edges) / run.machine.processors) if busy else jobs(run, edges)
-        axes.stairs(values, edges / unit, color=look.colour, linestyle=look.line, linewidth=1.2)
-    axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit), ylim=(0, 1.02 if busy else None))
-    axes.set_ylabel("busy nodes / nodes" if busy else "waiting and running jobs" if running else "waiting jobs")
+        axes.stairs(_OVER_TIME[what](run, edges), edges / unit, color=look.colour, linestyle=look.line, linewidth=1.2)
+    axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit), ylabel=what)
+    axes.set_ylim(0, 1.02 if what == "busy nodes / nodes" else None)
     axes.grid(alpha=0.25)
 
 
@@ -248,17 +267,6 @@ def _draw_distribution(axes: Axes, runs: Sequence[Result], *, slowdowns: bool) -
     axes.grid(alpha=0.25, which="both", linewidth=0.4)
 
 
-def _draw_node_time(axes: Axes, runs: Sequence[Result]) -> None:
-    """Draw the shares of node time by account, a bar for each run."""
-    shares = account_shares(pd.DataFrame([account_columns(run.ledger) for run in runs]))
-    places = np.arange(len(runs), dtype=float)
-    handles = draw_account_bars(axes, shares, places)
-    axes.set_yticks(places, style.legend_labels([run.scenario.label for run in runs]))
-    axes.set_ylabel("policy")
-    look: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "fontsize": "small"}
-    axes.legend(list(handles.values()), list(handles), ncols=4, **look)
-
-
 def _styled(runs: Sequence[Result]) -> list[tuple[Result, style.Style]]:
     """Return runs with the styles of their policies in one figure."""
     styles = style.policy_styles([run.scenario.label for run in runs])
@@ -270,21 +278,144 @@ def _equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
     return np.linspace(0.0, max(float(run.events.time_s[-1]) for run in runs), bins + 1)
 
 
-def busy_nodes(run: Result, edges_s: FloatArray) -> FloatArray:
-    """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
-    return mean_of_steps(run.events.time_s, run.machine.processors - run.events.empty, edges_s)
+# Time sharing: the Ousterhout matrix at an instant, and the time slices of every node.
 
 
-def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:
-    """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
-    return mean_of_steps(run.events.time_s, run.events.waiting, edges_s)
+def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
+    """Draw the Ousterhout matrix on axes of your own, without a legend; as :meth:`ResultPlots.matrix`."""
+    history, nodes = _history(run, "matrix"), run.machine.processors
+    at = to_ticks(_within_run(run, "matrix: at_s", at_s))
+    moment, running = history.at(at), history.running_row(at)
+    rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
+    bars = [
+        _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
+        for row, cells in enumerate(rows)
+        for cell in cells
+        for low, count in _ranges(from_mask(cell.columns))
+    ]
+    axes.set_facecolor("0.93")
+    axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
+    if nodes <= 64:
+        axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
+    _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
+    if running is not None:
+        frame = Rectangle((-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4)
+        axes.add_patch(frame)
+    axes.set(xlim=(-0.5, nodes - 0.5), ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)))
+    axes.set(xlabel="column (node)", ylabel="row (time slice)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    jobs = len({cell.job for cells in rows for cell in cells})
+    waiting = run.events.waiting[np.searchsorted(run.events.ticks, at, side="right") - 1]
+    axes.set_title(f"{style.title_of(run)} at {_shown_s(at_s)}: {counted(jobs, 'job')} in the matrix, {waiting} waiting")
 
 
-def _jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
-    """Return the mean number of jobs that wait or run in each interval between ``edges_s`` (seconds from the first event)."""
-    ran = run.records.finished
-    begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))
-    times = np.concatenate([begins, ends])
-    order = np.argsort(times, kind="stable")
-    changes = np.repeat([1, -1], len(begins))[order]
-    return mean_of_steps(times[order], np.cumsum(changes), edges_s)
+def _slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
+    history, nodes = _history(run, "slices"), run.machine.processors
+    first, last = (
+        to_ticks(_within_run(run, f"slices: {field}", time_s)) for field, time_s in (("first_s", first_s), ("last_s", last_s))
+    )
+    if first >= last:
+        raise SpecificationError(f"slices: last_s: {last_s} is not allowed; it must be > first_s, {first_s}")
+    _, name, unit = time_unit(to_seconds(last - first))
+    bars: list[_Bar] = []
+    shown: list[Slice] = []
+    for time_slice in history.slices(first, last, run.ledger.end):
+        shown.append(time_slice)
+        left, right = to_seconds(max(time_slice.begin, first)) / unit, to_seconds(min(time_slice.end, last)) / unit
+        for cell in time_slice.gangs:
+            ranges = _ranges(from_mask(cell.columns))
+            bars += [_Bar(left, right - left, low - 0.5, number, cell.job, cell.replica) for low, number in ranges]
+        if len(bars) > MOST_RECTANGLES:
+            raise SpecificationError(
+                f"slices: more than {MOST_RECTANGLES:,} rectangles between first_s={first_s} and last_s={last_s} are too many "
+                "to draw; choose a shorter time"
+            )
+    if not bars:
+        raise SpecificationError(f"slices: nothing ran between first_s={first_s} and last_s={last_s}")
+    figure, axes = style.new_figure(10, 5.5)
+    axes.set_facecolor("0.93")
+    _draw_gangs(axes, bars, widest=to_seconds(last - first) / unit, tallest=nodes)
+    thickness = 1.0 if len(shown) <= 60 else 0.5
+    for at_event, colour, linewidth in ((False, "0.4", thickness / 2), (True, "black", thickness)):
+        begins = [to_seconds(time_slice.begin) / unit for time_slice in shown if time_slice.at_event == at_event]
+        axes.vlines(begins, -0.5, nodes - 0.5, color=colour, linewidth=linewidth)
+    axes.set(xlim=(to_seconds(first) / unit, to_seconds(last) / unit), ylim=(-0.5, nodes - 0.5))
+    axes.set(xlabel=f"time ({name})", ylabel=run.scenario.unit)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    extents = [(max(time_slice.begin, first), min(time_slice.end, last), time_slice.row) for time_slice in shown]
+    span = extents[-1][1] - extents[0][0]
+    wide = [(to_seconds(begin + end) / 2 / unit, row) for begin, end, row in extents if end - begin >= 0.012 * span]
+    if 2 * len(wide) > len(extents):  # the rows are named above the slices if most of these are wide enough
+        above = axes.secondary_xaxis("top")
+        above.set_xticks([middle for middle, _ in wide], [str(row) for _, row in wide])
+        above.tick_params(length=0, labelsize=7)
+        above.set_xlabel("row")
+    quantum = _shown_s(run.machine.time_slicing.quantum_s)
+    axes.set_title(f"{style.title_of(run)}: {counted(len(shown), 'time slice')} of at most {quantum}")
+    boundary = Line2D([], [], color="0.4", linewidth=0.5, label="slice begins")
+    event = Line2D([], [], color="black", linewidth=1.0, label="slice begins at a scheduling event")
+    _gang_legend(figure, boundary, event)
+    return figure
+
+
+def _history(run: Result, figure: str) -> History:
+    style.require_drawable(run, figure)
+    return run.history
+
+
+def _within_run(run: Result, field: str, seconds: object) -> float:
+    """Return a time, seconds, or refuse it if it lies outside the run."""
+    ledger, time_s = run.ledger, require_seconds(field, seconds)
+    if not ledger.start <= to_ticks(time_s) <= ledger.end:
+        first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
+        raise SpecificationError(f"{field}: {time_s} is not allowed; it must lie in the run, from {first} to {last}")
+    return time_s
+
+
+def _ranges(columns: NodeSet) -> list[tuple[int, int]]:
+    """Return the contiguous ranges of a set of nodes, as (lowest node, number of nodes)."""
+    return [(low, high - low) for low, high in zip(columns[::2], columns[1::2], strict=True)]
+
+
+class _Bar(NamedTuple):
+    """A rectangle for a gang on a contiguous range of nodes, in the units of the axes."""
+
+    left: float
+    width: float
+    low: float
+    height: float
+    job: int
+    replica: bool
+
+
+def _draw_gangs(axes: Axes, bars: Sequence[_Bar], *, widest: float, tallest: float) -> None:
+    """Draw bars in the colours of their jobs on axes of size ``widest`` x ``tallest``: replicas hatched, labels that fit."""
+    for replica in (False, True):
+        drawn = [bar for bar in bars if bar.replica == replica]
+        corners = [
+            [(left, low), (left + width, low), (left + width, low + height), (left, low + height)]
+            for left, width, low, height, *_ in drawn
+        ]
+        colours = [style.job_colour(bar.job) for bar in drawn]
+        # An edge would hide a bar that is hardly wider than the edge.
+        edges = [0.6 if bar.width >= 0.004 * widest and bar.height >= 0.006 * tallest else 0.0 for bar in drawn]
+        hatch = _HATCH if replica else None
+        gangs = PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges, hatch=hatch)
+        axes.add_collection(gangs, autolim=False)
+    for left, width, low, height, job, replica in bars:
+        text = str(job)
+        if width >= 0.011 * (len(text) + 0.5) * widest and height >= 0.035 * tallest:
+            colour = style.job_colour(job)
+            box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0} if replica else None
+            middle = (left + width / 2, low + height / 2)
+            axes.annotate(text, middle, ha="center", va="center", fontsize=7, color=style.ink(colour), bbox=box, clip_on=True)
+
+
+def _gang_legend(figure: Figure, *others: Line2D | Patch) -> None:
+    home = Patch(facecolor="0.5", edgecolor="white", label="gang in its home row")
+    replica = Patch(facecolor="0.5", edgecolor="white", hatch=_HATCH, label="replica in another row")
+    figure.legend(handles=[home, replica, *others], loc="outside lower center", ncols=2 + len(others))
+
+
+def _shown_s(seconds: float) -> str:
+    return f"{seconds:,.6f}".rstrip("0").rstrip(".") + " s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -65,8 +65,8 @@ def difference_curve(
 ) -> Figure:
     """Return a figure of a paired difference of two policies along a factor, with its confidence band, and of their crossing.
 
-    ``differences`` has columns ``difference`` and ``half``, by the values of the factor; ``crossing`` is the crossing and the
-    ends of its interval, which may be infinite, ``nan`` without one.
+    ``differences`` has columns ``difference`` and ``half``, by the values of the factor; ``crossing`` is the crossing, ``nan``
+    without one, and the ends of its interval, which may be infinite.
     """
     figure, axes = style.new_figure(6.4, 3.8)
     values = differences.index.to_numpy(dtype=float)
@@ -91,20 +91,20 @@ def difference_curve(
 
 
 VERDICTS: Final = {"agrees": (style.GREEN, "o"), "differs": (style.VERMILLION, "X"), "undecided": (style.BLUE, "s")}
-"""Colour and marker of each verdict."""
 
 
 def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quantity: str, relative: bool) -> Figure:
-    """Return the figure of :class:`~clustermodel.experiment.validate.Verdicts`.
+    """Return the figure of :class:`~clustermodel.experiment.validate.Verdicts`: values, differences with the margin, a map.
 
-    The upper panel has the formula's values, joined by lines along the numeric factor with most levels, and simulated means
-    with their intervals.  The lower panel has the differences with their intervals, which decide, and the margin in grey:
-    an interval within it agrees, one outside differs.  Where there are two numeric factors, a third panel maps the verdicts
-    over them.  Relative differences are shares of the formula's value.
+    Lines join values along the numeric factor with most levels; two numeric factors have a map of the verdicts.
     """
     levels = {name: frame[name].astype(str).nunique() for name in factors}
     varying = [name for name in factors if levels[name] > 1]
-    numeric = sorted((name for name in varying if _is_numeric(frame[name])), key=lambda name: -levels[name])
+    numeric = [
+        name
+        for name in sorted(varying, key=lambda name: -levels[name])
+        if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]) and not frame[name].isna().any()
+    ]
     mapped = len(numeric) > 1 and len(varying) == 2
     figure = style.NotebookFigure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
     grid = figure.add_gridspec(2, 2 if mapped else 1, height_ratios=[3, 2], width_ratios=[3, 2] if mapped else None)
@@ -127,21 +127,13 @@ def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quant
     if x is None:
         lower.set_xticks(frame["place"], [style.plain(text, 42) for text in series], rotation=30, ha="right", fontsize="small")
     else:
-        lower.set_xlabel(_words(x))
+        lower.set_xlabel(style.plain(x.replace("_", " ")))
     for axes in (upper, lower):
         axes.grid(alpha=0.25, linewidth=0.5)
     if mapped:
         _draw_map(figure.add_subplot(grid[:, 1]), frame, numeric[0], numeric[1], percent=relative)
     style.legend_below(figure, handles)
     return figure
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    return is_numeric_dtype(column) and not is_bool_dtype(column) and not column.isna().any()
-
-
-def _words(name: str) -> str:
-    return style.plain(name.replace("_", " "))
 
 
 def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, Any]:
@@ -152,7 +144,7 @@ def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, 
         ordered = rows.sort_values("place")
         line_style = "-" if joined and len(ordered) > 1 else "none"
         (line,) = axes.plot(ordered["place"], ordered["formula"], color=colour, linestyle=line_style, marker="_", markersize=12)
-        half = ordered["half"].where(np.isfinite(ordered["half"]), 0.0)
+        half = ordered["half"].replace([inf, nan], 0.0)
         look: dict[str, Any] = {"fmt": "o", "markersize": 4, "capsize": 3, "color": colour}
         points = axes.errorbar(ordered["place"], ordered["simulated"], yerr=half, **look)
         handles[f"{label}: formula, simulated" if label else "formula, simulated"] = (line, points)
@@ -172,8 +164,7 @@ def _draw_differences(axes: Axes, frame: pd.DataFrame, *, percent: bool) -> None
     for verdict, (colour, marker) in VERDICTS.items():
         rows = frame[frame["verdict"] == verdict]
         if len(rows):
-            half = scale * (rows["high"] - rows["difference"])
-            half = half.where(np.isfinite(half), 0.0)
+            half = (scale * (rows["high"] - rows["difference"])).replace([inf, nan], 0.0)
             look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "capsize": 2, "label": verdict}
             axes.errorbar(at[rows.index], scale * rows["difference"], yerr=half, **look)
     axes.legend(loc="upper left", ncols=4, fontsize="small")
@@ -190,7 +181,8 @@ def _draw_map(axes: Axes, frame: pd.DataFrame, x: str, y: str, *, percent: bool)
         axes.add_patch(Rectangle((across - 0.48, down - 0.48), 0.96, 0.96, color=colour, alpha=0.35))
         text = f"{100 * point['difference']:+.1f} %" if percent else f"{point['difference']:+.2g}"
         axes.text(across, down, text, ha="center", va="center")
-    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel=_words(x), ylabel=_words(y))
+    labels = [style.plain(name.replace("_", " ")) for name in (x, y)]
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel=labels[0], ylabel=labels[1])
     axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
     axes.set_title("green: agrees, red: differs, blue: undecided", fontsize="medium")

@@ -1,7 +1,6 @@
 """The style of figures: colours, line styles, markers and hatches of policies, safe for colour-blind readers; labels; files.
 
-There are more policies than distinguishable colours: policies that the papers do not compare share one, and differ in line
-style and marker in a common figure.
+Policies that the papers do not compare share a colour, and differ in line style and marker in a common figure.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from matplotlib.legend_handler import HandlerTuple
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
 from clustermodel.files import replacing
-from clustermodel.formatting import time_unit
-from clustermodel.measure.quantities import QUANTITIES, column_heading
+from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.quantities import column_heading
 from clustermodel.policies.registry import NAMES_OF_PAPERS
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ VERMILLION, YELLOW, SKY, BLACK = "#D55E00", "#F0E442", "#56B4E9", "#000000"
 PALETTE: Final = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY, BLACK)
 """M. Okabe and K. Ito, Color Universal Design (2008), without the yellow, which is too light for lines."""
 
-LineStyle = str | tuple[int, tuple[float, ...]]
-"""A line style of matplotlib: a name, or an offset and the lengths of dashes and gaps, in points."""
+LineStyle = str | tuple[int, tuple[float, ...]]  # a name, or an offset and the lengths of dashes and gaps, in points
 
 
 class Style(NamedTuple):
@@ -49,7 +47,6 @@ class Style(NamedTuple):
 _PATTERNS: Final[tuple[tuple[LineStyle, str], ...]] = (
     ("-", ""), ((0, (4, 1.5)), "///"), ((0, (1, 1.5)), "..."), ((0, (5, 1.5, 1, 1.5)), "xxx"),
 )  # fmt: skip
-"""Pairs of line style and hatch: solid, dashed, dotted, and both in turn."""
 _MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")  # of policies that have no style of their own
 _POLICIES: Final = {
     "fcfs": Style(BLACK, marker="x"), "easy": Style(BLUE), "conservative": Style(ORANGE, marker="s"),
@@ -66,10 +63,8 @@ _POLICIES: Final = {
     "D": Style(ORANGE, marker="s"), "P": Style(SKY, marker="P"), "R": Style(BLUE, marker="X"),
     "1/L": Style(BLACK, marker="^"), "P/L": Style(PURPLE, marker="v"), "R/L": Style(VERMILLION, marker="D"),
 }  # fmt: skip
-_LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)
-"""A gang scheduler with its multiprogramming level, as a policy name or as in Zhang et al. 2003: ``bgs:mpl=2``, ``BGS-2``."""
-_PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
-"""Positions in the patterns; other levels are solid, among them 5, with which Zhang et al. 2003 have their best results."""
+_LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)  # a multiprogramming level: bgs:mpl=2, BGS-2
+_PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}  # others are solid, as 5, with which Zhang et al. 2003 have their best results
 
 
 def _own(label: str) -> Style | None:
@@ -120,7 +115,7 @@ def policy_colour(label: str) -> str:
 
 def job_colour(job: int) -> tuple[float, float, float]:
     """Return the colour of a job, which depends on its id alone: its hue in a Gantt chart, in one of three shades."""
-    red, green, blue = to_rgb(job_hue(job))
+    red, green, blue = to_rgb(PALETTE[job % 6])
     kept, white = ((1.0, 0.0), (0.6, 0.0), (0.6, 0.4))[job // 6 % 3]
     return kept * red + white, kept * green + white, kept * blue + white
 
@@ -129,11 +124,6 @@ def ink(colour: Any) -> str:
     """Return the colour of text on a colour."""
     red, green, blue = to_rgb(colour)
     return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "black"
-
-
-def job_hue(job: int) -> str:
-    """Return the hue of a job, one of six."""
-    return PALETTE[job % 6]
 
 
 def short(text: object, longest: int = 48) -> str:
@@ -162,12 +152,6 @@ def legend_labels(texts: Sequence[object]) -> list[str]:
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
-def time_axis(span_s: float) -> tuple[float, str]:
-    """Return a legible unit for a time axis of ``span_s`` seconds: its length in seconds, and its name."""
-    unit = time_unit(span_s)
-    return unit.seconds, unit.name
-
-
 def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
     """Add a legend of artists by name below a figure, which becomes taller by it; a tuple of artists has one entry."""
     labels = legend_labels(list(handles))
@@ -186,8 +170,7 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "")
 
 def axis_label(column: str) -> str:
     """Return the axis label of a measure: a quantity's name and unit, or what the name of any other column says."""
-    known = QUANTITIES.get(column)
-    return known.label() if known else factor_label(column)
+    return QUANTITIES[column].label() if column in QUANTITIES else factor_label(column)
 
 
 def factor_label(name: str) -> str:
@@ -209,12 +192,10 @@ def require_drawable(run: Result, figure: str) -> None:
 class NotebookFigure(Figure):
     """A figure that a notebook shows once, as the value of a cell.
 
-    It is made without pyplot, which would keep all figures in memory, and does not show this one.  Where ``%matplotlib inline``
-    is active, its own rule for figures applies, also once.
+    It is made without pyplot, which would keep all figures in memory, and does not show this one.
     """
 
     def _repr_png_(self) -> bytes:
-        """Return the figure as PNG, in the size and the resolution for which it was made."""
         image = BytesIO()
         self.savefig(image, format="png")
         return image.getvalue()

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from clustermodel.errors import counted
 from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
-from clustermodel.measure.input_notes import (
-    COUNTED,
-    DISCARDED_SHARE,
-    Note,
-    count_notes,
-    discarded_work,
-    run_notes,
-    same_results,
-)
-from clustermodel.measure.quantities import account_column, account_columns, column_heading, named
-from clustermodel.recording.ledger import Account
+from clustermodel.measure import input_notes
+from clustermodel.measure.input_notes import Note
+from clustermodel.measure.quantities import account_columns, column_heading, named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,33 +43,20 @@ _COUNTS: Final = {
     "killed": "killed\nat limit", "rejected": "rejected",
 }  # fmt: skip
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
-"""The columns of the comparison, with their headings."""
-_NOT_IF_ZERO: Final = ({*_NODE_TIME} - {"utilization", "idle_share", "kappa"}) | {*_COUNTS}
-"""Columns of the comparison that people see only where they are not zero."""
-PLAIN: Final = (*_HEADINGS, "load")
-"""The columns of the plain table, behind ``policy``: fields of the summary, and shares of node time by account."""
-OVERHEADS: Final = tuple(
-    account_column(account, "share")
-    for account in (Account.LOST, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.DOWN)
-)
+OVERHEADS: Final = tuple(name for name in _NODE_TIME if name.endswith("_share") and name != "idle_share")
 """Columns of the shares of node time that do no useful work although nodes are held."""
+_NOT_IF_ZERO: Final = {*OVERHEADS, *_COUNTS}  # columns that people see only where they are not zero
+PLAIN: Final = (*_HEADINGS, "load")  # the columns of the plain comparison, behind the policy
 _PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "lost_share": "discarded work"}
-"""Headings of ratios that are shown in percent."""
-_COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")
-"""Measures that tell policies apart."""
+_COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")  # these tell policies apart
 _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
-"""A number as a table shows it."""
 
 
 def measure_columns(
     values: Mapping[str, Values], *, headings: Mapping[str, str] = MappingProxyType({}), not_if_zero: Collection[str] = (),
     halves: Mapping[str, Sequence[float]] = MappingProxyType({}), share_places: int | None = None,
 ) -> dict[str, Column]:  # fmt: skip
-    """Return the columns of measures as people see them: times in a common unit, shares of node time in percent.
-
-    ``values`` (times in seconds), ``headings`` (by default what the name says) and ``halves`` of the widths of intervals are by
-    measure; ``share_places`` are the decimal places of shares, by default as for other numbers.
-    """
+    """Return the columns of measures as people see them: times in a common unit, shares of node time in percent."""
     shown = [name for name, of in values.items() if name not in not_if_zero or any(value and not isnan(value) for value in of)]
     units = time_units({name: values[name] for name in shown if named(name).unit == "s"})
     columns = {}
@@ -90,7 +69,7 @@ def measure_columns(
         if words is not None:
             label = f"{words}\n({unit})" if unit else words
         elif unit == "%":
-            label = _heading(f"{_PERCENT.get(name) or _words(name.removesuffix('_share'))} (%)")
+            label = _heading(f"{_PERCENT.get(name) or name.removesuffix('_share').replace('_', ' ').strip() or name} (%)")
         else:
             label = _heading(column_heading(name, unit or "s"))
         numbers = [nan if value is None else scale * value for value in values[name]]
@@ -115,7 +94,7 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
 
     Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
     the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.  The default title is
-    the workload and the machine; where runs differ in one of them, the names of rows say it.
+    the workload and the machine, or names of rows where runs differ in them.
     """
     rows = [run_row(run) for run in runs]
     workloads = [row["workload"] for row in rows]
@@ -137,17 +116,15 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     in_time = any(run.slices is not None for run in runs)
     times = [*_RESPONSE, *_WAIT] if in_time else [*_WAIT, *_RESPONSE]
     groups = [[columns[name] for name in group if name in columns] for group in (["jobs", *times], _NODE_TIME, _COUNTS)]
-    return TextTable(title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, run_notes(runs))
+    return TextTable(
+        title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, input_notes.run_notes(runs)
+    )
 
 
 def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
     """Return a table of the percentiles of :func:`~clustermodel.workload.table.trace_facts`, of jobs that ask for ``unit``."""
-    rows = {
-        "nodes": f"{unit}s",
-        "run_s": "run time (s)",
-        "estimate_s": "estimate (s)",
-        "estimate_over_run": "estimate / run time",
-    }
+    rows = {"nodes": f"{unit}s", "run_s": "run time (s)", "estimate_s": "estimate (s)"}
+    rows["estimate_over_run"] = "estimate / run time"
     percentiles = {name: [float(facts[row][name]) for row in rows] for name in facts["nodes"]}
     ends = {"p0": "min", "p50": "median", "p100": "max"}
     columns = [
@@ -180,10 +157,6 @@ def trials_table(
     return TextTable(title, [_text_column(name, frame[name]) for name in keys], [shown], plain)
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ").strip() or name
-
-
 def _heading(text: str) -> str:
     return fill(text, 12, break_long_words=False)
 
@@ -203,19 +176,12 @@ def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
     return TextTable(title, [columns[name] for name in keys], [others], plain)
 
 
-def _text_column(name: str, values: pd.Series) -> Column:
-    return Column(_heading(column_heading(name)), [cell(value) for value in values.tolist()], _is_numeric(values))
-
-
-def _is_numeric(cells: pd.Series) -> bool:
-    """Return whether a column has numbers, or means with intervals."""
-    if cells.dtype.kind in "iuf":
-        return True
+def _text_column(name: str, cells: pd.Series) -> Column:
     values = [value for value in cells.tolist() if value is not None]
-    if any(isinstance(value, bool) for value in values):
-        return False
     texts = [value for value in values if isinstance(value, str)]
-    return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
+    numbers = bool(values) and not any(isinstance(value, bool) for value in values)
+    numbers = numbers and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)  # perhaps with intervals
+    return Column(_heading(column_heading(name)), list(map(cell, cells.tolist())), cells.dtype.kind in "iuf" or numbers)
 
 
 def repeated_runs(table: StudyTable) -> list[Note]:
@@ -240,22 +206,23 @@ def notes_of_runs(table: StudyTable) -> list[Note]:
         return notes
     lost = frame["lost_share"].where(frame["failed_attempts"] > 0, 0.0).astype(float)
     shares = (lost / (lost + frame["useful_share"].astype(float))).groupby(frame["policy"].astype(str), sort=False).max()
-    if (shares > DISCARDED_SHARE).any():
-        notes.append(discarded_work(shares.fillna(0.0).tolist(), shares.index.tolist()))
+    if (shares > input_notes.DISCARDED_SHARE).any():
+        notes.append(input_notes.discarded_work(shares.fillna(0.0).tolist(), shares.index.tolist()))
     return notes
 
 
 def study_notes(table: StudyTable) -> list[Note]:
     """Return what looks wrong in an experiment: that of :func:`notes_of_runs`, its worst runs, policies without effect."""
     frame, repeated = table.frame, notes_of_runs(table)
-    if not {*COUNTED, *_COMPARED} <= set(frame.columns) or not len(frame):
+    if not {*input_notes.COUNTED, *_COMPARED} <= set(frame.columns) or not len(frame):
         return repeated
-    rows = frame[list(COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = [*repeated, *count_notes(list(rows.itertuples(index=False)), with_memory=True)]
+    rows = frame[list(input_notes.COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
+    notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True)]
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]
         differing = frame.groupby(others, dropna=False, sort=False)[list(_COMPARED)].nunique(dropna=False)
         if (differing == 1).all(axis=None):
-            notes.append(same_results(policies, float(frame["load"].max()), waits=bool((frame["mean_wait_s"] > 0).any())))
+            waits = bool((frame["mean_wait_s"] > 0).any())
+            notes.append(input_notes.same_results(policies, float(frame["load"].max()), waits=waits))
     return notes

@@ -1,8 +1,7 @@
-"""Tables of text, and the terminal: consoles and notes of commands, and tables for people, for programs and for notebooks.
+"""Tables of text for people, programs and notebooks, and the terminal.
 
 A table that is wider than the terminal is continued below, with its first columns repeated; no cell is cut.  Programs get the
-plain form, which has the same columns whatever the terminal and the numbers are.  Names from logs and users are literal: markup
-has no effect, and control characters are written out.
+plain form, which has the same columns whatever the terminal and the numbers are.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from rich.text import Text
 from clustermodel.errors import visible
 from clustermodel.formatting import encodable, escaped, html_table
 
-WIDTH: Final = 88
-"""Characters of a line of ``str(table)``."""
-_GAP: Final = 2  # characters between two columns
+WIDTH: Final = 88  # characters of a line of ``str(table)``
+_GAP: Final = 2  # between two columns
 _NARROWEST_KEY: Final = 14
 _PLAIN_LINES: Final = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _WORDS: Final = re.compile(r"[^,:= ]*[,:= ]?")
@@ -83,14 +81,10 @@ class Column(NamedTuple):
 
 
 class TextTable:
-    """A table of text.
+    """A table of text, with notes on what looks wrong in the input.
 
-    Args:
-        title: above the table; empty for none.
-        keys: the columns that name the rows; they are repeated where the table is continued.
-        groups: the other columns; those of a group stay together where the width allows.
-        plain: the values by name, for programs, with times in seconds and shares as fractions.
-        notes: on what looks wrong in the input, texts or :class:`~clustermodel.measure.input_notes.Note`.
+    The columns ``keys`` name the rows; they are repeated where the table is continued.  The columns of one of ``groups`` stay
+    together where the width allows.  ``plain`` has the values for programs, with times in seconds and shares as fractions.
     """
 
     def __init__(
@@ -134,6 +128,10 @@ class TextTable:
 
     def _layout(self, width: int) -> tuple[list[Column], list[list[Column]]]:
         """Return the columns that name the rows, folded, and the columns of each block."""
+
+        def length(columns: Sequence[Column]) -> int:
+            return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
+
         narrow = [key.width + _GAP for key in self.keys if key.width <= _NARROWEST_KEY]
         wide = max(len(self.keys) - len(narrow), 1)
         share = max(_NARROWEST_KEY, (2 * width // 5 - sum(narrow)) // wide)
@@ -141,17 +139,13 @@ class TextTable:
         left = width - sum(key.width + _GAP for key in keys)
         blocks: list[list[Column]] = [[]]
         for group in self.groups:
-            if blocks[-1] and _length([*blocks[-1], *group]) > left:
+            if blocks[-1] and length([*blocks[-1], *group]) > left:
                 blocks.append([])
             for column in group:
-                if blocks[-1] and _length([*blocks[-1], column]) > left:
+                if blocks[-1] and length([*blocks[-1], column]) > left:
                     blocks.append([])
                 blocks[-1].append(column)
         return keys, blocks
-
-
-def _length(columns: Sequence[Column]) -> int:
-    return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
 
 
 def _drawn(columns: Sequence[Column], *, ascii_only: bool) -> Table:
@@ -178,7 +172,6 @@ def _folded(text: str, width: int) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Return a value for programs: ``nan`` where it does not exist, floats with ten digits."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return "nan"
     return f"{value:.10g}" if isinstance(value, float) else visible(str(value))

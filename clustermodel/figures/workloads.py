@@ -48,14 +48,12 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
 def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, bins: int = 20) -> Figure:
     """Return a figure of the share of their estimates that jobs use (Zhang et al. 2003, section 2.1 and figure 1).
 
-    Args:
-        workloads: to show, each in its own colour.
-        phi: also draw the expectation of the phi model of Zhang et al. 2003, in which a fraction ``phi`` of the jobs use all of
-            their estimates, and the shares of the others are uniform.
-        bins: number of equal intervals of the share.  The last one includes jobs that exceed their estimates.
+    The last of ``bins`` equal intervals of the share includes jobs that exceed their estimates.  With ``phi`` in [0, 1] it also
+    shows the expectation of the phi model of Zhang et al. 2003: a fraction ``phi`` of the jobs use all of their estimates, and
+    the shares of the others are uniform.
 
     Raises:
-        SpecificationError: no workload is given, ``phi`` is outside [0, 1], or ``bins`` is below 1.
+        SpecificationError: no workload is given, or ``phi`` or ``bins`` is not allowed.
     """
     shown = _checked(workloads)
     bins = require_whole("bins", bins, at_least=1)

@@ -19,15 +19,22 @@ the queue caused it by running longer than predicted: from the guaranteed start 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from math import nan
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.measure.event_log import event_log
-from clustermodel.recording.job_records import JobRecords
+from clustermodel.measure.job_table import Jobs, bounded_slowdown, useful
+from clustermodel.recording.job_records import JobRecords, in_seconds
+from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.ticks import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -37,16 +44,9 @@ def delays_by_later_jobs(
 ) -> FloatArray:
     """Return by how many seconds lower-priority jobs delayed each job's start; 0 for a job that was never blocked.
 
-    A job that is preempted or stopped waits again and can be delayed again; the delays add up.
-
-    Args:
-        records: of a run.
-        nodes: size of the machine.
-        only_with_idle_nodes: consider only instants at which nodes could be assigned (see above).
-        over_it: count only delays by jobs that started since the job was blocked (see above).
-
-    Returns:
-        Shape ``(jobs,)``, in the records' order.
+    A job that is preempted or stopped waits again and can be delayed again; the delays add up.  ``nodes`` is the size of the
+    machine.  ``only_with_idle_nodes`` considers only instants at which nodes could be assigned, ``over_it`` only delays by jobs
+    that started since the job was blocked (see above).  The shape is ``(jobs,)``, in the records' order.
     """
     schedule = _Schedule(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
     delays = np.zeros(len(records), dtype=np.int64)
@@ -172,3 +172,82 @@ class _Schedule:
         begin, stop = np.searchsorted(self._latest, since, side="right"), np.searchsorted(self._starts, earlier)
         already = self._by_start[begin:stop]
         return np.concatenate([rivals, already[(self._owner[already] > position) & (self._end[already] > since)]])
+
+
+def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
+    """Return blocked, delayed, late-started and preempted jobs: all jobs, ``wide`` and ``narrow`` ones, on dedicated nodes.
+
+    A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
+    4 to 6 and, for blocked jobs, figures 2 and 3.
+    """
+    import pandas as pd
+
+    jobs = Jobs.of(records)
+    nodes, ran = jobs.nodes, jobs.end != UNKNOWN
+    response_s, run_s = in_seconds(jobs.end) - in_seconds(jobs.submit), jobs.dedicated / TICKS_PER_SECOND
+    slowdown = bounded_slowdown(response_s, run_s)
+    late = {}
+    for suffix, over_it in (("", False), ("_over_it", True)):
+        violations = reservation_violations(records, ledger.nodes, over_it=over_it)
+        # Compared with a job that starts, and so ends, as much earlier as it was late.
+        increment = slowdown - bounded_slowdown(response_s - violations.late_s, run_s)
+        late[suffix] = delays_by_later_jobs(records, ledger.nodes, over_it=over_it), violations, increment
+    violations = late[""][1]
+    waste = jobs.lost / np.maximum(jobs.executed, 1)
+    wide, useful_work, capacity = 4 * nodes > ledger.nodes, useful(records), ledger.capacity or nan
+    rows = {}
+    for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
+        blocked, benign = members & (jobs.blocked_since != UNKNOWN), members & violations.benign
+        preempted = members & (jobs.preemptions > 0)
+        discarded, done = (int(work[members].sum()) for work in (jobs.wasted, useful_work))
+        rows[name] = {
+            "jobs": int(members.sum()),
+            "mean_bounded_slowdown": _mean(slowdown[members]),
+            "mean_weighted_bounded_slowdown": weighted_mean(slowdown[members], nodes[members]),
+            "backfilled": int(jobs.backfilled[members].sum()),
+            "blocked": int(blocked.sum()),
+            "blocked_bounded_slowdown": _mean(slowdown[blocked]),
+            "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[blocked], nodes[blocked]),
+            **_by_later(members, nodes, *late[""]),
+            "benign_violations": int(benign.sum()),
+            "mean_benign_violation_s": _mean(violations.late_s[benign]),
+            "preempted": int(preempted.sum()),
+            "preempted_rate": _mean(preempted[members]),
+            "mean_killed_times": _mean(jobs.preemptions[preempted]),
+            "runtime_waste": _mean(waste[preempted]),
+            "total_load": (discarded + done) / capacity,
+            "wasted_load": discarded / capacity,
+            **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *late["_over_it"]).items()},
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _by_later(
+    members: BoolArray, nodes: IntArray, delays: FloatArray, violations: Violations, increment: FloatArray
+) -> dict[str, float]:
+    """Return how many jobs, and by how much, lower-priority jobs delay, and reservations they violate."""
+    delayed, violated = members & (delays > 0), members & violations.by_later
+    return {
+        "delayed": int(delayed.sum()),
+        "mean_delay_by_later_s": _mean(delays[delayed]),
+        "longest_delay_by_later_s": _largest(delays[delayed]),
+        "reservation_violations": int(violated.sum()),
+        "mean_violation_nodes": _mean(nodes[violated]),
+        "mean_violation_s": _mean(violations.late_s[violated]),
+        "longest_violation_s": _largest(violations.late_s[violated]),
+        "mean_slowdown_increment": _mean(increment[violated]),
+        "largest_slowdown_increment": _largest(increment[violated]),
+    }
+
+
+def _mean(values: npt.NDArray[Any]) -> float:
+    return float(values.mean()) if len(values) else nan
+
+
+def _largest(values: FloatArray) -> float:
+    return float(values.max()) if len(values) else nan
+
+
+def weighted_mean(values: FloatArray, weights: IntArray) -> float:
+    """Return the mean of ``values`` weighted by ``weights``; ``nan`` if there are none."""
+    return float(np.average(values, weights=weights)) if len(values) else nan

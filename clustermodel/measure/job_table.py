@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 """Whole numbers >= 0; they and all sums over them are exact."""
+GAMMA_S: Final = 10.0  # slowdown bound Gamma (Zhang et al. 2003, section 2.3)
 _SAFE: Final = 2.0**62  # if a sum of positive terms is at most this in floating point, its exact value is far below 2^63
 _EXACT: Final = 2**53  # whole numbers up to this one are exact in floating point
+_ASKED: Final = ("id", "submit", "nodes", "estimate", "user", "group", "priority")
 _OF_STREAMS: Final = ("start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions")
 
 
@@ -77,8 +79,7 @@ class Jobs(NamedTuple):
     def of(cls, records: JobRecords) -> Jobs:
         """Return the jobs of a run, in order of submission."""
         runs = records.runs
-        names = ("id", "submit", "nodes", "estimate", "user", "group", "priority", "start", "end", "reserved")
-        of = {name: records.column(name) for name in names}
+        of = {name: records.column(name) for name in (*_ASKED, "start", "end", "reserved")}
         allocated, worked, status = records.allocated, records.column("worked"), records.column("ended_as")
 
         def times(outcomes: Sequence[Status]) -> IntArray:
@@ -106,7 +107,7 @@ class Jobs(NamedTuple):
         row = dict(zip(JobRow._fields, rows, strict=True))
         of = {name: np.array([getattr(job, name) for job in left], dtype=np.int64) for name in (*_OF_STREAMS, "lost")}
         return cls(
-            **{name: row[name] for name in ("id", "submit", "nodes", "estimate", "user", "group", "priority")},
+            **{name: row[name] for name in _ASKED},
             **of,
             dedicated=_dedicated(row["nodes"], row["run"], row["estimate"], of["allocated"], of["executed"], of["status"]),
             backfilled=np.array([job.backfilled for job in left], dtype=bool),
@@ -129,6 +130,21 @@ def _dedicated(
     return np.where(reshaped, asked, worked)
 
 
+def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
+    """Return max(t^r, Gamma) / max(t^e, Gamma) for each job, at least 1 (Zhang et al. 2003, section 2.3; Yuan et al. 2010)."""
+    slowdown: FloatArray = np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
+    return slowdown
+
+
+def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
+    """Return (finish - submit) / max(run, bound) for each job (Perkovic & Keleher 2000, section 2).
+
+    It is below 1 for a short job that does not wait.
+    """
+    slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
+    return slowdown
+
+
 def executed(records: JobRecords) -> IntArray:
     """Return how long each of ``records.runs`` executed, without work that earlier attempts had saved, ticks."""
     runs = records.runs
@@ -145,17 +161,12 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
     order = np.argsort(runs.job, kind="stable")
     order = order[runs.end[order] != UNKNOWN]
     spent, runs = executed(records)[order], runs.where(order)
-    return pd.DataFrame(
-        {
-            "job": records.column("id")[runs.job],
-            "start_s": in_seconds(runs.start),
-            "end_s": in_seconds(runs.end),
-            "nodes": runs.nodes,
-            "executed_s": in_seconds(spent),
-            "lost_s": in_seconds(runs.lost),
-            "outcome": _labels(runs.ended_as),
-        }
-    )
+    columns = {
+        "job": records.column("id")[runs.job], "start_s": in_seconds(runs.start), "end_s": in_seconds(runs.end),
+        "nodes": runs.nodes, "executed_s": in_seconds(spent), "lost_s": in_seconds(runs.lost),
+        "outcome": _labels(runs.ended_as),
+    }  # fmt: skip
+    return pd.DataFrame(columns)
 
 
 def useful(records: JobRecords) -> NodeTicks:
@@ -180,27 +191,14 @@ def job_table(jobs: Jobs) -> pd.DataFrame:
     import pandas as pd
 
     start, end, submit = in_seconds(jobs.start), in_seconds(jobs.end), in_seconds(jobs.submit)
-    return pd.DataFrame(
-        {
-            "job": jobs.id,
-            "submit_s": submit,
-            "start_s": start,
-            "end_s": end,
-            "nodes": jobs.nodes,
-            "allocated_nodes": jobs.allocated,
-            "run_s": in_seconds(jobs.executed),
-            "estimate_s": in_seconds(jobs.estimate),
-            "user": jobs.user,
-            "group": jobs.group,
-            "priority": jobs.priority,
-            "status": _labels(jobs.status),
-            "wait_s": start - submit,
-            "response_s": end - submit,
-            "reserved_s": in_seconds(jobs.reserved),
-            "head_since_s": in_seconds(jobs.blocked_since),
-            "blocked": jobs.blocked_since != UNKNOWN,
-            "backfilled": jobs.backfilled,
-            "tries": jobs.attempts,
-            "wasted_node_s": node_seconds(jobs.wasted),
-        }
-    )
+    columns = {
+        "job": jobs.id, "submit_s": submit, "start_s": start, "end_s": end,
+        "nodes": jobs.nodes, "allocated_nodes": jobs.allocated,
+        "run_s": in_seconds(jobs.executed), "estimate_s": in_seconds(jobs.estimate),
+        "user": jobs.user, "group": jobs.group, "priority": jobs.priority, "status": _labels(jobs.status),
+        "wait_s": start - submit, "response_s": end - submit,
+        "reserved_s": in_seconds(jobs.reserved), "head_since_s": in_seconds(jobs.blocked_since),
+        "blocked": jobs.blocked_since != UNKNOWN, "backfilled": jobs.backfilled,
+        "tries": jobs.attempts, "wasted_node_s": node_seconds(jobs.wasted),
+    }  # fmt: skip
+    return pd.DataFrame(columns)

@@ -6,8 +6,8 @@ tables 1 to 6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +18,8 @@ from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.formatting import html_table
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
-from clustermodel.measure.job_table import Jobs, node_seconds, useful
-from clustermodel.measure.quantities import Quantity, quantity
+from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
+from clustermodel.measure.quantities import Quantity, account_quantity
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -29,7 +29,6 @@ from clustermodel.validation import require_seconds, require_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-GAMMA_S: Final = 10.0  # slowdown bound Gamma (Zhang et al. 2003, section 2.3)
 LARGE_ABOVE_NODES: Final = 32  # a job of more nodes is *large* (Zhang et al. 2003, section 2.2)
 PERCENTILES: Final = (90, 95, 99)
 QUANTILE_ERROR: Final = 0.001
@@ -38,24 +37,8 @@ EXACT: Final = 10_000
 """Number of streamed jobs up to which both are exact: interpolated between neighbours, as for runs that keep their jobs."""
 
 
-def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
-    """Return max(t^r, Gamma) / max(t^e, Gamma) for each job, at least 1 (Zhang et al. 2003, section 2.3; Yuan et al. 2010)."""
-    slowdown: FloatArray = np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
-    return slowdown
-
-
-def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
-    """Return (finish - submit) / max(run, bound) for each job (Perkovic & Keleher 2000, section 2).
-
-    It is below 1 for a short job that does not wait.
-    """
-    slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
-    return slowdown
-
-
-def weighted_mean(values: FloatArray, weights: npt.ArrayLike) -> float:
-    """Return the mean of ``values`` weighted by ``weights``; ``nan`` if there are none."""
-    return float(np.average(values, weights=np.asarray(weights))) if len(values) else float("nan")
+def _quantity(name: str, unit: str = "", **default: Any) -> Any:
+    return field(metadata={"quantity": Quantity(name, unit)}, **default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,74 +50,74 @@ class Summary:
 
     policy: str
     workload: str
-    nodes: int
+    nodes: int = _quantity("size of the machine", "nodes")
     """Size of the machine."""
     seed: int
-    jobs: int
+    jobs: int = _quantity("completed jobs", "jobs")
     """Jobs that ran to an end."""
-    rejected: int
+    rejected: int = _quantity("rejected jobs", "jobs")
     """Jobs larger than the machine, or of no nodes."""
-    killed: int
+    killed: int = _quantity("jobs killed at the wall-time limit", "jobs")
     """Jobs killed at their wall-time limit."""
-    aborted: int
+    aborted: int = _quantity("jobs killed by the policy", "jobs")
     """Jobs killed by the policy."""
-    retried: int
+    retried: int = _quantity("restarted jobs", "jobs")
     """Jobs stopped at a time limit of the policy and restarted at least once."""
-    mean_wait_s: float
-    median_wait_s: float
-    p95_wait_s: float
-    std_wait_s: float
-    mean_response_s: float
-    mean_bounded_slowdown: float
+    mean_wait_s: float = _quantity("mean wait", "s")
+    median_wait_s: float = _quantity("median wait", "s")
+    p95_wait_s: float = _quantity("95th percentile of waits", "s")
+    std_wait_s: float = _quantity("standard deviation of waits", "s")
+    mean_response_s: float = _quantity("mean response time", "s")
+    mean_bounded_slowdown: float = _quantity("mean bounded slowdown")
     """Mean of max(response, 10 s) / max(run, 10 s): the slowdown of Zhang et al. 2003, MBS of Yuan et al. 2010."""
-    mean_bounded_slowdown_perkovic: float
+    mean_bounded_slowdown_perkovic: float = _quantity("mean bounded slowdown, Perkovic & Keleher 2000")
     """Mean of response / max(run, 10 s): the bounded slowdown of Perkovic & Keleher 2000."""
-    mean_weighted_bounded_slowdown: float
+    mean_weighted_bounded_slowdown: float = _quantity("mean weighted bounded slowdown")
     """Mean bounded slowdown weighted by nodes: MWBS of Yuan et al. 2010."""
-    utilization: float
+    utilization: float = _quantity("utilization ρ")
     """rho: useful work per capacity (Zhang et al. 2003, eq. (1))."""
-    total_load: float
+    total_load: float = _quantity("total load")
     """All work per capacity until the last end, discarded work included (Yuan et al. 2010, table 5)."""
-    wasted_load: float
+    wasted_load: float = _quantity("wasted load")
     """Discarded work (jobs killed by the policy, runs stopped at a time limit) per capacity (Yuan et al. 2010, table 5)."""
-    kappa: float
+    kappa: float = _quantity("loss of capacity κ")
     """Loss of capacity (Zhang et al. 2003, eq. (2); eq. (3) where nodes are shared in time)."""
-    load: float
+    load: float = _quantity("load until the last submission")
     """Work / (nodes x (last - first submission)) (Yuan et al. 2010, table 3)."""
-    load_until_end: float
+    load_until_end: float = _quantity("load until the last completion")
     """Work / (nodes x (last end - first submission)); work as in :attr:`load`."""
-    backfilled: int
+    backfilled: int = _quantity("backfilled jobs", "jobs")
     """Jobs that started while a job ahead in the queue kept waiting."""
-    blocked: int
+    blocked: int = _quantity("blocked jobs", "jobs")
     """Jobs ever left waiting at the head of the queue."""
-    delayed: int | None
+    delayed: int | None = _quantity("jobs delayed by lower-priority jobs", "jobs")
     """Blocked jobs delayed by lower-priority jobs (Yuan et al. 2010, section 3.1); ``None`` where nodes are shared in time."""
-    mean_delay_by_later_s: float
+    mean_delay_by_later_s: float = _quantity("mean delay by lower-priority jobs", "s")
     """Mean delay of the delayed jobs; 0 if there are none, ``nan`` where nodes are shared in time."""
-    longest_delay_by_later_s: float
-    reservation_violations: int | None
+    longest_delay_by_later_s: float = _quantity("longest delay by lower-priority jobs", "s")
+    reservation_violations: int | None = _quantity("reservation violations", "jobs")
     """Jobs that started after their first guaranteed start because of lower-priority jobs (Yuan et al. 2010, section 3.2);
     ``None`` where nodes are shared in time."""
-    benign_violations: int | None
+    benign_violations: int | None = _quantity("benign violations", "jobs")
     """Jobs that started after their first guaranteed start because of jobs ahead in the queue."""
-    failure_violations: int | None
+    failure_violations: int | None = _quantity("late starts with failures of nodes", "jobs")
     """Jobs that started after their first guaranteed start, and for which a node failed while they waited."""
-    preempted: int
+    preempted: int = _quantity("preempted jobs", "jobs")
     """Jobs preempted at least once (Yuan et al. 2010, table 6)."""
-    mean_killed_times: float
+    mean_killed_times: float = _quantity("mean killed times MKT")
     """Mean number of preemptions per preempted job: MKT of Yuan et al. 2010; 0 if there are none."""
-    runtime_waste: float
+    runtime_waste: float = _quantity("run time waste RTW")
     """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
     none."""
-    failures: int
+    failures: int = _quantity("failures of nodes", "failures")
     """Failures of nodes within the makespan."""
-    failed_attempts: int
+    failed_attempts: int = _quantity("failed run attempts", "run attempts")
     """Run attempts that the failure of a node stopped."""
-    down_share: float
+    down_share: float = _quantity("down nodes, share of capacity")
     """Node time of outages per capacity."""
-    horizon_s: float
+    horizon_s: float = _quantity("makespan", "s")
     """Makespan: last end - first submission."""
-    warm_up_s: float = 0.0
+    warm_up_s: float = _quantity("warm-up", "s", default=0.0)
     """Jobs submitted within this time after the first submission do not count in :attr:`jobs` and in the statistics of waits,
     responses and slowdowns; all other fields cover the whole run."""
 
@@ -144,17 +127,25 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the summary for a notebook: field, meaning, value and unit."""
-        fields = self.as_dict()
-        known = [quantity(name) or Quantity(name) for name in fields]
+        values = self.as_dict()
+        known = [QUANTITIES.get(name) or Quantity(name) for name in values]
         columns: list[tuple[str, Sequence[object]]] = [
-            ("field", list(fields)), ("meaning", [of_field.name for of_field in known]),
-            ("value", list(fields.values())), ("unit", [of_field.unit for of_field in known]),
+            ("field", list(values)), ("meaning", [of_field.name for of_field in known]),
+            ("value", list(values.values())), ("unit", [of_field.unit for of_field in known]),
         ]  # fmt: skip
         return html_table(f"{self.policy} on {self.workload}", columns, right=(False, False, True, False))
 
 
-_MEANS: Final = ("wait_s", "response_s", "bounded_slowdown", "bounded_slowdown_perkovic")
-"""Times and ratios whose plain means are in a summary."""
+QUANTITIES: Final[dict[str, Quantity]] = {part.name: part.metadata["quantity"] for part in fields(Summary) if part.metadata}
+"""Names and units of the fields; quantities without a unit are ratios."""
+
+
+def quantity(column: str) -> Quantity | None:
+    """Return the name and the unit of a column of runs; ``None`` for any other column."""
+    return QUANTITIES.get(column) or account_quantity(column)
+
+
+_MEANS: Final = ("wait_s", "response_s", "bounded_slowdown", "bounded_slowdown_perkovic")  # plain, in a summary
 
 
 class QuantileSketch:
@@ -194,7 +185,8 @@ class Sums:
         self._squares = 0.0  # of the deviations from the mean wait
         self._waits: list[FloatArray] = []
         self._sketch = QuantileSketch() if constant_memory else None
-        self._counts = dict.fromkeys(("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted"), 0)
+        counted = ("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted")
+        self._counts: dict[str, Any] = dict.fromkeys(counted, 0)
         self._preemptions, self._waste = 0, 0.0
         self._first_s, self._last_s = inf, -inf  # submissions
 
@@ -256,17 +248,10 @@ class Sums:
         }
 
     def summary(
-        self,
-        ledger: Ledger,
-        *,
-        policy: str,
-        workload: str,
-        seed: int,
-        delays: tuple[FloatArray, Violations] | None = None,
-        failures: int = 0,
-        failed_attempts: int = 0,
-    ) -> Summary:
-        """Return the summary of a run; ``delays``, where known, are by lower-priority jobs, seconds, and violations."""
+        self, ledger: Ledger, *, delays: tuple[FloatArray, Violations] | None = None, failures: int = 0,
+        failed_attempts: int = 0, **about: Any,
+    ) -> Summary:  # fmt: skip
+        """Return the summary of a run with policy, workload and seed; ``delays`` are by lower-priority jobs, where known."""
         horizon_s = to_seconds(ledger.end - ledger.start)
         by_later: dict[str, Any] = {"delayed": None, "mean_delay_by_later_s": nan, "longest_delay_by_later_s": nan}
         by_later |= dict.fromkeys(("reservation_violations", "benign_violations", "failure_violations"))
@@ -281,10 +266,8 @@ class Sums:
                 "failure_violations": int(violations.by_failure.sum()),
             }
         return Summary(
-            policy=policy,
-            workload=workload,
+            **about,
             nodes=ledger.nodes,
-            seed=seed,
             jobs=self.jobs,
             **self._counts,
             **self.statistics(),
@@ -304,18 +287,14 @@ class Sums:
         )
 
 
-def summarize(
-    records: JobRecords, ledger: Ledger, *, policy: str, workload: str, seed: int, shared_in_time: bool = False
-) -> Summary:
+def summarize(records: JobRecords, ledger: Ledger, *, shared_in_time: bool = False, **about: Any) -> Summary:
     """Return the summary of a run; delays are unknown if gangs shared nodes in time, as no number of idle nodes exists."""
     sums = Sums()
     sums.add(Jobs.of(records))
     nodes, failed = ledger.nodes, records.outages.start
     return sums.summary(
         ledger,
-        policy=policy,
-        workload=workload,
-        seed=seed,
+        **about,
         delays=None if shared_in_time else (delays_by_later_jobs(records, nodes), reservation_violations(records, nodes)),
         failures=int(((failed >= ledger.start) & (failed <= ledger.end)).sum()),
         failed_attempts=int((records.stopped_runs.ended_as == Status.FAILED).sum()),
@@ -405,76 +384,6 @@ def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.
     names.append(f"> {bounds[-1]}")
     classes = pd.Categorical.from_codes(np.searchsorted(bounds, nodes), categories=pd.Index(names), ordered=True)
     return pd.Series(classes, name="nodes")
-
-
-def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
-    """Return blocked, delayed, late-started and preempted jobs: all jobs, ``wide`` and ``narrow`` ones, on dedicated nodes.
-
-    A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
-    4 to 6 and, for blocked jobs, figures 2 and 3.
-    """
-    import pandas as pd
-
-    jobs = Jobs.of(records)
-    nodes, ran = jobs.nodes, jobs.end != UNKNOWN
-    response_s, run_s = in_seconds(jobs.end) - in_seconds(jobs.submit), jobs.dedicated / TICKS_PER_SECOND
-    slowdown = bounded_slowdown(response_s, run_s)
-    late = {}
-    for suffix, over_it in (("", False), ("_over_it", True)):
-        violations = reservation_violations(records, ledger.nodes, over_it=over_it)
-        # Compared with a job that starts, and so ends, as much earlier as it was late.
-        increment = slowdown - bounded_slowdown(response_s - violations.late_s, run_s)
-        late[suffix] = delays_by_later_jobs(records, ledger.nodes, over_it=over_it), violations, increment
-    violations = late[""][1]
-    waste = jobs.lost / np.maximum(jobs.executed, 1)
-    wide, useful_work = 4 * nodes > ledger.nodes, useful(records)
-    rows = {}
-    for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
-        blocked, benign = members & (jobs.blocked_since != UNKNOWN), members & violations.benign
-        preempted = members & (jobs.preemptions > 0)
-        discarded, done = (int(work[members].sum()) for work in (jobs.wasted, useful_work))
-        rows[name] = {
-            "jobs": int(members.sum()),
-            "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
-            "mean_weighted_bounded_slowdown": weighted_mean(slowdown[members], nodes[members]),
-            "backfilled": int(jobs.backfilled[members].sum()),
-            "blocked": int(blocked.sum()),
-            "blocked_bounded_slowdown": _statistic(np.mean, slowdown[blocked]),
-            "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[blocked], nodes[blocked]),
-            **_by_later(members, nodes, *late[""]),
-            "benign_violations": int(benign.sum()),
-            "mean_benign_violation_s": _statistic(np.mean, violations.late_s[benign]),
-            "preempted": int(preempted.sum()),
-            "preempted_rate": _per(float(preempted.sum()), float(members.sum())),
-            "mean_killed_times": _statistic(np.mean, jobs.preemptions[preempted].astype(float)),
-            "runtime_waste": _statistic(np.mean, waste[preempted]),
-            "total_load": _per(discarded + done, ledger.capacity),
-            "wasted_load": _per(discarded, ledger.capacity),
-            **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *late["_over_it"]).items()},
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _by_later(
-    members: BoolArray, nodes: IntArray, delays: FloatArray, violations: Violations, increment: FloatArray
-) -> dict[str, float]:
-    """Return how many jobs, and by how much, lower-priority jobs delay, and reservations they violate."""
-    delayed, violated = members & (delays > 0), members & violations.by_later
-    return {
-        "delayed": int(delayed.sum()),
-        "mean_delay_by_later_s": _statistic(np.mean, delays[delayed]),
-        "longest_delay_by_later_s": _statistic(np.max, delays[delayed]),
-        "reservation_violations": int(violated.sum()),
-        "mean_violation_nodes": _statistic(np.mean, nodes[violated].astype(float)),
-        "mean_violation_s": _statistic(np.mean, violations.late_s[violated]),
-        "longest_violation_s": _statistic(np.max, violations.late_s[violated]),
-        "mean_slowdown_increment": _statistic(np.mean, increment[violated]),
-        "largest_slowdown_increment": _statistic(np.max, increment[violated]),
-    }
-
-
-def _statistic(statistic: Callable[[FloatArray], np.floating[Any] | float], values: FloatArray) -> float:
-    return float(statistic(values)) if len(values) else nan
 
 
 def _per(work: float, capacity: float, *, otherwise: float = nan) -> float:

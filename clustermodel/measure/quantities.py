@@ -1,4 +1,4 @@
-"""Names and units of the numbers of a run: the fields of its summary, and the accounts of its ledger as columns."""
+"""Names and units of numbers, as the names of their columns say them, and the accounts of the ledger as columns."""
 
 from __future__ import annotations
 
@@ -19,46 +19,6 @@ class Quantity(NamedTuple):
         return self.name + (f", {of}" if of else "") + (f" ({self.unit})" if self.unit else "")
 
 
-_JOBS: Final = "jobs"
-QUANTITIES: Final = {
-    "nodes": Quantity("size of the machine", "nodes"),
-    "jobs": Quantity("completed jobs", _JOBS),
-    "rejected": Quantity("rejected jobs", _JOBS),
-    "killed": Quantity("jobs killed at the wall-time limit", _JOBS),
-    "aborted": Quantity("jobs killed by the policy", _JOBS),
-    "retried": Quantity("restarted jobs", _JOBS),
-    "mean_wait_s": Quantity("mean wait", "s"),
-    "median_wait_s": Quantity("median wait", "s"),
-    "p95_wait_s": Quantity("95th percentile of waits", "s"),
-    "std_wait_s": Quantity("standard deviation of waits", "s"),
-    "mean_response_s": Quantity("mean response time", "s"),
-    "mean_bounded_slowdown": Quantity("mean bounded slowdown"),
-    "mean_bounded_slowdown_perkovic": Quantity("mean bounded slowdown, Perkovic & Keleher 2000"),
-    "mean_weighted_bounded_slowdown": Quantity("mean weighted bounded slowdown"),
-    "utilization": Quantity("utilization ρ"),
-    "total_load": Quantity("total load"),
-    "wasted_load": Quantity("wasted load"),
-    "kappa": Quantity("loss of capacity κ"),
-    "load": Quantity("load until the last submission"),
-    "load_until_end": Quantity("load until the last completion"),
-    "backfilled": Quantity("backfilled jobs", _JOBS),
-    "blocked": Quantity("blocked jobs", _JOBS),
-    "delayed": Quantity("jobs delayed by lower-priority jobs", _JOBS),
-    "mean_delay_by_later_s": Quantity("mean delay by lower-priority jobs", "s"),
-    "longest_delay_by_later_s": Quantity("longest delay by lower-priority jobs", "s"),
-    "reservation_violations": Quantity("reservation violations", _JOBS),
-    "benign_violations": Quantity("benign violations", _JOBS),
-    "preempted": Quantity("preempted jobs", _JOBS),
-    "mean_killed_times": Quantity("mean killed times MKT"),
-    "runtime_waste": Quantity("run time waste RTW"),
-    "failure_violations": Quantity("late starts with failures of nodes", _JOBS),
-    "failures": Quantity("failures of nodes", "failures"),
-    "failed_attempts": Quantity("failed run attempts", "run attempts"),
-    "down_share": Quantity("down nodes, share of capacity"),
-    "horizon_s": Quantity("makespan", "s"),
-    "warm_up_s": Quantity("warm-up", "s"),
-}
-"""By the fields of :class:`~clustermodel.measure.metrics.Summary`; quantities without a unit are ratios."""
 _ACCOUNTS: Final = (
     ("_waiting_share", ", share of capacity while jobs wait", ""),
     ("_share", ", share of capacity", ""),
@@ -67,10 +27,8 @@ _ACCOUNTS: Final = (
 """Endings of the columns of accounts, with what they say after the account's name, and their units."""
 
 
-def quantity(column: str) -> Quantity | None:
-    """Return the name and the unit of a column of runs; ``None`` for any other column."""
-    if column in QUANTITIES:
-        return QUANTITIES[column]
+def account_quantity(column: str) -> Quantity | None:
+    """Return the name and the unit of a column of an account; ``None`` for any other column."""
     for ending, qualification, unit in _ACCOUNTS:
         if column.endswith(ending):
             return Quantity(column.removesuffix(ending).replace("_", " ") + qualification, unit)
@@ -87,8 +45,7 @@ _UNITS: Final = {
     **{f"gpu_{time}": f"GPU-{symbol}" for time, symbol in _TIMES.items()},
 }
 """Units by the words that end the names of columns and factors."""
-_MOST_WORDS: Final = 3
-"""Of a unit."""
+_MOST_WORDS: Final = 3  # of a unit
 
 
 def named(column: str) -> Quantity:
@@ -114,10 +71,7 @@ def column_heading(column: str, unit: str = "s") -> str:
 
 
 def account_column(account: Account, unit: str) -> str:
-    """Return the name of an account's column of node-seconds (``"node_s"``) or of a share of the capacity (``"share"``).
-
-    ``"waiting_share"`` is the share while a job waited, which only overheads and idle time have.
-    """
+    """Return the name of an account's column: ``"node_s"``, a ``"share"`` of the capacity, or ``"waiting_share"``."""
     return f"{account.value.replace(' ', '_')}_{unit}"
 
 
@@ -138,4 +92,3 @@ def account_columns(ledger: Ledger) -> dict[str, float | None]:
 
 
 ACCOUNT_COLUMNS: Final = tuple(account_columns(Ledger(1)))
-"""The names of all columns."""

@@ -21,7 +21,8 @@ from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
-from clustermodel.measure.quantities import named, quantity
+from clustermodel.measure.metrics import quantity
+from clustermodel.measure.quantities import named
 from clustermodel.report.plots import literal, looks
 from clustermodel.statistics import LEVEL
 

@@ -33,7 +33,8 @@ from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIM
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
-from clustermodel.figures.style import short, time_axis, visible
+from clustermodel.figures.style import short, visible
+from clustermodel.formatting import time_unit
 from clustermodel.report import plots
 from clustermodel.report.data import Replications, measure_title, study_data
 from clustermodel.report.plots import Control, StatesOfRun
@@ -353,7 +354,7 @@ class FinishedRuns:
         trials = table.frame[["run", "replication"]].assign(nodes=nodes, point=study.point_of_trial)
         self._trials: list[Any] = list(trials[nodes.notna()].astype({"run": str, "nodes": int}).itertuples(index=False))
         longest = float(np.nanmax([1.0, *pd.to_numeric(table.frame["horizon_s"])]))
-        self._unit_s, self._unit = time_axis(longest)
+        _, self._unit, self._unit_s = time_unit(longest)
 
     def over_time(self) -> Section | None:
         """Return the curves over time: replication 1 of every point, then the second of each, as far as tables were kept.

@@ -14,7 +14,7 @@ from bokeh.models import ColumnDataSource, CustomJS, Range1d
 from matplotlib.colors import to_hex
 
 from clustermodel.figures.style import SKY, job_colour
-from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.measure.job_table import bounded_slowdown
 from clustermodel.measure.timeline import KINDS
 from clustermodel.recording.run_attempts import Status
 from clustermodel.report.plots import GROUND, INK, TOOLS, new_plot, script

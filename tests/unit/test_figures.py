@@ -23,8 +23,7 @@ from clustermodel.figures.curves_bars import bars, by_size, curves, improved, im
 from clustermodel.figures.run import comparison
 from clustermodel.figures.style import BLACK, PALETTE, axis_label, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.figures.workloads import distributions, estimates_used
-from clustermodel.measure.metrics import Summary
-from clustermodel.measure.quantities import QUANTITIES
+from clustermodel.measure.metrics import QUANTITIES, Summary
 from clustermodel.policies.registry import policy_names
 
 WORKLOADS = ("light", "medium", "heavy")

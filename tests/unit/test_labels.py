@@ -12,7 +12,8 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.curves_bars import bars, curves, improvements
 from clustermodel.figures.style import axis_label, factor_label
 from clustermodel.figures.tables import means_table
-from clustermodel.measure.quantities import QUANTITIES, column_heading
+from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.quantities import column_heading
 
 NAMES = [
     ("bandwidth_gib_s", "bandwidth (GiB/s)"),

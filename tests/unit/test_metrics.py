@@ -14,8 +14,9 @@ from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, 
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
-from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_perkovic, by_class, weighted_mean
+from clustermodel.measure.fairness import delays_by_later_jobs, weighted_mean
+from clustermodel.measure.job_table import bounded_slowdown, bounded_slowdown_perkovic
+from clustermodel.measure.metrics import Summary, by_class
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
 from clustermodel.policies.view import Batch, View

@@ -263,9 +263,9 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.matrix.MOST_RECTANGLES", 9)
+    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 9)
     assert three.plot.slices(0, 50).axes
-    monkeypatch.setattr("clustermodel.figures.matrix.MOST_RECTANGLES", 8)
+    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 8)
     line = refusal(lambda: three.plot.slices(0, 50))
     assert line == "slices: more than 8 rectangles between first_s=0 and last_s=50 are too many to draw; choose a shorter time"
 

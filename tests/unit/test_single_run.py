@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from clustermodel import ContextSwitch, Machine, OutputError, Scenario, SpecificationError, synthetic_workload
 from clustermodel.experiment.result import Result
 from clustermodel.figures.run import comparison
-from clustermodel.figures.style import save, time_axis
+from clustermodel.figures.style import save
+from clustermodel.formatting import time_unit
 from tests.timeline.timeline import play
 
 
@@ -51,7 +52,7 @@ def bars(axes: Axes) -> list[tuple[float, float, float, float]]:
     ],
 )
 def test_the_time_axis_has_the_largest_unit_of_which_there_are_three(span_s: float, unit_s: float, name: str) -> None:
-    assert time_axis(span_s) == (unit_s, name)
+    assert time_unit(span_s)[1:] == (name, unit_s)
 
 
 def test_every_axis_says_what_it_shows_in_which_unit(run: Result, four: Result) -> None:
