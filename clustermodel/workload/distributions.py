@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, log, log1p, log2, sqrt
+from math import inf, isfinite, log, log1p, log2, sqrt
 from numbers import Real
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.validation import require_number, require_seconds, require_whole, share
+from clustermodel.validation import require, require_number, require_seconds, require_whole, share
 
 CHUNK: Final = 4096
 """Values drawn at a time, so that the first values are the same however many are drawn."""
@@ -51,31 +51,24 @@ Distribution = float | Mapping[float, float] | Sequence[float] | npt.NDArray[Any
 
 def require_distribution(field: str, value: object) -> None:
     """Refuse what cannot stand for a distribution, or has values or weights that are not allowed."""
+    known: object = True
     if isinstance(value, bool | type):
-        _refuse(field, value)
-    if isinstance(value, Real):
+        known = False
+    elif isinstance(value, Real):
         require_number(field, value, "a finite number", isfinite)
-    elif isinstance(value, Mapping):
-        if not value:
-            _refuse(field, value)
+    elif isinstance(value, Mapping) and value:
         for key, weight in value.items():
             require_number(field, key, "a finite number", isfinite)
-            require_number(f"{field}: weight of {key:g}", weight, "a finite number >= 0", lambda x: 0 <= x < float("inf"))
-        if not any(value.values()):
-            raise SpecificationError(f"{field}: {quoted(dict(value))} is not allowed; one weight at least must be > 0")
+            require_weight(f"{field}: weight of {key:g}", weight)
+        require(any(value.values()), field, dict(value), "one weight at least must be > 0")
     elif isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes):
         array = np.asarray(value)
-        if array.ndim != 1 or not len(array) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            _refuse(field, value)
-    elif not isinstance(value, Sampled | FrozenDistribution):
-        _refuse(field, value)
-
-
-def _refuse(field: str, value: object) -> None:
-    raise SpecificationError(
-        f"{field}: {quoted(value)} is not a distribution; it must be a number, {{value: weight}}, a list of numbers, or have "
-        "rvs (scipy.stats) or sample"
-    )
+        known = array.ndim == 1 and len(array) and array.dtype.kind in "iuf" and np.isfinite(array).all()
+    else:
+        known = isinstance(value, Sampled | FrozenDistribution)
+    if not known:
+        must = "it must be a number, {value: weight}, a list of numbers, or have rvs (scipy.stats) or sample"
+        raise SpecificationError(f"{field}: {quoted(value)} is not a distribution; {must}")
 
 
 def draw(field: str, spec: Distribution, rng: np.random.Generator, size: int) -> FloatArray:
@@ -91,32 +84,31 @@ def _chunk(field: str, spec: Distribution, rng: np.random.Generator) -> FloatArr
     if isinstance(spec, Mapping):
         weights = np.array(list(spec.values()), dtype=np.float64)
         return rng.choice(np.array(list(spec), dtype=np.float64), size=CHUNK, p=weights / weights.sum())
-    if isinstance(spec, Sampled):
-        values = spec.sample(rng, CHUNK)
-    elif isinstance(spec, FrozenDistribution):
-        values = spec.rvs(size=CHUNK, random_state=rng)
-    else:
+    if not isinstance(spec, Sampled | FrozenDistribution):
         given = np.asarray(spec, dtype=np.float64)
         return given[rng.integers(len(given), size=CHUNK)]
-    array = np.asarray(values)
-    if array.shape != (CHUNK,) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise SpecificationError(
-            f"{field}: {quoted(spec)} is not allowed; it must return {CHUNK} finite numbers when asked for"
-        )
+    drawn = spec.sample(rng, CHUNK) if isinstance(spec, Sampled) else spec.rvs(size=CHUNK, random_state=rng)
+    array = np.asarray(drawn)
+    are_numbers = array.shape == (CHUNK,) and array.dtype.kind in "biuf" and np.isfinite(array).all()
+    require(are_numbers, field, spec, f"it must return {CHUNK} finite numbers when asked for")
     return array.astype(np.float64)
 
 
-def positive(field: str, value: object) -> object:
+def positive(field: str, value: object) -> None:
     """Refuse what is not a finite number above zero."""
-    return require_number(field, value, "a finite number > 0", lambda x: 0 < x < float("inf"))
+    require_number(field, value, "a finite number > 0", lambda x: 0 < x < inf)
 
 
-def _lies_within(least: float, most: float, value: float) -> bool:
-    return least <= value <= most
+def require_weight(field: str, value: object) -> float:
+    """Return a finite number of at least zero."""
+    return require_number(field, value, "a finite number >= 0", lambda x: 0 <= x < inf)
 
 
 class Checked:
-    """A frozen dataclass whose fields are checked when it is made, by functions of name and value that its class line names."""
+    """A frozen dataclass whose fields are checked when it is made, by functions of name and value that its class line names.
+
+    What such a function returns, if anything, is kept in place of the value.
+    """
 
     _checks: ClassVar[Mapping[str, Callable[[str, Any], object]]] = {}
 
@@ -125,7 +117,9 @@ class Checked:
 
     def __post_init__(self) -> None:
         for field, check in self._checks.items():
-            check(f"{type(self).__name__}.{field}", getattr(self, field))
+            kept = check(f"{type(self).__name__}.{field}", getattr(self, field))
+            if kept is not None:
+                object.__setattr__(self, field, kept)
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ class LogUniform:
 
     def __post_init__(self) -> None:
         positive("LogUniform.low", self.low)
-        require_number("LogUniform.high", self.high, f"a finite number >= {self.low:g}", lambda x: self.low <= x < float("inf"))
+        require_number("LogUniform.high", self.high, f"a finite number >= {self.low:g}", lambda x: self.low <= x < inf)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent values, shape ``(size,)``."""
@@ -196,13 +190,16 @@ class TwoStageUniform:
         share("TwoStageUniform.serial", self.serial)
         share("TwoStageUniform.first", self.first)
         parallel, high = 1 - self.serial, log2(self.largest)
-        for field, least, most, allowed in (
-            ("powers_of_two", 0.0, parallel, f"a number >= 0 and <= 1 - serial = {parallel:g}"),
-            ("low", 0.0, high, f"a number >= 0 and <= {high:g}"),
-            ("medium", self.low, high, f"a number >= {self.low:g} and <= {high:g}"),
-        ):
-            if (value := getattr(self, field)) is not None:
-                require_number(f"TwoStageUniform.{field}", value, allowed, partial(_lies_within, least, most))
+        require_number(
+            "TwoStageUniform.powers_of_two",
+            self.powers_of_two,
+            f"a number >= 0 and <= 1 - serial = {parallel:g}",
+            lambda x: 0 <= x <= parallel,
+        )
+        require_number("TwoStageUniform.low", self.low, f"a number >= 0 and <= {high:g}", lambda x: 0 <= x <= high)
+        if self.medium is not None:
+            allowed = f"a number >= {self.low:g} and <= {high:g}"
+            require_number("TwoStageUniform.medium", self.medium, allowed, lambda x: self.low <= x <= high)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent sizes, whole numbers, shape ``(size,)``."""
@@ -248,8 +245,7 @@ class BySize:
 
     def __post_init__(self) -> None:
         bounds = [require_whole("BySize.boundaries", bound, at_least=1) for bound in self.boundaries]
-        if bounds != sorted(set(bounds)):
-            raise SpecificationError(f"BySize.boundaries: {quoted(bounds)} is not allowed; they must rise")
+        require(bounds == sorted(set(bounds)), "BySize.boundaries", bounds, "they must rise")
         if len(self.distributions) != len(bounds) + 1:
             raise SpecificationError(
                 f"BySize.distributions: {len(self.distributions)} are given; there must be {len(bounds) + 1}, "
@@ -288,17 +284,13 @@ class HyperErlang:
 
     def __post_init__(self) -> None:
         order = require_whole("HyperErlang.order", self.order, at_least=1)
-        if order > LARGEST_ORDER:
-            raise SpecificationError(f"HyperErlang.order: {order} is not allowed; it must be an integer <= {LARGEST_ORDER}")
-        object.__setattr__(self, "order", order)
+        require(order <= LARGEST_ORDER, "HyperErlang.order", order, f"it must be an integer <= {LARGEST_ORDER}")
         p = require_number("HyperErlang.p", self.p, "a number > 0 and <= 1", lambda x: 0 < x <= 1)
-        if not isinstance(self.stage_s, tuple | list) or len(self.stage_s) != 2:
-            raise SpecificationError(
-                f"HyperErlang.stage_s: {quoted(self.stage_s)} is not allowed; it must be two times in seconds"
-            )
-        first, second = (require_seconds("HyperErlang.stage_s", stage, positive=True) for stage in self.stage_s)
-        object.__setattr__(self, "p", p)
-        object.__setattr__(self, "stage_s", (first, second))
+        two = isinstance(self.stage_s, tuple | list) and len(self.stage_s) == 2
+        require(two, "HyperErlang.stage_s", self.stage_s, "it must be two times in seconds")
+        stages = tuple(require_seconds("HyperErlang.stage_s", stage, positive=True) for stage in self.stage_s)
+        for field, value in (("order", order), ("p", p), ("stage_s", stages)):
+            object.__setattr__(self, field, value)
 
     @classmethod
     def fit(cls, m1: float, m2: float, m3: float) -> HyperErlang:

@@ -15,19 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
-from math import inf
-from typing import Final
+from typing import Final, cast
 from zlib import crc32
 
 import numpy as np
 
 from clustermodel import validation
 from clustermodel.arrays import FloatArray, IntArray, dot
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, refused
 from clustermodel.job import UNSET
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
-from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, MOST_JOBS
-from clustermodel.workload.distributions import CHUNK, BySize, Checked, Distribution, draw, positive
+from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, MOST_JOBS, require
+from clustermodel.workload.distributions import CHUNK, BySize, Checked, Distribution, draw, positive, require_weight
 from clustermodel.workload.distributions import require_distribution as distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
 from clustermodel.workload.table import PRECEDING, THINK, ExtraColumns, Provenance, Workload, table_of
@@ -65,10 +64,8 @@ def arrival_process(field: str, given: object) -> ArrivalProcess:
     try:
         distribution(field, given)
     except SpecificationError:
-        raise SpecificationError(
-            f"{field}: {quoted(given)} is not allowed; it must be an arrival process, as Poisson(per_hour=30), a Workload, or "
-            "the distribution of the seconds between arrivals"
-        ) from None
+        must = "an arrival process, as Poisson(per_hour=30), a Workload, or the distribution of the seconds between arrivals"
+        raise refused(field, given, f"it must be {must}") from None
     return Renewal(given)  # type: ignore[arg-type]
 
 
@@ -109,14 +106,11 @@ class MarkovModulated(ArrivalProcess):
     def __post_init__(self) -> None:
         for name in ("per_hour", "mean_s"):
             pair = getattr(self, name)
-            if not isinstance(pair, Sequence) or len(pair) != 2:
-                raise SpecificationError(f"MarkovModulated.{name}: {quoted(pair)} is not allowed; it must be two numbers")
-        for rate in self.per_hour:
-            validation.require_number("MarkovModulated.per_hour", rate, "a finite number >= 0", lambda x: 0 <= x < inf)
-        if not any(self.per_hour):
-            raise SpecificationError("MarkovModulated.per_hour: (0, 0) is not allowed; one rate must be > 0")
-        for mean in self.mean_s:
+            require(isinstance(pair, Sequence) and len(pair) == 2, f"MarkovModulated.{name}", pair, "it must be two numbers")
+        for rate, mean in zip(self.per_hour, self.mean_s, strict=True):
+            require_weight("MarkovModulated.per_hour", rate)
             validation.require_seconds("MarkovModulated.mean_s", mean, positive=True)
+        require(any(self.per_hour), "MarkovModulated.per_hour", (0, 0), "one rate must be > 0")
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals; the process is in equilibrium when it begins."""
@@ -134,24 +128,15 @@ class MarkovModulated(ArrivalProcess):
             begin += length.sum()
 
 
-class _OfArrivals(Checked):
-    """A part whose field ``arrivals`` may be whatever :func:`arrival_process` makes one of."""
+class _Modified(Checked, ArrivalProcess, arrivals=arrival_process):
+    """A process that changes another one, whose clock it shares."""
 
     arrivals: ArrivalProcess | Workload | Distribution
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "arrivals", arrival_process(f"{type(self).__name__}.arrivals", self.arrivals))
-        super().__post_init__()
-
     @property
     def process(self) -> ArrivalProcess:
-        """The field ``arrivals``."""
-        assert isinstance(self.arrivals, ArrivalProcess)
-        return self.arrivals
-
-
-class _Modified(_OfArrivals, ArrivalProcess):
-    """A process that changes another one, whose clock it shares."""
+        """The field ``arrivals``, which has been made one of."""
+        return cast("ArrivalProcess", self.arrivals)
 
     def to_time(self, own_s: FloatArray) -> FloatArray:
         """Return the time of the simulation, seconds, for times on the process's own clock."""
@@ -219,8 +204,26 @@ def lublin_feitelson_day() -> FloatArray:
     return normed
 
 
+def _weights(field: str, given: object) -> tuple[float, ...]:
+    weights = given if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
+    require(len(weights), field, given, "it must be a list of weights")
+    numbers = tuple(require_weight(field, each) for each in weights)
+    require(any(numbers), field, given, "one weight at least must be > 0")
+    return numbers
+
+
+def _hours(field: str, given: object) -> tuple[float, ...]:
+    return _weights(field, lublin_feitelson_day().tolist() if given is None else given)
+
+
+def _days(field: str, given: object) -> tuple[float, ...]:
+    if len(weights := _weights(field, given)) != 7:
+        raise SpecificationError(f"{field}: {len(weights)} weights are given; there must be 7")
+    return weights
+
+
 @dataclass(frozen=True)
-class Cycle(_Modified):
+class Cycle(_Modified, hours=_hours, days=_days):
     """Another process with a daily and weekly cycle: its own clock runs faster where the rate is higher.
 
     Over a week the mean rate is that of the process.  Time 0 is the beginning of the first day of ``days``.
@@ -232,14 +235,6 @@ class Cycle(_Modified):
     :func:`lublin_feitelson_day`."""
     days: Sequence[float] = (1, 1, 1, 1, 1, 1, 1)
     """Relative rates of the seven days of the week."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        hours = lublin_feitelson_day().tolist() if self.hours is None else self.hours
-        object.__setattr__(self, "hours", _weights("Cycle.hours", hours))
-        object.__setattr__(self, "days", _weights("Cycle.days", self.days))
-        if len(self.days) != 7:
-            raise SpecificationError(f"Cycle.days: {len(self.days)} weights are given; there must be 7")
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals on the process's own clock."""
@@ -266,17 +261,8 @@ class Cycle(_Modified):
         return self.process.to_own_clock(week * 7 * DAY_S + float(np.interp(rest, ends, own)))
 
 
-def _weights(field: str, given: object) -> tuple[float, ...]:
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
-        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be a list of weights")
-    weights = tuple(validation.require_number(field, each, "a finite number >= 0", lambda x: 0 <= x < inf) for each in given)
-    if not any(weights):
-        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; one weight at least must be > 0")
-    return weights
-
-
 @dataclass(frozen=True, kw_only=True)
-class Sessions(_OfArrivals, jobs=distribution, think_time_s=distribution):
+class Sessions(Checked, arrivals=arrival_process, jobs=distribution, think_time_s=distribution):
     """Sessions that begin by an arrival process: the first job at that time, each other job after the one before it."""
 
     arrivals: ArrivalProcess | Workload | Distribution
@@ -343,8 +329,8 @@ class JobStream:
             if not optional and not (name == "run_s" and isinstance(value, BySize)):
                 distribution(f"JobStream.{name}", value)
         require_estimate_model("JobStream.estimates", self.estimates)
-        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
-            raise SpecificationError(f"JobStream.name: {quoted(self.name)} is not allowed; it must be a line of text")
+        is_line = isinstance(self.name, str) and self.name and self.name.isprintable()
+        require(is_line, "JobStream.name", self.name, "it must be a line of text")
 
     def generate(
         self,
@@ -398,7 +384,7 @@ class JobStream:
 
     @property
     def _process(self) -> ArrivalProcess:
-        process = self.arrivals.process if isinstance(self.arrivals, Sessions) else self.arrivals
+        process = self.arrivals.arrivals if isinstance(self.arrivals, Sessions) else self.arrivals
         assert isinstance(process, ArrivalProcess)
         return process
 
