@@ -22,7 +22,7 @@ from clustermodel.errors import SpecificationError, counted, did_you_mean, quote
 from clustermodel.files import specification_bytes
 from clustermodel.tables import Place, made
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
-from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
+from clustermodel.validation import LONGEST_S, require, require_jobs, require_number, require_whole
 from clustermodel.workload.distributions import HyperErlang
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.table import Provenance, Workload, remembered, table_of
@@ -33,10 +33,10 @@ RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
 MODEL_JOBS: Final = 10_000
 """Jobs in each workload of Zhang et al. 2003 (section 2.2)."""
 
-_FORMAT: Final = "clustermodel workload model"
-_VERSION: Final = 1
-MODEL_FORMAT: Final = {"format": _FORMAT, "version": _VERSION}
+MODEL_FORMAT: Final = {"format": "clustermodel workload model", "version": 1}
 """The fields that identify a file of a model."""
+_TIMES: Final = ("interarrival", "run_time")
+_OF_TIMES: Final = ("order", "p", "stage_s")
 _SHIPPED: Final = files("clustermodel.workload") / "models"
 
 
@@ -57,25 +57,22 @@ class SizeClass:
 
     def __post_init__(self) -> None:
         largest = require_whole("SizeClass.largest", self.largest, at_least=1)
-        if largest & (largest - 1):
-            raise SpecificationError(f"SizeClass.largest: {largest} is not allowed; it must be a power of two")
+        require(not largest & (largest - 1), "SizeClass.largest", largest, "it must be a power of two")
         object.__setattr__(self, "largest", largest)
-        sizes = tuple(require_whole(f"SizeClass {self.label}: sizes", size) for size in self.sizes)
+        of_class = f"SizeClass {self.label}: "
+        sizes = tuple(require_whole(f"{of_class}sizes", size) for size in self.sizes)
         if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < self.smallest or sizes[-1] > largest:
-            raise SpecificationError(
-                f"SizeClass {self.label}: sizes: {_short(sizes)} is not allowed; "
-                f"it must be one or more different sizes from {self.smallest} to {largest}, rising"
-            )
-        object.__setattr__(self, "sizes", sizes)
+            must = f"it must be one or more different sizes from {self.smallest} to {largest}, rising"
+            raise SpecificationError(f"{of_class}sizes: {_short(sizes)} is not allowed; {must}")
         if len(self.weights) != len(sizes):
-            raise SpecificationError(f"SizeClass {self.label}: weights: {len(self.weights)} are given for {len(sizes)} sizes")
+            raise SpecificationError(f"{of_class}weights: {len(self.weights)} are given for {len(sizes)} sizes")
         for weight in self.weights:
-            allowed = "a number >= 1e-9 and <= 1e15"
-            require_number(f"SizeClass {self.label}: weights", weight, allowed, lambda x: 1e-9 <= x <= 1e15)
+            require_number(f"{of_class}weights", weight, "a number >= 1e-9 and <= 1e15", lambda x: 1e-9 <= x <= 1e15)
+        object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "weights", tuple(self.weights))
-        for field in ("interarrival", "run_time"):
+        for field in _TIMES:
             if not isinstance(getattr(self, field), HyperErlang):
-                raise SpecificationError(f"SizeClass {self.label}: {field}: it must be a HyperErlang(...)")
+                raise SpecificationError(f"{of_class}{field}: it must be a HyperErlang(...)")
 
     @property
     def smallest(self) -> int:
@@ -91,8 +88,7 @@ class SizeClass:
     def probabilities(self) -> FloatArray:
         """Probability of each size, shape ``(sizes,)``."""
         weights = np.array(self.weights, dtype=np.float64)
-        probabilities: FloatArray = weights / weights.sum()
-        return probabilities
+        return np.asarray(weights / weights.sum())
 
     @property
     def mean_nodes(self) -> float:
@@ -243,10 +239,11 @@ class WorkloadModel:
             raise SpecificationError(f"{file}:{problem.lineno}: not JSON: {problem.msg}") from None
         except (ValueError, RecursionError) as problem:
             raise SpecificationError(f"{file}: not JSON: {problem}") from None
-        if not isinstance(data, dict) or data.get("format") != _FORMAT:
-            raise place.at("format").error(f"it must be {_FORMAT!r}; is this a file of `clustermodel trace fit`?")
-        if data.get("version") != _VERSION or isinstance(data.get("version"), bool):
-            raise place.at("version").error(f"{data.get('version')!r} is not known; this program reads {_VERSION}")
+        known, version = MODEL_FORMAT["format"], data.get("version") if isinstance(data, dict) else None
+        if not isinstance(data, dict) or data.get("format") != known:
+            raise place.at("format").error(f"it must be {known!r}; is this a file of `clustermodel trace fit`?")
+        if version != MODEL_FORMAT["version"] or isinstance(version, bool):
+            raise place.at("version").error(f"{version!r} is not known; this program reads {MODEL_FORMAT['version']}")
         return model_from({name: value for name, value in data.items() if name not in MODEL_FORMAT}, place)
 
 
@@ -262,23 +259,22 @@ def model_from(table: Mapping[str, Any], place: Place) -> WorkloadModel:
 
 
 def _class_from(table: object, place: Place) -> SizeClass:
-    fields = dict(_mapping(table, place, "a table with largest, sizes, interarrival and run_time"))
+    def mapping(value: object, place: Place, allowed: str) -> Mapping[str, Any]:
+        if value is None:
+            raise place.error("is missing")
+        if not isinstance(value, Mapping):
+            raise place.refused(value, allowed)
+        return value
+
+    fields = dict(mapping(table, place, "a table with largest, sizes, interarrival and run_time"))
     allowed = "a table with the weight of each size"
-    sizes = _mapping(fields.pop("sizes", None), place.at("sizes"), allowed)
+    sizes = mapping(fields.pop("sizes", None), place.at("sizes"), allowed)
     if not all(size.isascii() and size.isdecimal() and len(size) < 16 for size in sizes):
         raise place.at("sizes").refused(sizes, allowed)
     for time in _TIMES:
-        of_time = _mapping(fields.get(time), place.at(time), f"a table with {', '.join(_OF_TIMES)}")
+        of_time = mapping(fields.get(time), place.at(time), f"a table with {', '.join(_OF_TIMES)}")
         fields[time] = made(HyperErlang, of_time, place.at(time))
     return made(SizeClass, fields, place, sizes=tuple(map(int, sizes)), weights=tuple(sizes.values()))
-
-
-def _mapping(value: object, place: Place, allowed: str) -> Mapping[str, Any]:
-    if value is None:
-        raise place.error("is missing")
-    if not isinstance(value, Mapping):
-        raise place.refused(value, allowed)
-    return value
 
 
 def shipped_models() -> tuple[str, ...]:
@@ -307,10 +303,6 @@ def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
 def class_label(largest: int) -> str:
     """Return the sizes of the class with this upper bound as ``"5-8"``, or ``"1"``."""
     return str(largest) if largest <= 2 else f"{largest // 2 + 1}-{largest}"
-
-
-_TIMES: Final = ("interarrival", "run_time")
-_OF_TIMES: Final = ("order", "p", "stage_s")
 
 
 def _short(values: object) -> str:
