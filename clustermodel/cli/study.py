@@ -22,9 +22,9 @@ from clustermodel.figures.terminal import literal, print_notes, print_table, sta
 from clustermodel.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
-    from clustermodel.experiment.design import Design
     from clustermodel.experiment.executor import Progress
     from clustermodel.experiment.store import Store
+    from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
     from clustermodel.experiment.worker import Origin
 
@@ -106,7 +106,7 @@ def _shard_of(text: str | None) -> tuple[int, int] | None:
 
 def _run_experiment(
     origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool
-) -> tuple[int, Design | None, StudyTable | None]:
+) -> tuple[int, Experiment[Any] | None, StudyTable | None]:
     """Run an experiment, show its tables, figures and failures, and return the exit code as far as runs decide it.
 
     Experiment and table are ``None`` if a signal stopped it.
@@ -150,12 +150,11 @@ def _run_experiment(
     return FAILED if table.failures else 0, design, table
 
 
-def _show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
+def _show_exhibits(design: Experiment[Any], table: StudyTable, directory: Path) -> None:
     """Print the tables of an experiment, and write them and its figures below the directory of its results."""
     from clustermodel.experiment.exhibits import exhibits_of, write_exhibits  # noqa: PLC0415
-    from clustermodel.experiment.study import Experiment  # noqa: PLC0415
 
-    if not len(table) or not isinstance(design, Experiment):
+    if not len(table):
         return
     notes = standard_error()
     conclusion = ""
@@ -218,7 +217,7 @@ def _validated(study: Path, folder: Path, settings: dict[str, str], options: dic
         from clustermodel.experiment.validate import Validation, load_validation  # noqa: PLC0415
         from clustermodel.experiment.worker import Origin  # noqa: PLC0415
 
-    design: Design | None
+    design: Experiment[Any] | None
     table: StudyTable | None
     text, code = read_script(study), 0
     if options is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import ceil, inf, isfinite, isnan, nan
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, refused, visible
+from clustermodel.errors import SpecificationError, visible
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.study import Draw, Experiment, Study, Tabulate
+from clustermodel.experiment.study import Draw, Experiment, Levels, Study, Tabulate
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, Interval, checked_level
-from clustermodel.validation import require_number, require_whole, whole_fields
+from clustermodel.validation import require, require_number, require_whole, whole_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,21 +95,6 @@ class Crossover:
         )
 
 
-class _Differences(dict[int, Interval]):
-    """The differences at values that have been evaluated, by the number of steps from the least value."""
-
-    def __init__(self, difference: Callable[[float], Interval], value_of: Callable[[int], float]) -> None:
-        self._difference = difference
-        self._value_of = value_of
-
-    def __missing__(self, place: int) -> Interval:
-        self[place] = self._difference(self._value_of(place))
-        return self[place]
-
-    def by_value(self) -> dict[float, Interval]:
-        return {self._value_of(place): self[place] for place in sorted(self)}
-
-
 def crossing(
     difference: Callable[[float], Interval],
     low: float,
@@ -124,38 +109,44 @@ def crossing(
     ``difference`` is called once for each value that the search looks at, ``first_look`` of them before it bisects.
     """
     value_of, places = _steps(low, high, step, first_look)
-    at = _Differences(difference, value_of)
-    signs = [(place, 1 if at[place].mean > 0 else -1) for place in places if at[place].mean]
+    known: dict[int, Interval] = {}  # by the number of steps from low
+
+    def at(place: int) -> Interval:
+        if place not in known:
+            known[place] = difference(value_of(place))
+        return known[place]
+
+    def by_value() -> dict[float, Interval]:
+        return {value_of(place): known[place] for place in sorted(known)}
+
+    signs = [(place, 1 if at(place).mean > 0 else -1) for place in places if at(place).mean]
     changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
     if not changed:
         before = None if not signs else names[0 if signs[0][1] < 0 else 1]
-        return Crossover(before, before, nan, nan, nan, 0, at.by_value())
-
+        return Crossover(before, before, nan, nan, nan, 0, by_value())
     (left, sign), (right, _) = changed[0]
 
     def mean(place: int) -> float:
         """Return the difference, turned so that it goes from negative to positive."""
-        return -sign * at[place].mean
+        return -sign * at(place).mean
 
-    def clearly_before(place: int) -> bool:
-        return mean(place) < 0 and 0 not in at[place]
-
-    def clearly_after(place: int) -> bool:
-        return mean(place) > 0 and 0 not in at[place]
+    def side(place: int) -> int:
+        """Return -1 where the difference is significantly negative, 1 where it is significantly positive, 0 elsewhere."""
+        return 0 if 0 in at(place) else 1 if mean(place) > 0 else -1
 
     def first(holds: Callable[[int], bool], start: int, end: int) -> int:
         """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
         return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
 
     after = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(at) if place < after and clearly_before(place)]
-    above = [place for place in sorted(at) if place >= after and clearly_after(place)]
-    interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], after) - 1) if below else -inf
-    interval_high = value_of(first(clearly_after, after - 1, above[0])) if above else inf
+    below = [place for place in sorted(known) if place < after and side(place) < 0]
+    above = [place for place in sorted(known) if place >= after and side(place) > 0]
+    interval_low = value_of(first(lambda place: side(place) >= 0, below[-1], after) - 1) if below else -inf
+    interval_high = value_of(first(lambda place: side(place) > 0, after - 1, above[0])) if above else inf
     fraction = mean(after - 1) / (mean(after - 1) - mean(after))
     zero = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
-    order = names if sign < 0 else names[::-1]
-    return Crossover(*order, zero, interval_low, interval_high, len(changed), at.by_value())
+    lower = names if sign < 0 else names[::-1]
+    return Crossover(*lower, zero, interval_low, interval_high, len(changed), by_value())
 
 
 def _steps(low: float, high: float, step: float, first_look: int) -> tuple[Callable[[int], float], list[int]]:
@@ -230,26 +221,44 @@ class CrossoverStudy(Experiment[Crossover]):
             self._crossing(asked)
         points = [{self.along: value, "policy": policy} for value in sorted(values) for policy in self.levels.labels("policy")]
         labels = [tuple(point[name] for name in self.levels.names) for point in points]
-        return [Trial(point, replication) for point in labels for replication in range(1, self.replications + 1)]
+        return [Trial(point, number + 1) for point in labels for number in range(self.replications)]
 
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Refuse shards."""
         raise SpecificationError("shard: a crossover cannot be divided, because each value follows from the ones before it")
 
     def conclude(self, table: StudyTable) -> Crossover:
-        """Return the crossing.
-
-        Raises:
-            SpecificationError: a run failed, or lacks the measure.
-        """
+        """Return the crossing; a run that failed, or lacks the measure, is a ``SpecificationError``."""
         try:
             return self._crossing(partial(self._difference, table))
         except _NotEvaluatedError as missing:
             raise SpecificationError(f"crossover: {self.along} {missing}") from None
 
-    def _crossing(self, difference: Callable[[float], Interval]) -> Crossover:
+    def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
+        """Return the tables and figures of the experiment, by default the crossing and the differences."""
+        first, second = policies = self._policies
+        title = f"{self.measure}: {first} - {second}"
+
+        def picture(table: StudyTable) -> Figure:
+            from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+
+            found = self.conclude(table)
+            interval = (found.at, found.low, found.high)
+            return difference_curve(found.frame, interval, along=self.along, measure=self.measure, policies=policies)
+
+        tables: Mapping[str, Tabulate] = self.tables or {
+            "crossing": lambda table: self.conclude(table).summary,
+            title: lambda table: self.conclude(table).frame.rename_axis(self.along),
+        }
+        return tables, self.figures or {title: picture}
+
+    @property
+    def _policies(self) -> tuple[str, str]:
         first, second = map(str, self.levels.labels("policy"))
-        return crossing(difference, self.low, self.high, (first, second), step=self.step, first_look=self.first_look)
+        return first, second
+
+    def _crossing(self, difference: Callable[[float], Interval]) -> Crossover:
+        return crossing(difference, self.low, self.high, self._policies, step=self.step, first_look=self.first_look)
 
     def _difference(self, table: StudyTable, value: float) -> Interval:
         first, second = ({self.along: value, "policy": policy} for policy in self.levels.labels("policy"))
@@ -292,36 +301,16 @@ def crossover(
     The arguments are fields of :class:`CrossoverStudy`; ``policies`` are two names or objects.  The scenario is a function of
     the factor ``along``, ``policy`` and ``seed``: draw the workload from ``seed``, so that both policies get the same jobs.
     """
-    if isinstance(policies, str) or len(policies) != 2:
-        raise refused("policies", policies, "a crossover is of two policies")
+    two = not isinstance(policies, str) and len(policies) == 2
+    require(two, "policies", policies, "a crossover is of two policies")
     factors = {along: [low, high], "policy": policies}
     searched: dict[str, Any] = {"along": along, "low": low, "high": high, "step": step, "measure": measure}
-    study = CrossoverStudy(name=name, factors=factors, scenario=scenario, **searched, **fields)
-    return replace(study, **{**_exhibits(study), **fields})
-
-
-def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
-    """Return the tables and the figure that a crossover shows by default."""
-
-    def picture(table: StudyTable) -> Figure:
-        from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
-
-        conclusion = study.conclude(table)
-        interval = (conclusion.at, conclusion.low, conclusion.high)
-        return difference_curve(conclusion.frame, interval, along=study.along, measure=study.measure, policies=(first, second))
-
-    first, second = map(str, study.levels.labels("policy"))
-    title = f"{study.measure}: {first} - {second}"
-    tables: dict[str, Tabulate] = {
-        "crossing": lambda table: study.conclude(table).summary,
-        title: lambda table: study.conclude(table).frame.rename_axis(study.along),
-    }
-    return {"tables": tables, "figures": {title: picture}}
+    return CrossoverStudy(name=name, factors=factors, scenario=scenario, **searched, **fields)
 
 
 def tradeoff_map(
     scenario: Callable[..., Scenario | None],
-    factors: Mapping[str, Sequence[Any] | Mapping[str, Any]],
+    factors: Levels,
     policies: Sequence[str | Policy],
     measure: str = "mean_bounded_slowdown",
     *,
@@ -338,21 +327,19 @@ def tradeoff_map(
     that all policies get the same jobs.  The other arguments are fields of :class:`~clustermodel.experiment.study.Study`.
     """
     require_whole("replications", replications, at_least=2)
-    if not isinstance(factors, Mapping) or len(factors) != 2:
-        raise refused("factors", factors, "a map has two factors with their levels")
-    if isinstance(policies, str) or len(policies) < 2:
-        raise refused("policies", policies, "a map compares two policies or more")
+    two = isinstance(factors, Mapping) and len(factors) == 2
+    require(two, "factors", factors, "a map has two factors with their levels")
+    several = not isinstance(policies, str) and len(policies) >= 2
+    require(several, "policies", policies, "a map compares two policies or more")
     x, y = factors
-
-    figures: dict[str, Draw] = {f"lowest {measure}": lambda table: table.plot.winners(measure, x=x, y=y)}
+    title = f"lowest {measure}"
+    figures: dict[str, Draw] = {title: lambda table: table.plot.winners(measure, x=x, y=y)}
     if len(policies) == 2:
         first, second = Factors({"policy": policies}).labels("policy")
-        figures[f"{measure}: {first} - {second}"] = lambda table: table.plot.difference_map(
-            measure, x=x, y=y, baseline=second, relative=False
-        )
-    tables: dict[str, Tabulate] = {f"lowest {measure}": lambda table: table.lowest(measure)}
-    exhibits: dict[str, Any] = {"tables": tables, "figures": figures}
+        options: dict[str, Any] = {"x": x, "y": y, "baseline": second, "relative": False}
+        figures[f"{measure}: {first} - {second}"] = lambda table: table.plot.difference_map(measure, **options)
+    exhibits: dict[str, Any] = {"tables": {title: lambda table: table.lowest(measure)}, "figures": figures, **fields}
     grid = {**factors, "policy": policies}
-    study = Study(name=name, factors=grid, scenario=scenario, replications=replications, **{**exhibits, **fields})
+    study = Study(name=name, factors=grid, scenario=scenario, replications=replications, **exhibits)
     study.require_column("measure", measure)
     return study

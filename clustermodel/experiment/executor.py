@@ -22,10 +22,9 @@ from multiprocessing import connection
 from multiprocessing.util import Finalize
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package, quoted
-from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
@@ -36,6 +35,9 @@ from clustermodel.experiment.worker import Origin, Outcome, execute, forget, ope
 from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require_seconds, require_whole
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2
 """Runs assigned to each worker at a time, so that a worker never waits for its next run."""
@@ -73,7 +75,7 @@ class Options(NamedTuple):
     """Called at the end with what there is to say about several runs; ``None`` for a warning."""
 
 
-def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Design, StudyTable]:
+def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
     """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard.
 
     Raises:
@@ -109,7 +111,7 @@ def checked_shard(shard: Shard | None) -> None:
         raise SpecificationError(f"shard: {number} of {count} is not allowed; the first number must not exceed the second")
 
 
-def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
+def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Experiment[Any], StudyTable]:
     experiment = opened(origin)
     design, shard = experiment.design, options.shard
     version = experiment.version  # before any run
@@ -133,7 +135,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
                 runs = sorted([*runs, *design.runs(following, experiment)], key=lambda run: design.order_of(run.trial))
 
 
-def _trials_of(design: Design, table: StudyTable, shard: Shard | None) -> list[Trial]:
+def _trials_of(design: Experiment[Any], table: StudyTable, shard: Shard | None) -> list[Trial]:
     trials = design.trials(table)
     return trials if shard is None else [trial for trial in trials if design.shard_of(trial, shard[1]) == shard[0]]
 
@@ -147,7 +149,7 @@ def _note_unplayed(labels: Sequence[str], note: Callable[[str], None] | None) ->
         warnings.warn(f"{NOTHING_PLAYED}: {nothing_played(labels)}", UserWarning, stacklevel=5)
 
 
-def _run_missing(design: Design, runs: Sequence[Run], workers: _Serial, store: Store, options: Options) -> list[str]:
+def _run_missing(design: Experiment[Any], runs: Sequence[Run], workers: _Serial, store: Store, options: Options) -> list[str]:
     """Run what is missing, trials with the same key once; return the policies whose slow mode had nothing to simulate."""
     missing = store.missing()
     damaged = [f"run {key}: {what}" for key, what in missing.items() if what]
@@ -178,7 +180,9 @@ def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> 
 class _Outcomes:
     """The outcomes so far: stored, counted by trial and reported."""
 
-    def __init__(self, design: Design, store: Store, trials: Counter[str], progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, design: Experiment[Any], store: Store, trials: Counter[str], progress: Callable[[Progress], None] | None
+    ) -> None:
         self._design = design
         self._store = store
         self._trials = trials  # of each run

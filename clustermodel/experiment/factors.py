@@ -40,34 +40,36 @@ class Factors:
 
     def __init__(self, given: Mapping[str, Sequence[Any] | Mapping[str, Any]]) -> None:
         require(isinstance(given, Mapping), "Study.factors", given, "it must be a dictionary of levels by name")
-        self._levels = {_checked_name(name): _levels_of(name, levels) for name, levels in given.items()}
-
-    @property
-    def names(self) -> tuple[str, ...]:
+        self._levels: dict[str, dict[tuple[bool, Label], Any]] = {}  # by the keys of their labels
+        for name, levels in given.items():
+            if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
+                must = f"a factor's name must be a name of Python other than {', '.join(RESERVED)}"
+                raise refused("Study.factors", name, f"{must}, because it is an argument of the scenario function")
+            self._levels[name] = {label_key(label): value for label, value in _levels_of(f"Study.factors: {name}", levels)}
+        self.names = tuple(self._levels)
         """The names of the factors."""
-        return tuple(self._levels)
 
     def labels(self, name: str) -> list[Label]:
         """Return the labels of a factor's levels."""
-        return [label for label, _ in self._levels[name]]
+        return [label for _, label in self._levels[name]]
 
     def points(self) -> list[tuple[Label, ...]]:
         """Return all combinations of levels; the last factor varies fastest."""
-        return list(product(*(self.labels(name) for name in self._levels)))
+        return list(product(*map(self.labels, self.names)))
 
-    def place(self, name: str, wanted: Label) -> float:
+    def place(self, name: str, label: Label) -> float:
         """Return the place of a label among the levels of a factor; a number that is no level stands for itself."""
-        for position, (label, _) in enumerate(self._levels[name]):
-            if same_label(label, wanted):
-                return position
-        return float(wanted) if isinstance(wanted, int | float) else len(self._levels[name])
+        if label_key(label) in self._levels[name]:
+            return list(self._levels[name]).index(label_key(label))
+        return float(label) if isinstance(label, int | float) else len(self._levels[name])
+
+    def named(self, point: Sequence[Label]) -> dict[str, Label]:
+        """Return the labels of a point by factor."""
+        return dict(zip(self.names, point, strict=True))
 
     def values(self, point: Sequence[Label]) -> dict[str, Any]:
         """Return the values of a point by factor; a label that is no known level stands for itself."""
-        values: dict[str, Any] = {}
-        for (name, levels), wanted in zip(self._levels.items(), point, strict=True):
-            values[name] = next((value for label, value in levels if same_label(label, wanted)), wanted)
-        return values
+        return {name: self._levels[name].get(label_key(label), label) for name, label in self.named(point).items()}
 
 
 def label_key(label: Label) -> tuple[bool, Label]:
@@ -75,18 +77,12 @@ def label_key(label: Label) -> tuple[bool, Label]:
     return isinstance(label, bool), label
 
 
-def same_label(first: Label, second: Label) -> bool:
-    """Return whether two labels are the same level."""
-    return label_key(first) == label_key(second)
-
-
 def plain(value: object) -> object:
     """Return a value of numpy as the same value of Python."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _levels_of(name: str, given: object) -> list[tuple[Label, Any]]:
-    field = f"Study.factors: {name}"
+def _levels_of(field: str, given: object) -> list[tuple[Label, Any]]:
     if isinstance(given, np.ndarray):
         given = given.tolist()
     levels: list[tuple[Any, Any]]
@@ -98,37 +94,26 @@ def _levels_of(name: str, given: object) -> list[tuple[Label, Any]]:
         raise refused(field, given, "it must be a list of levels, or a dictionary of them by name")
     if not levels:
         raise SpecificationError(f"{field}: no level is given; at least one is needed")
-    for position, (label, _) in enumerate(levels):
-        _check_label(field, label)
-        if label in [before for before, _ in levels[:position]]:  # 1, 1.0 and True are equal
+    before: list[Label] = []
+    for label, _ in levels:
+        if isinstance(label, str):
+            require_text(field, label)
+        require(isinstance(label, bool | int | float | str | None), field, label, "a label must be a text or a number")
+        finite = not isinstance(label, float) or isfinite(label)
+        require(finite, field, label, "a number must be finite (None is allowed)")
+        if label in before:  # 1, 1.0 and True are equal
             raise SpecificationError(f"{field}: {quoted(label)} is given twice; levels must be distinct")
+        before.append(label)
     return levels
 
 
-def _label_of(field: str, value: object) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+def _label_of(field: str, value: object) -> Label:
+    if isinstance(value, bool | int | float | str | None):
         return value
     if isinstance(value, Policy):
         return policy_label(value)
     must = "levels that are neither numbers, texts nor policies must be a dictionary of them by name"
     raise refused(field, value, must, " in a list")
-
-
-def _check_label(field: str, label: object) -> None:
-    if isinstance(label, str):
-        require_text(field, label)
-    elif isinstance(label, float):
-        require(isfinite(label), field, label, "a number must be finite (None is allowed)")
-    else:
-        require(label is None or isinstance(label, bool | int), field, label, "a label must be a text or a number")
-
-
-def _checked_name(name: object) -> str:
-    if isinstance(name, str) and name.isidentifier() and name not in RESERVED:
-        return name
-    others = ", ".join(RESERVED)
-    must = f"a factor's name must be a name of Python other than {others}, because it is an argument of the scenario function"
-    raise refused("Study.factors", name, must)
 
 
 def require_text(field: str, text: object) -> None:

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, 
 import pandas as pd
 
 from clustermodel.errors import OutputError, SpecificationError, quoted, shown
-from clustermodel.experiment.design import Design
 from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import RESERVED, Label, Trial, describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
@@ -37,6 +36,7 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.files import PART, write_file
 
 if TYPE_CHECKING:
+    from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.worker import Outcome
 
 FORMAT: Final = "5"
@@ -98,7 +98,7 @@ class StudyFile:
     text: str = ""
     """The question and its answer, in Markdown."""
     version: str = ""
-    """:attr:`Opened.version <clustermodel.experiment.design.Opened.version>`; the shards of a job array have the same."""
+    """:attr:`Opened.version <clustermodel.experiment.worker.Opened.version>`; the shards of a job array have the same."""
     trials: list[Entry] = field(default_factory=list)
 
 
@@ -273,7 +273,7 @@ class Store:
     @classmethod
     @contextmanager
     def create(
-        cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None, version: str = ""
+        cls, directory: str | os.PathLike[str], design: Experiment[Any], *, shard: Shard | None = None, version: str = ""
     ) -> Iterator[Self]:
         """Open an experiment's directory to add runs, those of a shard or all, and make it if need be.
 
@@ -401,7 +401,7 @@ class Store:
 
     # Writing.
 
-    def enter(self, design: Design, runs: Iterable[Run]) -> None:
+    def enter(self, design: Experiment[Any], runs: Iterable[Run]) -> None:
         """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
 
         The lists of shards are deleted when that of the whole experiment is written.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import inf, isnan, nan
+from math import inf, isfinite, isnan, nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
-from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain, same_label
+from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain
 from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
 from clustermodel.measure.metrics import quantity
@@ -39,10 +39,8 @@ class StudyTable:
     ``workload`` and ``nodes``; then the fields of the summary, the accounts of the ledger and the own measures (docs/outputs).
 
     Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace.
-    They are one observation: intervals count them once.
-
-    Trials whose jobs are resampled have a column ``resampled``, and their intervals are of sample paths
-    (:func:`~clustermodel.statistics.of_sample_paths`).
+    They are one observation: intervals count them once.  Trials whose jobs are resampled have a column ``resampled``, and their
+    intervals are of sample paths (:func:`~clustermodel.statistics.of_sample_paths`).
 
     Levels of factors choose a point.  Methods raise a ``SpecificationError`` where there is no such column, factor or trial, a
     value is missing, or the trials are of several points.
@@ -80,7 +78,6 @@ class StudyTable:
         return cls(pd.DataFrame(rows) if rows else pd.DataFrame(columns=leading), factors, *others, **options)
 
     def __len__(self) -> int:
-        """Return the number of finished trials."""
         return len(self.frame)
 
     def __repr__(self) -> str:
@@ -100,7 +97,7 @@ class StudyTable:
         return visible(f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}", keep="\n")
 
     def _repr_html_(self) -> str:
-        """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
+        """Return the same table for a notebook."""
         from clustermodel.figures.tables import means_table  # noqa: PLC0415
 
         if not len(self):
@@ -132,54 +129,50 @@ class StudyTable:
         ``by`` has the factors to name; by default those that have several levels.
         """
         names = self._varying() if by is None else list(by)
-        self._require_factors(names)
-        rows = zip(*map(self._column, names), strict=True) if names else [()] * min(len(self), 1)
-        return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
+        return [dict(zip(names, self._levels_in(rows[0], names), strict=True)) for rows in self._rows(names).values()]
 
     def at(self, **levels: Label | Sequence[Label]) -> StudyTable:
         """Return the trials that have these levels of factors; a list or tuple chooses several levels of a factor."""
-        return StudyTable(self.frame.iloc[self._rows_at(levels)], self.factors, self.name, self.failures, self.shown)
+        choices = [list(chosen) if isinstance(chosen, list | tuple) else [chosen] for chosen in levels.values()]
+        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
+        rows = sorted({row for point in points for row in self._rows_at(point)})
+        if not rows:
+            raise self._no_trial(levels)
+        return StudyTable(self.frame.iloc[rows], self.factors, self.name, self.failures, self.shown)
 
     def _error(self, message: str, kind: type[SpecificationError] = SpecificationError) -> SpecificationError:
         return kind(f"table of {self.name}: {message}")
 
+    def _no_trial(self, levels: Mapping[str, object]) -> SpecificationError:
+        return self._error(f"no finished trial has {describe(levels) or 'any level'}")
+
     def _column(self, name: str) -> list[Any]:
         """Return the cells of a column; in a factor's column, pandas has turned ``None`` among numbers into ``nan``."""
         if name not in self._columns:
+            if name not in self.frame:
+                raise self._error(f"there is no column {quoted(name)}{did_you_mean(name, map(str, self.frame.columns))}")
             cells = self.frame[name].tolist()
-            self._columns[name] = list(map(_label, cells)) if name in self.factors else cells
+            self._columns[name] = [None if cell != cell else plain(cell) for cell in cells] if name in self.factors else cells  # noqa: PLR0124
         return self._columns[name]
 
     def _varying(self) -> list[str]:
         return [name for name in self.factors if len(set(self._column(name))) > 1]
 
-    def _rows_with(self, levels: Mapping[str, Label]) -> list[int]:
-        """Return the positions of the rows with these levels, perhaps none."""
-        names = tuple(levels)
-        if names not in self._rows_by:
+    def _levels_in(self, row: int, names: Sequence[str]) -> list[Label]:
+        return [self._column(name)[row] for name in names]
+
+    def _rows(self, names: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
+        """Return the positions of the rows with the same levels of some factors, by the keys of these levels."""
+        if tuple(names) not in self._rows_by:
             self._require_factors(names)
-            rows = self._rows_by[names] = {}
-            columns = [map(label_key, self._column(name)) for name in names]
-            for row, key in enumerate(zip(*columns, strict=True) if names else [()] * len(self)):
-                rows.setdefault(key, []).append(row)
-        return self._rows_by[names].get(tuple(map(label_key, levels.values())), [])
+            rows = self._rows_by[tuple(names)] = {}
+            for row in range(len(self)):
+                rows.setdefault(tuple(map(label_key, self._levels_in(row, names))), []).append(row)
+        return self._rows_by[tuple(names)]
 
-    def _rows_at(self, levels: Mapping[str, Label | Sequence[Label]]) -> list[int]:
-        """Return the positions of the rows with these levels, or with one of several levels of a factor: at least one."""
-        choices = [list(chosen) if isinstance(chosen, list | tuple) else [chosen] for chosen in levels.values()]
-        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
-        rows = sorted({row for point in points for row in self._rows_with(point)})
-        if not rows:
-            raise self._error(f"no finished trial has {describe(levels) or 'any level'}")
-        return rows
-
-    def _is_resampled(self, *points: Mapping[str, Label]) -> bool:
-        rows = (row for levels in points for row in self._rows_at(levels))
-        return RESAMPLED in self.frame and any(self._column(RESAMPLED)[row] == 1 for row in rows)
-
-    def _require_column(self, name: str) -> None:
-        if name not in self.frame:
-            raise self._error(f"there is no column {quoted(name)}{did_you_mean(name, map(str, self.frame.columns))}")
+    def _rows_at(self, levels: Mapping[str, Label]) -> list[int]:
+        """Return the positions of the rows with these levels, perhaps none."""
+        return self._rows(tuple(levels)).get(tuple(map(label_key, levels.values())), [])
 
     def _require_factors(self, names: Sequence[str]) -> None:
         for name in names:
@@ -190,9 +183,9 @@ class StudyTable:
 
     def _cells(self, measure: str, levels: Mapping[str, Label], last: float = inf) -> dict[int, tuple[str, float]]:
         """Return the run and the value of a measure in each replication of one point, up to the ``last`` one."""
-        rows = self._rows_at(levels)
-        self._require_column(measure)
-        replications, runs, values = map(self._column, ("replication", "run", measure))
+        if not (rows := self._rows_at(levels)):
+            raise self._no_trial(levels)
+        values, runs, replications = map(self._column, (measure, "run", "replication"))
         cells: dict[int, tuple[str, float]] = {}
         for row in rows:
             replication, value = int(replications[row]), values[row]
@@ -220,8 +213,7 @@ class StudyTable:
 
         The half-width is ``nan`` for a single replication.
         """
-        mean = _interval(self.values(measure, **levels), level)
-        return of_sample_paths(mean) if self._is_resampled(levels) else mean
+        return self._of_sample_paths(_interval(self.values(measure, **levels), level), levels)
 
     def interval_of_first(
         self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
@@ -234,10 +226,8 @@ class StudyTable:
     ) -> Interval:
         """Return the mean paired difference (or ``ratio``) of a measure between two points, replication by replication.
 
-        Where jobs are resampled, the interval is of sample paths.
-
-        Raises:
-            SpecificationError: the points have no replication in common, or a ratio divides by zero.
+        Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, and a ratio
+        must not divide by zero.
         """
         first, second = self._cells(measure, of), self._cells(measure, baseline)
         common = [(*first[replication], *second[replication]) for replication in first if replication in second]
@@ -247,8 +237,13 @@ class StudyTable:
         a, b = np.array(list(pairs.values())).T
         if len(pairs) == 1:
             return _interval(a / b if ratio else a - b, level)
-        mean = (paired_ratio if ratio else paired_difference)(a, b, level)
-        return of_sample_paths(mean) if self._is_resampled(of, baseline) else mean
+        return self._of_sample_paths((paired_ratio if ratio else paired_difference)(a, b, level), of, baseline)
+
+    def _of_sample_paths(self, mean: Interval, *points: Mapping[str, Label]) -> Interval:
+        """Return the interval of a mean at these points, of sample paths where jobs are resampled."""
+        resampled = self._column(RESAMPLED) if RESAMPLED in self.frame else []
+        rows = [row for levels in points for row in self._rows_at(levels)] if resampled else []
+        return of_sample_paths(mean) if any(resampled[row] == 1 for row in rows) else mean
 
     # Tables of points
 
@@ -283,16 +278,15 @@ class StudyTable:
         """
         import pandas as pd
 
-        if not any(same_label(label, baseline) for label in self.levels(of)):
-            there = ", ".join(map(str, self.levels(of)))
-            raise self._error(f"{of} {quoted(baseline)} is not there; there are {there}")
+        if not self._rows_at({of: baseline}):
+            raise self._error(f"{of} {quoted(baseline)} is not there; there are {', '.join(map(str, self.levels(of)))}")
         column, none = ("ratio", 1.0) if ratio else ("difference", 0.0)
         rows = []
         for levels in self.points():
-            if not same_label(levels.get(of), baseline):
+            if label_key(levels.get(of)) != label_key(baseline):
                 mean = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
                 numbers = {column: mean.mean, "half": mean.half, "low": mean.low, "high": mean.high}
-                significant = bool(np.isfinite(mean.half)) and none not in mean
+                significant = isfinite(mean.half) and none not in mean
                 rows.append({**levels, **numbers, "replications": mean.count, "significant": significant})
         return pd.DataFrame(rows)
 
@@ -304,18 +298,13 @@ class StudyTable:
         """
         import pandas as pd
 
-        competing = self.levels(of)
         rows = []
         for levels in self.points([name for name in self._varying() if name != of]):
-            finished = [point for label in competing if self._rows_with(point := {**levels, of: label})]
+            finished = [point for label in self.levels(of) if self._rows_at(point := {**levels, of: label})]
             means = [float(np.mean(self.values(measure, **point))) for point in finished]
-            best = finished[int(np.argmin(means))]
-            tied = []
-            for point in finished:
-                if point is not best:
-                    difference = self.difference(measure, point, best, level=level)
-                    if not difference.half >= 0 or 0 in difference:
-                        tied.append(str(point[of]))
+            best = finished.pop(int(np.argmin(means)))
+            others = [(str(point[of]), self.difference(measure, point, best, level=level)) for point in finished]
+            tied = [label for label, difference in others if not difference.half >= 0 or 0 in difference]
             rows.append({**levels, "lowest": best[of], measure: min(means), "tied": ", ".join(tied)})
         return pd.DataFrame(rows)
 
@@ -332,18 +321,19 @@ class StudyTable:
         table = self.at(**levels) if levels else self
         labels = pd.Index(table.levels(columns), name=columns, dtype=object)  # None stays None among numbers
         others = [name for name in table._varying() if name != columns]
-        rows: dict[tuple[Label, ...], dict[Label, Interval | str]] = {}
+        cells: dict[tuple[tuple[Label, ...], Label], Interval] = {}
         for point in table.points([*others, columns]):
             of = {**levels, **point}
-            if relative_to:
-                cell = self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
-            else:
-                cell = self.interval(measure, level=level, **of)
-            rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(labels, ""))[point[columns]] = cell
-        index = pd.MultiIndex.from_tuples(list(rows), names=others) if others else pd.Index([measure], name="measure")
+            cells[tuple(point[name] for name in others), point[columns]] = (
+                self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
+                if relative_to
+                else self.interval(measure, level=level, **of)
+            )
+        rows = list(dict.fromkeys(row for row, _ in cells))
+        index = pd.MultiIndex.from_tuples(rows, names=others) if others else pd.Index([measure], name="measure")
         if len(others) == 1:
-            index = pd.Index([key[0] for key in rows], name=others[0])
-        return pd.DataFrame([[row[label] for label in labels] for row in rows.values()], index=index, columns=labels)
+            index = pd.Index([row[0] for row in rows], name=others[0])
+        return pd.DataFrame([[cells.get((row, label), "") for label in labels] for row in rows], index, labels)
 
     # Files
 
@@ -359,7 +349,7 @@ class StudyTable:
         if RESAMPLED in self.frame and RESAMPLED not in measures:
             measures.append(RESAMPLED)
         for name in measures:
-            self._require_column(name)
+            self._column(name)  # refuses what is no column
         write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
 
     @classmethod
@@ -396,30 +386,25 @@ class StudyTable:
         except ImportError:
             raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
         dimensions = [*self.factors, "replication"]
-        labels = {name: self.frame[name].tolist() for name in dimensions}
-        levels = {name: {label_key(label): label for label in labels[name]} for name in dimensions}
-        places = tuple([list(levels[name]).index(label_key(label)) for label in labels[name]] for name in dimensions)
+        levels = {name: list(dict.fromkeys(self._column(name))) for name in dimensions}
+        places = tuple([list(map(levels[name].index, self._column(name))) for name in dimensions])
         variables = {}
         for measure in measures or self._numbers():
-            self._require_column(measure)
+            self._column(measure)  # refuses what is no column
             values = np.full([len(of) for of in levels.values()], np.nan)
             try:
                 values[places] = self.frame[measure].to_numpy(dtype=float, na_value=np.nan)
             except (TypeError, ValueError):
                 raise self._error(f"{measure} is not a column of numbers") from None
-            variables[measure] = (dimensions, values, _attributes(measure))
-        coordinates = {name: _coordinate(list(of.values())) for name, of in levels.items()}
-        return xr.Dataset(variables, coordinates, {"name": self.name})
+            known = quantity(measure)
+            said = {"long_name": known.name, "units": known.unit or "1"} if known else {"units": named(measure).unit}
+            variables[measure] = (dimensions, values, {key: text for key, text in said.items() if text})
+        return xr.Dataset(variables, {name: _coordinate(of) for name, of in levels.items()}, {"name": self.name})
 
     def _numbers(self) -> list[str]:
         """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
         others = [str(name) for name in self.frame if name not in {"run", "seed", "replication", *self.factors}]
         return [name for name in others if self.frame[name].dtype.kind in "biuf" or self.frame[name].isna().all()]
-
-
-def _label(value: Any) -> Label:
-    label = plain(value)
-    return None if label != label else label  # type: ignore[return-value]  # noqa: PLR0124  nan
 
 
 def _of_different_runs(cells: Mapping[int, tuple[str, float]]) -> FloatArray:
@@ -433,16 +418,4 @@ def _interval(values: FloatArray, level: float) -> Interval:
 def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     """Return levels as an array: numbers or texts of one kind, otherwise objects."""
     kinds = {type(level) for level in levels}
-    if kinds <= {int, float} or kinds in ({str}, {bool}):
-        return np.array(levels)
-    objects = np.empty(len(levels), dtype=object)
-    objects[:] = levels
-    return objects
-
-
-def _attributes(measure: str) -> dict[str, str]:
-    known = quantity(measure)
-    if known is not None:
-        return {"long_name": known.name, "units": known.unit or "1"}
-    unit = named(measure).unit
-    return {"units": unit} if unit else {}
+    return np.array(levels, dtype=None if kinds <= {int, float} or kinds in ({str}, {bool}) else object)

@@ -15,35 +15,34 @@ from functools import cached_property
 from math import isfinite, log10, nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
-from clustermodel.errors import SpecificationError, did_you_mean, refused, visible
-from clustermodel.experiment.design import MEASURED, Measure, problem_of_call
-from clustermodel.experiment.factors import Label, Trial, describe, plain, same_label
+from clustermodel.errors import SpecificationError, counted, did_you_mean, refused, visible
+from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import load_experiment
-from clustermodel.experiment.study import Draw, Experiment, Tabulate
+from clustermodel.experiment.study import MEASURED, Draw, Experiment, Levels, Measure, Tabulate, require_function
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.statistics import LEVEL, checked_level
-from clustermodel.validation import flag, require_number, whole_fields
+from clustermodel.validation import flag, require, require_number, whole_fields
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-class PointVerdict(NamedTuple):
-    """The comparison of formula and simulation at one point."""
-
-    levels: Mapping[str, Label]
-    """The labels of the levels by factor."""
-    found: Equivalence
-    """The equivalence test."""
+Formula = Callable[..., float | None]
+"""A function of factors, by name, or of ``result`` alone."""
+Control = tuple[Measure, float | Formula]
+"""A control variate: a function of the result, and its expected value, a number or a function of factors."""
+SIMULATED: Final = "simulated"
+"""Column of a measure that is a function."""
+BY_FORMULA: Final = "by_formula"
+"""Column of a formula that is computed from each run."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Verdicts:
     """The name of the validation."""
     quantity: str
     """What is compared: a column of the table, or the name of the function that measures it."""
-    points: Sequence[PointVerdict]
-    """In the order of the experiment; points at which no run is finished are left out."""
+    points: Sequence[tuple[Mapping[str, Label], Equivalence]]
+    """The levels and the equivalence test of each point at which a run is finished, in the order of the experiment."""
     table: StudyTable
     """The finished runs."""
     relative: bool
@@ -67,13 +66,9 @@ class Verdicts:
         return bool(self.points) and all(test.verdict == "agrees" for _, test in self.points)
 
     def at(self, **levels: Label) -> Equivalence:
-        """Return the comparison at the first point with these levels of factors.
-
-        Raises:
-            KeyError: there is no such point.
-        """
+        """Return the comparison at the first point with these levels of factors; without one, raise a ``KeyError``."""
         for point, test in self.points:
-            if all(name in point and same_label(point[name], label) for name, label in levels.items()):
+            if all(name in point and label_key(point[name]) == label_key(label) for name, label in levels.items()):
                 return test
         raise KeyError(f"{self.name}: no point has {describe(levels)}")
 
@@ -101,18 +96,23 @@ class Verdicts:
         """The frame for readers: factors with several levels, and texts of at most 80 columns in all."""
         import pandas as pd
 
-        columns: dict[str, list[object]] = {}
-        for name in self.table.factors:
-            labels: list[object] = [point[name] for point, _ in self.points]
-            if len(set(map(str, labels))) > 1:
-                columns[name] = labels
-        tests = [test for _, test in self.points]
-        columns["formula"] = [_number(test.expected, test.half) for test in tests]
-        columns["simulated"] = [_with_interval(test) for test in tests]
-        columns["difference"] = [_difference(test, relative=self.relative) for test in tests]
-        columns["runs"] = [test.count for test in tests]
-        columns["verdict"] = [test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})" for test in tests]
-        return pd.DataFrame(columns if tests else {})
+        rows: list[dict[str, object]] = []
+        for point, test in self.points:
+            share, exact = test.difference / test.unit, not isfinite(test.half) or abs(test.half) < 1e-9 * test.unit
+            digits = 0 if exact else max(1 - _exponent(test.half), 0)
+            mean = f"{test.mean:,.{digits}f} ± {test.half:,.{digits}f}"
+            difference = f"{100 * share:+.2f} %" if self.relative else f"{share:+.3g}"
+            rows.append({
+                **point,
+                "formula": _number(test.expected, test.half),
+                "simulated": _number(test.mean, test.half) if exact else mean,
+                "difference": difference if abs(share) >= 1e-9 else f"{share:.0e}" if share else "0",
+                "runs": test.count,
+                "verdict": test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})",
+            })  # fmt: skip
+        frame = pd.DataFrame(rows)
+        single = [name for name in self.table.factors if rows and len(set(map(str, frame[name]))) == 1]
+        return frame.drop(columns=single)
 
     @property
     def plot(self) -> Figure:
@@ -123,11 +123,9 @@ class Verdicts:
 
     def __str__(self) -> str:
         counts = Counter(test.verdict for _, test in self.points)
-        if not counts:
-            return visible(f"{self.name}: no run is finished")
         verdicts = ", ".join(f"{verdict} at {counts[verdict]}" for verdict in get_args(Verdict) if counts[verdict])
-        total = len(self.points)
-        return visible(f"{self.name}: {verdicts} of {total} point{'s' if total != 1 else ''}")
+        said = f"{verdicts} of {counted(len(self.points), 'point')}" if verdicts else "no run is finished"
+        return visible(f"{self.name}: {said}")
 
 
 def _number(value: float, half: float) -> str:
@@ -137,32 +135,8 @@ def _number(value: float, half: float) -> str:
     return f"{value:,.{max(digits, 0)}f}" if -4 <= _exponent(value) < 15 else f"{value:.3g}"
 
 
-def _with_interval(test: Equivalence) -> str:
-    if not isfinite(test.half) or abs(test.half) < 1e-9 * test.unit:
-        return _number(test.mean, test.half)
-    digits = max(1 - _exponent(test.half), 0)
-    return f"{test.mean:,.{digits}f} ± {test.half:,.{digits}f}"
-
-
 def _exponent(value: float) -> int:
     return int(log10(abs(value)) // 1) if value and isfinite(value) else 0
-
-
-def _difference(test: Equivalence, *, relative: bool) -> str:
-    share = test.difference / test.unit
-    if abs(share) < 1e-9:
-        return f"{share:.0e}" if share else "0"
-    return f"{100 * share:+.2f} %" if relative else f"{share:+.3g}"
-
-
-Formula = Callable[..., float | None]
-"""A function of factors, by name, or of ``result`` alone."""
-Control = tuple[Measure, float | Formula]
-"""A control variate: a function of the result, and its expected value, a number or a function of factors."""
-SIMULATED: Final = "simulated"
-"""Column of a measure that is a function."""
-BY_FORMULA: Final = "by_formula"
-"""Column of a formula that is computed from each run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,47 +163,45 @@ class Validation(Experiment[Verdicts]):
     """1 - the probability of a wrong verdict at a point, over all looks."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.measures, Mapping) and isinstance(self.controls, Mapping):
-            object.__setattr__(self, "measures", {**self.measures, **self._own_measures()})
+        form = "a function of a Result and its expected value"
+        require(isinstance(self.controls, Mapping), "controls", self.controls, f"it must be, by name, {form}")
+        for name, control in self.controls.items():
+            pair = isinstance(control, Sequence) and len(control) == 2 and callable(control[0])
+            require(pair, f"controls: {name}", control, f"it must be {form}")
+        if isinstance(self.measures, Mapping):
+            own = {name: control[0] for name, control in self.controls.items()}
+            own |= {SIMULATED: self.measure} if callable(self.measure) else {}
+            own |= {BY_FORMULA: self.formula} if self.of_each_run else {}
+            object.__setattr__(self, "measures", {**self.measures, **own})
         super().__post_init__()
-        self._check_controls()
+        for name, (_, expected) in self.controls.items():
+            if callable(expected):
+                self._require_formula(f"controls: {name}", expected)
+            else:
+                require_number(f"controls: {name}", expected, "a finite number", isfinite)
         require_margin(self.margin)
         flag("relative", self.relative)
         checked_level(self.level)
         whole_fields(self, "", replications=2 + len(self.controls))
         whole_fields(self, "", at_most=self.replications)
         if not self.of_each_run:
-            _check_formula("formula", self.formula, self.levels.names)
+            self._require_formula("formula", self.formula)
         if self.measure in self.levels.names:
             raise refused("measure", self.measure, "it is a factor, whose column hides it")
         if not callable(self.measure) and self.measure not in (*MEASURED, *self.measures):
             near = did_you_mean(str(self.measure), [*MEASURED, *self.measures])
             raise refused("measure", self.measure, "it must be a column of the table, or a function of a Result", near)
 
-    def _own_measures(self) -> dict[str, Measure]:
-        own = {name: control[0] for name, control in self.controls.items() if isinstance(control, Sequence) and control}
-        if callable(self.measure):
-            own[SIMULATED] = self.measure
-        if self.of_each_run:
-            own[BY_FORMULA] = self.formula
-        return own
-
-    def _check_controls(self) -> None:
-        form = "a function of a Result and its expected value"
-        if not isinstance(self.controls, Mapping):
-            raise refused("controls", self.controls, f"it must be, by name, {form}")
-        for name, control in self.controls.items():
-            if not (isinstance(control, Sequence) and len(control) == 2 and callable(control[0])):
-                raise refused(f"controls: {name}", control, f"it must be {form}")
-            if callable(control[1]):
-                _check_formula(f"controls: {name}", control[1], self.levels.names)
-            else:
-                require_number(f"controls: {name}", control[1], "a finite number", isfinite)
+    def _require_formula(self, where: str, formula: Formula) -> None:
+        """Refuse a formula with a parameter that is no factor and has no default."""
+        names = self.levels.names
+        what = f"a function of factors, which are {', '.join(names) or 'none'}"
+        require_function(where, formula, [name for name in _names(formula) if name in names], what)
 
     @property
     def of_each_run(self) -> bool:
         """Whether the formula is computed from each run, and paired with its measure."""
-        return callable(self.formula) and _names(self.formula) == ["result"]
+        return _names(self.formula) == ["result"]
 
     @property
     def quantity(self) -> str:
@@ -243,26 +215,24 @@ class Validation(Experiment[Verdicts]):
 
     @cached_property
     def _expected(self) -> dict[tuple[Label, ...], float | None]:
-        """The formula's value at each point."""
-        return {point: self._value("formula", self.formula, point) for point in self.levels.points()}
+        """The formula's value at each point; ``nan`` if it has one for each run."""
+        points = self.levels.points()
+        return {point: nan if self.of_each_run else self._value("formula", self.formula, point) for point in points}
 
     def _value(self, where: str, formula: Formula | float, point: tuple[Label, ...]) -> float | None:
         if not callable(formula):
             return float(formula)
         levels = self.levels.values(point)
-        place = f"{self.name}: {where} at {describe(self._labels(point))}"
+        place = f"{self.name}: {where} at {describe(self.levels.named(point))}"
         try:
             value = plain(formula(**{name: levels[name] for name in _names(formula) if name in levels}))
         except Exception as problem:  # of the user's function
             raise SpecificationError(f"{place}: {failure_line(problem)}") from problem
         return None if value is None else require_number(place, value, "a finite number, or None", isfinite)
 
-    def _labels(self, point: tuple[Label, ...]) -> dict[str, Label]:
-        return dict(zip(self.levels.names, point, strict=True))
-
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return the trials that each point needs for a verdict, as far as the finished ones tell."""
-        wanted = [point for point in self.levels.points() if self.of_each_run or self._expected[point] is not None]
+        wanted = [point for point, expected in self._expected.items() if expected is not None]
         return [Trial(point, number + 1) for point in wanted for number in range(self._judged(table, point)[0])]
 
     def shard_of(self, trial: Trial, shards: int) -> int:
@@ -271,24 +241,20 @@ class Validation(Experiment[Verdicts]):
 
     def conclude(self, table: StudyTable) -> Verdicts:
         """Return the verdict at each point.  A measure that is missing in a run is a ``SpecificationError``."""
-        tests = [(self._labels(point), self._judged(table, point)[1]) for point in self.levels.points()]
+        tests = [(self.levels.named(point), self._judged(table, point)[1]) for point in self._expected]
         measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
-        points = [PointVerdict(levels, test) for levels, test in tests if test is not None]
+        points = [(levels, test) for levels, test in tests if test is not None]
         return Verdicts(self.name, str(measured), points, table, self.relative)
 
     def exhibits(self) -> tuple[dict[str, Tabulate], dict[str, Draw]]:
         """Return the table and the figure of verdicts, and those of the experiment."""
-        tables, figures = super().exhibits()
         title = f"{self.name}: formula and simulation"
-        verdicts: tuple[Tabulate, Draw] = (lambda table: self.conclude(table).shown, lambda table: self.conclude(table).plot)
-        return {title: verdicts[0], **tables}, {title: verdicts[1], **figures}
+        tables: dict[str, Tabulate] = {title: lambda table: self.conclude(table).shown, **self.tables}
+        return tables, {title: lambda table: self.conclude(table).plot, **self.figures}
 
     def _judged(self, table: StudyTable, point: tuple[Label, ...]) -> tuple[int, Equivalence | None]:
         """Return the replications that a point needs, and the test after them, as far as they are finished."""
-        columns = self._columns(table, self._labels(point))
-        if columns is None:
-            return self.replications, None
-        replications, numbers = columns
+        replications, numbers = self._finished(table, self.levels.named(point))
         look, test = self.looks[0], None
         for look in self.looks:
             so_far = numbers[replications <= look]
@@ -299,14 +265,12 @@ class Validation(Experiment[Verdicts]):
                 break  # fewer: not all are finished, some failed, or runs cannot differ
         return look, test
 
-    def _columns(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray] | None:
+    def _finished(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray]:
         """Return the replications of a point, shape (replications,), and formula, measure and controls of each, in columns."""
-        if not len(table):
-            return None
         try:
             frame = table.at(**levels).frame.sort_values("replication")
         except SpecificationError:  # nothing is finished there
-            return None
+            return np.empty(0), np.empty((0, 0))
         if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
             frame = frame.drop_duplicates("run")
         names = [*([BY_FORMULA] if self.of_each_run else []), self.quantity, *self.controls]
@@ -318,13 +282,13 @@ class Validation(Experiment[Verdicts]):
         return frame["replication"].to_numpy(dtype=float), numbers
 
     def _test(self, numbers: FloatArray, point: tuple[Label, ...]) -> Equivalence:
-        expected: float | FloatArray | None = self._expected[point] if not self.of_each_run else None
+        expected: float | FloatArray | None = self._expected[point]
         if self.of_each_run:
             expected, numbers = numbers[:, 0], numbers[:, 1:]
         means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
         return equivalence_test(
             numbers[:, 0],
-            np.nan if expected is None else expected,
+            nan if expected is None else expected,
             self.margin,
             relative=self.relative,
             controls=numbers[:, 1:],
@@ -334,28 +298,19 @@ class Validation(Experiment[Verdicts]):
         )
 
 
-def _names(formula: Formula) -> list[str]:
-    """Return the names of a function's parameters; none if they are not known."""
+def _names(formula: object) -> list[str]:
+    """Return the names of a function's parameters; none if they are not known, or if it is no function."""
     try:
-        return list(inspect.signature(formula).parameters)
-    except (TypeError, ValueError):  # a function without a known signature
+        return list(inspect.signature(formula).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         return []
-
-
-def _check_formula(where: str, formula: Formula, factors: Sequence[str]) -> None:
-    """Refuse a formula with a parameter that is no factor and has no default."""
-    if not callable(formula):
-        raise refused(where, formula, "it must be a function of factors")
-    if problem := problem_of_call(formula, [name for name in _names(formula) if name in factors]):
-        there = ", ".join(factors) or "none"
-        raise SpecificationError(f"{where}: {problem}; its parameters must be factors, which are {there}")
 
 
 def validate(
     formula: Formula,
     *,
     scenario: Callable[..., Scenario | None],
-    factors: Mapping[str, Sequence[Any] | Mapping[str, Any]] | None = None,
+    factors: Levels | None = None,
     measure: str | Measure,
     name: str | None = None,
     **fields: Any,

@@ -8,38 +8,43 @@ import secrets
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment import run_key
-from clustermodel.experiment.design import Design, Opened
+from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, JobsDigest, Run
-from clustermodel.experiment.scenario import NOTHING_PLAYED
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, DigestsOfJobs, Identities, JobsDigest, Run
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.event_log import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import Workload
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.study import Experiment
+
 _KEPT_EXPERIMENTS: Final = 4
+_NO_NUMBERS: Final = frozenset({"history", "job_tables", "shown", "text", "tables", "figures"})
+"""Fields of experiments that change no number of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """The source from which every process makes the experiment: the experiment itself, or a script."""
 
-    design: Design | None = None
+    design: Experiment[Any] | None = None
     pickled: bytes = b""
     """The experiment and the user's registered policies as cloudpickle writes them, for other processes."""
     script: str = ""
     text: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Values of the script's parameters, as texts."""
-    load: Callable[[Path, str, Mapping[str, str]], Design] | None = None
+    load: Callable[[Path, str, Mapping[str, str]], Experiment[Any]] | None = None
     """Makes the experiment from the script: its path, its text and the values of its parameters."""
     folder: str = field(default_factory=lambda: str(Path.cwd()))
     """Working directory of the process that started the experiment."""
@@ -61,7 +66,7 @@ class Origin:
             ) from None
         return replace(self, design=None, pickled=pickled)
 
-    def open(self) -> Design:
+    def open(self) -> Experiment[Any]:
         """Make the experiment and return it."""
         if self.design is not None:
             return self.design
@@ -69,11 +74,43 @@ class Origin:
             return self.load(Path(self.script), self.text, self.settings)
         import cloudpickle  # noqa: PLC0415  an extra
 
-        design: Design
+        design: Experiment[Any]
         design, registered = cloudpickle.loads(self.pickled)
         for name in registered.keys() - set(policy_names()):
             register_policy(name, registered[name])
         return design
+
+
+@dataclass
+class Opened:
+    """An experiment in the process that runs it, with the identities that its policies and measures had before any run."""
+
+    design: Experiment[Any]
+    sent: bool = False
+    """Whether another process sent the experiment, with its code: then that process has identified the code."""
+    digests: DigestsOfJobs = field(default_factory=DigestsOfJobs)
+    identities: Identities = field(default_factory=Identities)
+
+    @cached_property
+    def measures(self) -> dict[str, object]:
+        """The identities of the experiment's own measures; none if another process sent them."""
+        return {} if self.sent else self.identities.of_measures(self.design.measures)
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of the user's sources and of the parameters of the experiment; the shards of a job array have the same."""
+        levels = {name: self.design.levels.labels(name) for name in self.design.levels.names}
+        values = {part.name: getattr(self.design, part.name) for part in fields(self.design) if part.name not in _NO_NUMBERS}
+        plain = {name: repr(part) for name, part in values.items() if isinstance(part, int | float | str) or is_dataclass(part)}
+        return run_key.key_of({"levels": levels, "fields": plain, "sources": self.identities.sources.digest()})
+
+    def identify(
+        self, trial: Trial, scenario: Scenario, jobs: Sequence[JobsDigest], code: Mapping[str, Any] | None = None
+    ) -> Run:
+        """Return the run of a trial, with its key; ``code`` is from the process that sent the experiment."""
+        if code is None or not self.sent:
+            code = self.identities.of_code(scenario, self.measures)
+        return run_key.identified(trial, scenario, jobs, code, warm_up_s=self.design.warm_up_s)
 
 
 _opened: dict[str, Opened] = {}
@@ -101,7 +138,7 @@ class Outcome(NamedTuple):
     """What a run gave: numbers and tables, or an error."""
 
     measured: Mapping[str, float | None] = {}
-    """The numbers of the run by name: ``Design.numbers_of``."""
+    """The numbers of the run by name: ``Experiment.numbers_of``."""
     tables: Mapping[str, bytes] = {}
     """Parquet files by names of tables; none for replications whose tables are not kept."""
     seconds: float = 0.0

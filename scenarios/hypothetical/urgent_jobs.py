@@ -16,8 +16,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
-from clustermodel.experiment.design import Measure
 from clustermodel.experiment.measure_table import Columns, Relative, Scaled, by_class, class_measures, measure_table
+from clustermodel.experiment.study import Measure
 from clustermodel.measure.job_table import Jobs
 from clustermodel.workload.synthetic import study_jobs
 

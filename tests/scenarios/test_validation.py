@@ -55,7 +55,7 @@ def test_every_script_has_a_small_run() -> None:
 
 def strayed(verdicts: Verdicts) -> float:
     """Return the largest distance of a mean from its formula, in half widths of its interval."""
-    return max(abs(point.found.difference) / point.found.half for point in verdicts.points if point.found.half > 0)
+    return max(abs(test.difference) / test.half for _, test in verdicts.points if test.half > 0)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -19,13 +19,12 @@ import pytest
 from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
-from clustermodel.experiment.design import Opened
 from clustermodel.experiment.executor import Progress, longest_first
 from clustermodel.experiment.run_key import Run
 from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Store, read_study, write_content
-from clustermodel.experiment.study import Experiment, Study
+from clustermodel.experiment.study import Experiment, Opened, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.worker import Outcome
 from clustermodel.measure.quantities import account_columns

@@ -55,7 +55,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_right_formulas_agree_and_wrong_ones_differ_and_the_table_says_by_how_much(whole: Path) -> None:
     found = example().stored(whole)
-    assert [(point.levels["error"], point.found.verdict) for point in found.points] == [(0.0, "agrees"), (0.05, "differs")] * 2
+    assert [(levels["error"], test.verdict) for levels, test in found.points] == [(0.0, "agrees"), (0.05, "differs")] * 2
     assert not found.holds
     assert str(found) == "mean_response: agrees at 2, differs at 2 of 4 points"
     for row in found.frame.to_dict("records"):
@@ -78,13 +78,13 @@ def test_replications_are_added_until_there_is_a_verdict(whole: Path) -> None:
     assert study.looks == (5, 10, 20, 40, 80)
     assert len(study) == 4 * 5
     found = study.stored(whole)
-    counts = {tuple(point.levels.values()): point.found.count for point in found.points}
+    counts = {tuple(levels.values()): test.count for levels, test in found.points}
     assert set(counts.values()) <= set(study.looks)
     assert len(found.table) == sum(counts.values()) > 4 * 5
-    for point in found.points:
-        if (count := point.found.count) > 5:
+    for levels, test in found.points:
+        if (count := test.count) > 5:
             earlier = StudyTable(found.table.frame[found.table.frame["replication"] <= count // 2], *study_names(found.table))
-            assert study.conclude(earlier).at(**point.levels).verdict == "undecided"
+            assert study.conclude(earlier).at(**levels).verdict == "undecided"
 
 
 def study_names(table: StudyTable) -> tuple[tuple[str, ...], str]:
@@ -96,7 +96,7 @@ def test_a_point_without_a_verdict_says_how_many_replications_it_needs(whole: Pa
     table = example().stored(whole).table
     first = StudyTable(table.frame[table.frame["replication"] <= 5], *study_names(table))
     found = study.conclude(first)
-    (undecided, *_) = [point.found for point in found.points if point.found.verdict == "undecided"]
+    (undecided, *_) = [test for _, test in found.points if test.verdict == "undecided"]
     assert undecided.more is not None
     assert str(undecided) == f"undecided: needs {undecided.more:,} more replications"
     assert f"undecided (+{undecided.more:,})" in found.shown["verdict"].tolist()
@@ -167,7 +167,7 @@ def verdicts_of(numbers: Callable[[Validation, Trial], Mapping[str, Any]], repet
     for repetition in range(repetitions):
         study = replace(example(), seed=1000 * repetition, factors={"mean_s": [100], "error": [0.0, 0.05]}, at_most=320)
         table = repeated(study, lambda trial, study=study: numbers(study, trial))
-        found.update((point.levels["error"], point.found.verdict) for point in study.conclude(table).points)
+        found.update((levels["error"], test.verdict) for levels, test in study.conclude(table).points)
     return found
 
 
@@ -333,7 +333,10 @@ def test_a_study_is_no_validation(command_line: Command, tmp_path: Path) -> None
     ("fields", "said"),
     [
         ({"formula": 3}, "formula: 3 is not allowed; it must be a function of factors"),
-        ({"formula": lambda lode: lode}, "formula: missing a required argument: 'lode'; its parameters must be factors"),
+        (
+            {"formula": lambda lode: lode},
+            "of factors, which are mean_s, error: missing a required argument: 'lode'",
+        ),
         ({"measure": "mean_wait"}, "measure: 'mean_wait' is not allowed (did you mean 'mean_wait_s'?)"),
         ({"measure": "error"}, "measure: 'error' is not allowed; it is a factor, whose column hides it"),
         ({"margin": -1}, "margin: -1 is not allowed"),
@@ -341,7 +344,10 @@ def test_a_study_is_no_validation(command_line: Command, tmp_path: Path) -> None
         ({"at_most": 2}, "at_most: 2 is not allowed; it must be an integer >= 5"),
         ({"controls": {"c": mean_run}}, "controls: c: <function mean_run"),
         ({"controls": {"c": (mean_run, "100")}}, "controls: c: '100' is not allowed; it must be a finite number"),
-        ({"controls": {"c": (mean_run, lambda x: x)}}, "controls: c: missing a required argument: 'x'"),
+        (
+            {"controls": {"c": (mean_run, lambda x: x)}},
+            "controls: c: it must be a function of factors, which are mean_s, error: missing",
+        ),
         ({"controls": 3}, "controls: 3 is not allowed"),
         ({"level": 2}, "level: 2 is not allowed"),
     ],
