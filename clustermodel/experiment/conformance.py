@@ -21,7 +21,6 @@ from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlic
 from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, decide_of, dependencies_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
-from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -59,13 +58,13 @@ class _StuckError(Exception):
 
 
 class _Watched:
-    """The policy under test, with a limit on its calls and a record of the job sizes that it chooses."""
+    """The policy under test, with a limit on its calls and a record of its chosen job sizes and reserved starts."""
 
     def __init__(self, policy: Policy, case: Case) -> None:
         self.name = policy.name
         self.policy = policy
         self._calls_left = _CALLS_PER_JOB * (len(case.jobs) + 1)
-        self._chosen: dict[int, int | None] = {}  # job id -> nodes last chosen by the policy, if any
+        self.chosen: dict[int, int | None] = {}  # job id -> nodes last chosen by the policy, if any
         self.guaranteed: dict[int, bool] = {}  # job id -> whether its first reserved start was guaranteed
 
     def start(self, setup: Setup) -> _Watched:
@@ -77,18 +76,12 @@ class _Watched:
         if self._calls_left < 0:
             raise _StuckError
         decisions = list(self._decide(batch, view))
-        self._chosen.update((decision.job.id, decision.nodes) for decision in decisions if isinstance(decision, Start))
         for decision in decisions:
-            if isinstance(decision, Reserve):
+            if isinstance(decision, Start):
+                self.chosen[decision.job.id] = decision.nodes
+            elif isinstance(decision, Reserve):
                 self.guaranteed.setdefault(decision.job.id, decision.guaranteed)
         return decisions
-
-    def torn(self, records: JobRecords) -> int | None:
-        """Return the id of a job that ran on another number of nodes than requested or chosen by the policy, if any."""
-        for job, nodes, allocated in zip(records.column("id"), records.column("nodes"), records.allocated, strict=True):
-            if allocated and allocated != (self._chosen.get(int(job)) or nodes):
-                return int(job)
-        return None
 
 
 def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False) -> list[BrokenRule]:
@@ -132,18 +125,18 @@ def cases(seed: int) -> Iterator[Case]:
     yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
     yield case("priorities against the arrival order", 4, *(row(n, n, 3, 30, 40, n % 5) for n in range(1, 15)))
     yield case("one microsecond", 2, *(row(n, 0, 1 + n % 2, 1e-6, 1e-6) for n in range(1, 8)))
-    free = ContextSwitch()
     slow: dict[str, Any] = {"checkpoint_s": 1.0, "restart_s": 9.0, "max_tasks_per_slice": 3}
-    costs = {
-        "switches that cost half a slice": (ContextSwitch(fraction=0.5), Checkpointing()),
-        "switches paid for in every slice": (ContextSwitch(seconds=3.0, charge="every-slice"), Checkpointing()),
-        "costly migration": (free, Checkpointing(checkpoint_s=2.0, restart_s=1.0)),
-        "few tasks migrate at a time": (free, Checkpointing(**slow, counts="gang")),
-        "few tasks change their nodes at a time": (free, Checkpointing(**slow, counts="moved")),
-        "gangs migrate over several slices": (free, Checkpointing(**slow, counts="spread")),
+    costs: dict[str, ContextSwitch | Checkpointing] = {
+        "switches that cost half a slice": ContextSwitch(fraction=0.5),
+        "switches paid for in every slice": ContextSwitch(seconds=3.0, charge="every-slice"),
+        "costly migration": Checkpointing(checkpoint_s=2.0, restart_s=1.0),
+        "few tasks migrate at a time": Checkpointing(**slow, counts="gang"),
+        "few tasks change their nodes at a time": Checkpointing(**slow, counts="moved"),
+        "gangs migrate over several slices": Checkpointing(**slow, counts="spread"),
     }
-    for name, (switch, checkpointing) in costs.items():
-        machine = Machine(nodes=8, time_slicing=_SLICES, context_switch=switch, checkpointing=checkpointing)
+    for name, cost in costs.items():
+        part = "context_switch" if isinstance(cost, ContextSwitch) else "checkpointing"
+        machine = replace(Machine(nodes=8, time_slicing=_SLICES), **{part: cost})
         yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
     of_a_node = 2 * _ENOUGH_GIB - 1
     machine = Machine(nodes=4, time_slicing=_SLICES, node_memory_gib=of_a_node)
@@ -194,63 +187,60 @@ def _row(number: int, submit: float, nodes: int, run: float, estimate: float, pr
 
 
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
-    jobs = sorted(case.jobs)
-    watched = _Watched(policy, case)
-    outcome = _run_case(watched, case, [jobs], seed)
-    if isinstance(outcome, BrokenRule):
-        return [outcome]
-    records, schedule = outcome.records, _schedule(outcome)
-    broken = []
+    jobs, machine = sorted(case.jobs), case.machine
+    run = _run(policy, case, machine, [jobs], seed)
+    if isinstance(run, BrokenRule):
+        return [run]
+    watched, outcome = run
+    records, schedule, broken = outcome.records, _schedule(run), []
+
+    def rule(name: str, detail: str) -> None:
+        broken.append(BrokenRule(name, case.name, detail))
+
+    # Machines that differ in one part each.
+    slicing = machine.time_slicing
+    others: dict[str, Any] = {
+        "time_slicing": TimeSlicing(quantum_s=1000 * slicing.quantum_s, mpl=slicing.mpl + 1),
+        "context_switch": ContextSwitch(fraction=0.25),
+        "checkpointing": Checkpointing(checkpoint_s=3.0, restart_s=5.0, max_tasks_per_slice=2),
+        "suspended_per_node": 1,
+        "node_memory_gib": machine.node_memory_gib or _ENOUGH_GIB,
+    }
     used = dependencies_of(policy)
-    others = [(part, part, machine, seed) for part, machine in _other_machines(case.machine).items()]
-    for part, what, machine, other_seed in (*others, (RANDOM_NUMBERS, f"seed of the {RANDOM_NUMBERS}", case.machine, seed + 1)):
-        if part not in used:
-            other = _run_case(_Watched(policy, case), case._replace(machine=machine), [jobs], other_seed)
-            if _schedule(other) != schedule:
-                rule = "depends only on what it declares"
-                broken.append(BrokenRule(rule, case.name, f"another {what} gave another schedule"))
+    for part, other in others.items():
+        if part not in used and _schedule(_run(policy, case, replace(machine, **{part: other}), [jobs], seed)) != schedule:
+            rule("depends only on what it declares", f"another {part} gave another schedule")
+    if RANDOM_NUMBERS not in used and _schedule(_run(policy, case, machine, [jobs], seed + 1)) != schedule:
+        rule("depends only on what it declares", f"another seed of the {RANDOM_NUMBERS} gave another schedule")
     # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
-    split = _run_case(_Watched(policy, case), case, streams, seed)
-    if not broken and _schedule(split) != schedule:
-        rule = "schedule does not depend on the order of simultaneous events"
-        broken.append(BrokenRule(rule, case.name, "two streams gave another schedule"))
+    if not broken and _schedule(_run(policy, case, machine, streams, seed)) != schedule:
+        rule("schedule does not depend on the order of simultaneous events", "two streams gave another schedule")
     # A guarantee holds against lower-priority jobs; a job of higher priority that arrives later may overtake.
     # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
     # What a failure breaks is not the policy's fault.
-    machine, equal = case.machine, len({row.priority for row in jobs}) == 1
+    equal = len({row.priority for row in jobs}) == 1
     if machine.failures is None and machine.kill_at_estimate and equal and not machine.switch_ticks:
         ids, start, reserved = (records.column(name) for name in ("id", "start", "reserved"))
-        lap = machine.time_slicing.mpl * machine.time_slicing.quantum if outcome.slices is not None else 0
+        lap = slicing.mpl * slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
         late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
-            detail = f"job {late[0]} started after its first guaranteed start"
-            broken.append(BrokenRule("keeps guaranteed starts", case.name, detail))
+            rule("keeps guaranteed starts", f"job {late[0]} started after its first guaranteed start")
     unfinished = records.column("id")[records.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
-        broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
+        rule("leaves no job behind", f"job {unfinished[0]} never ended")
     return broken
 
 
-def _other_machines(machine: Machine) -> dict[str, Machine]:
-    """Return machines that differ in one part each, by its name."""
-    slicing = machine.time_slicing
-    costs = Checkpointing(checkpoint_s=3.0, restart_s=5.0, max_tasks_per_slice=2)
-    return {
-        "time_slicing": replace(machine, time_slicing=TimeSlicing(quantum_s=1000 * slicing.quantum_s, mpl=slicing.mpl + 1)),
-        "context_switch": replace(machine, context_switch=ContextSwitch(fraction=0.25)),
-        "checkpointing": replace(machine, checkpointing=costs),
-        "suspended_per_node": replace(machine, suspended_per_node=1),
-        "node_memory_gib": replace(machine, node_memory_gib=machine.node_memory_gib or _ENOUGH_GIB),
-    }
-
-
-def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
-    """Run one case; return its outcome, or the rule that stopped it."""
+def _run(
+    policy: Policy, case: Case, machine: Machine, streams: Sequence[Sequence[JobRow]], seed: int
+) -> tuple[_Watched, Outcome] | BrokenRule:
+    """Run one case, perhaps on another machine; return the rule that stopped it, if one did."""
+    watched = _Watched(policy, case)
     try:
-        watched.policy = calibrate(watched.policy, case.machine, lambda: streams, seed)
-        outcome = simulate(case.machine, streams, watched, np.random.default_rng(seed))
+        watched.policy = calibrate(policy, machine, lambda: streams, seed)
+        outcome = simulate(machine, streams, watched, np.random.default_rng(seed))
     except DecisionError as problem:
         return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
     except _StuckError:
@@ -258,15 +248,17 @@ def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]]
         return BrokenRule("comes to an end", case.name, detail)
     except Exception as problem:  # an exception of the policy is a broken rule, not a failure of the check
         return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
-    if (job := watched.torn(outcome.records)) is not None:
-        detail = f"job {job} held another number of nodes than it had asked for or was given"
-        return BrokenRule("starts gangs whole", case.name, detail)
-    return outcome
+    records = outcome.records
+    for job, nodes, allocated in zip(records.column("id"), records.column("nodes"), records.allocated, strict=True):
+        if allocated and allocated != (watched.chosen.get(int(job)) or nodes):
+            detail = f"job {job} held another number of nodes than it had asked for or was given"
+            return BrokenRule("starts gangs whole", case.name, detail)
+    return watched, outcome
 
 
-def _schedule(outcome: Outcome | BrokenRule) -> dict[int, tuple[int, int, int]] | BrokenRule:
-    """Return start, end and status of each job; a broken rule is no schedule."""
-    if isinstance(outcome, BrokenRule):
-        return outcome
-    columns = (outcome.records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
-    return {number: (start, end, how) for number, start, end, how in zip(*columns, strict=True)}
+def _schedule(run: tuple[_Watched, Outcome] | BrokenRule) -> object:
+    """Return start, end and status of each job, by which runs are compared; a broken rule is no schedule."""
+    if isinstance(run, BrokenRule):
+        return run
+    columns = (run[1].records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
+    return {number: rest for number, *rest in zip(*columns, strict=True)}

@@ -6,10 +6,7 @@ Published values stand in a file ``published.toml`` beside the scripts of a pape
     source = "Perkovic & Keleher 2000, table 2: jobs by shape"
     index = ["trace", "shape"]
     columns = ["jobs"]
-    rows = [
-        ["CTC-SP2", "short-narrow", 14486],
-        ["CTC-SP2", "short-wide", 25702],
-    ]
+    rows = [["CTC-SP2", "short-narrow", 14486], ["CTC-SP2", "short-wide", 25702]]
 
 Classes of jobs are columns of an experiment's table (:func:`class_measures`), or rows (:func:`by_class`).
 """
@@ -18,10 +15,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
-from math import isnan
+from math import isnan, nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +27,7 @@ from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.study import Measure
-from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.study_table import MissingValueError, StudyTable
 from clustermodel.formatting import cell
 from clustermodel.statistics import LEVEL, Interval
 
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
 
 PAPER: Final = "paper, "
 """Begins the titles of columns with published values."""
+_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
+"""Metrics that are numbers of jobs."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,8 @@ class Relative:
 
 Columns = Mapping[str, str | Scaled | Relative]
 """Measures by the titles of their columns."""
+Classify = Callable[[Result], "npt.ArrayLike"]
+"""A function that returns the class of each job of a run, in the order of its job table, shape ``(jobs,)``."""
 
 
 def measure_table(
@@ -90,31 +91,33 @@ def measure_table(
     import pandas as pd
 
     measures = {title: Scaled(column) if isinstance(column, str) else column for title, column in columns.items()}
-    points = [point for point in table.points(by) if not all(_is_baseline(point, measure) for measure in measures.values())]
+
+    def is_compared(point: dict[str, Label]) -> bool:
+        of = ((measure, {**point, **measure.at}) for measure in measures.values())
+        return any(isinstance(measure, Scaled) or {**levels, **measure.to} != levels for measure, levels in of)
+
+    points = [point for point in table.points(by) if is_compared(point)]
     frame = pd.DataFrame(points, dtype=object)
     for title, measure in measures.items():
-        cells = [_value(table, measure, point, level) for point in points]
-        single = isinstance(measure, Scaled) and all(isnan(cell.half) for cell in cells if isinstance(cell, Interval))
-        shown = [getattr(cell, "mean", cell) if single else cell for cell in cells]
-        frame[title] = pd.Series(shown, frame.index, dtype=object)
+        cells: list[Any] = [_value(table, measure, {**point, **measure.at}, level) for point in points]
+        if isinstance(measure, Scaled) and all(isnan(mean.half) for mean in cells if mean != ""):
+            cells = [mean and mean.mean for mean in cells]
+        frame[title] = pd.Series(cells, frame.index, dtype=object)
     if published is None or published.empty:
         return frame
     return with_published(frame.set_index(frame.columns[0]), published).reset_index()
 
 
-def _is_baseline(point: Mapping[str, Label], measure: Scaled | Relative) -> bool:
-    return isinstance(measure, Relative) and {**point, **measure.at, **measure.to} == {**point, **measure.at}
-
-
-def _value(table: StudyTable, measure: Scaled | Relative, point: Mapping[str, Label], level: float) -> Interval | str:
-    levels = {**point, **measure.at}
+def _value(table: StudyTable, measure: Scaled | Relative, levels: dict[str, Label], level: float) -> Interval | str:
     if measure.at and levels not in table.points(list(levels)):
         return ""
     if isinstance(measure, Relative):
         return table.difference(measure.measure, levels, {**levels, **measure.to}, ratio=measure.ratio, level=level)
-    row = table.at(**levels).means(measure.measure, by=list(levels), level=level).iloc[0]
-    mean, half = (measure.scale * float(row[name]) for name in (measure.measure, f"{measure.measure}_half"))
-    return "" if isnan(mean) else Interval(mean, half, level, int(row["replications"]))
+    try:
+        mean = table.interval(measure.measure, level=level, **levels)
+    except MissingValueError:
+        return ""
+    return replace(mean, mean=measure.scale * mean.mean, half=measure.scale * mean.half)
 
 
 def readings_table(
@@ -143,13 +146,12 @@ def readings_table(
         row: dict[str, object] = {of: measured[of]}
         hits = 0
         for title in columns:
-            value, text = measured[title], cell(measured[title])
+            value, marks = measured[title], ""
             if title in known and value != "":
-                off = abs((value.mean if isinstance(value, Interval) else value) - known[title])
+                off = abs(getattr(value, "mean", value) - known[title])
                 hits += off <= fair * abs(known[title])
                 marks = "**" if off <= close * abs(known[title]) else "*" if off <= fair * abs(known[title]) else ""
-                text = f"{marks}{text}{marks}"
-            row[title] = text
+            row[title] = f"{marks}{cell(value)}{marks}"
         rows.append({**row, count: f"{hits} of {len(known)}"})
     return pd.DataFrame(rows, columns=[of, *columns, count] if known else [of, *columns]).fillna("")
 
@@ -158,10 +160,8 @@ def published_table(script: str | PathLike[str], *names: str, trace: object = No
     """Return tables of a paper from the file ``published.toml`` beside a script, side by side.
 
     Values that a row lacks are ``nan``.  If tables have an index ``"trace"``, only the rows are returned whose trace is part of
-    ``trace``, such as the path of the study's file: none for a trace that the paper does not have.
-
-    Raises:
-        SpecificationError: the file cannot be read, has no such table, or a table lacks its source, index, columns or rows.
+    ``trace``, such as the path of the study's file: none for a trace that the paper does not have.  A file that cannot be read,
+    or a table without its source, index, columns or rows, is a ``SpecificationError``.
     """
     import pandas as pd
 
@@ -172,28 +172,26 @@ def published_table(script: str | PathLike[str], *names: str, trace: object = No
         raise SpecificationError(f"{path}: cannot be read: {problem.strerror}") from None
     except ValueError as problem:  # not UTF-8, or no TOML
         raise SpecificationError(f"{path}: {problem}") from None
-    published = pd.concat([_published(path, tables, name) for name in names], axis=1)
+    frames = []
+    for name in names:
+        if name not in tables:
+            near = did_you_mean(name, list(tables))
+            raise SpecificationError(f"{path}: there is no table {quoted(name)}{near}; there are {', '.join(tables)}")
+        if missing := [part for part in ("source", "index", "columns", "rows") if part not in tables[name]]:
+            raise SpecificationError(f"{path}: {name}: {missing[0]} is missing")
+        index, columns, rows = (tables[name][part] for part in ("index", "columns", "rows"))
+        titles = [*index, *columns]
+        for number, row in enumerate(rows, 1):
+            if not len(index) <= len(row) <= len(titles):
+                wrong = f"row {number} has {len(row)} values; the columns are {', '.join(titles)}"
+                raise SpecificationError(f"{path}: {name}: {wrong}")
+        full = [[*row, *[nan] * (len(titles) - len(row))] for row in rows]
+        frames.append(pd.DataFrame(full, columns=titles).set_index(index))
+    published = pd.concat(frames, axis=1)
     if "trace" not in published.index.names:
         return published
     known = [name for name in published.index.unique("trace") if str(name) in str(trace)]
     return published[published.index.isin(known, level="trace")].droplevel("trace")
-
-
-def _published(path: Path, tables: Mapping[str, Any], name: str) -> pd.DataFrame:
-    import pandas as pd
-
-    if name not in tables:
-        near = did_you_mean(name, list(tables))
-        raise SpecificationError(f"{path}: there is no table {quoted(name)}{near}; there are {', '.join(tables)}")
-    entry = tables[name]
-    if missing := [part for part in ("source", "index", "columns", "rows") if part not in entry]:
-        raise SpecificationError(f"{path}: {name}: {missing[0]} is missing")
-    titles = [*entry["index"], *entry["columns"]]
-    for number, row in enumerate(entry["rows"], 1):
-        if not len(entry["index"]) <= len(row) <= len(titles):
-            raise SpecificationError(f"{path}: {name}: row {number} has {len(row)} values; the columns are {', '.join(titles)}")
-    rows = [[*row, *[float("nan")] * (len(titles) - len(row))] for row in entry["rows"]]
-    return pd.DataFrame(rows, columns=titles).set_index(entry["index"])
 
 
 def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -217,10 +215,6 @@ def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame
     return type(found)(columns)
 
 
-Classify = Callable[[Result], "npt.ArrayLike"]
-"""A function that returns the class of each job of a run, in the order of its job table, shape ``(jobs,)``."""
-
-
 def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str | Scaled]) -> dict[str, Measure]:
     """Return measures of an experiment: metrics of the jobs of each class.
 
@@ -237,10 +231,6 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
         title.format(label): partial(_metric, classify=classify, label=label, metric=metric)
         for (title, metric), label in product(metrics.items(), classes)
     }
-
-
-_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
-"""Metrics that are numbers of jobs."""
 
 
 def _metric(result: Result, classify: Classify, label: Label, metric: str | Scaled) -> float | None:
@@ -266,8 +256,6 @@ def by_class(table: StudyTable, factor: str, columns: Mapping[str, Mapping[str, 
 
     parts = []
     for label, of_class in columns.items():
-        frame = table.frame.assign(**{factor: label})
-        for name, column in of_class.items():
-            frame[name] = table.frame[column]
-        parts.append(frame.dropna(subset=list(of_class)))
+        renamed: dict[str, Any] = {name: table.frame[column] for name, column in of_class.items()}
+        parts.append(table.frame.assign(**{factor: label, **renamed}).dropna(subset=list(of_class)))
     return StudyTable(pd.concat(parts, ignore_index=True), [*table.factors, factor], table.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 from unicodedata import category
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -106,8 +106,7 @@ class Scenario:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:
             require(isinstance(source, JobSource), "Scenario.workload", source, "it must be a Workload or an SwfStream")
-        machine_or_none = self.machine is None or isinstance(self.machine, Machine)
-        require(machine_or_none, "Scenario.machine", self.machine, "it must be a Machine")
+        require(isinstance(self.machine, Machine | None), "Scenario.machine", self.machine, "it must be a Machine")
         flag("Scenario.explain", self.explain)
         flag("Scenario.history", self.history)
         if isinstance(self.stream, (str, PathLike)):
@@ -125,7 +124,7 @@ class Scenario:
             object.__setattr__(self, "policy", policy)
         line = isinstance(self.name, str) and not any(category(letter) in _NOT_IN_A_LINE for letter in self.name)
         require(line, "Scenario.name", self.name, "it must be a line of text without control characters")
-        _ = self.used_machine
+        _ = self.used_machine  # its size must be known
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Self:
@@ -224,36 +223,51 @@ class Scenario:
             SpecificationError: the scenario cannot be streamed.
             OutputError: the Parquet file cannot be written.
         """
-        machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
+        machine, began = self.used_machine, perf_counter()
         nodes = f"{machine.processors:,}"
         _log.info(
             "run %s: %s on %s nodes, seed %d, fidelity %s", self.label, self.workload_name, nodes, self.seed, self.fidelity
         )
         _log.debug("machine of %s: %s", self.label, machine)
-        run = self._run_in_memory if self.stream is False else self._run_streamed
-        result = run(machine, policy, progress=progress)
+        if self.stream is False:
+            only = self.sources[0] if len(self.sources) == 1 else None
+            workload = only if isinstance(only, Workload) else None
+            policy = calibrate(make_policy(self.policy), machine, self._submissions, self.seed, workload=workload)
+            outcome = self._simulate(machine, policy, JobRecords(), progress)
+            if workload is not None and self.policy == MEASURED and self.events == "together":
+                _last_measured[workload] = (MEASURED, machine, self.seed), _waits_in(outcome.records)
+            result = Result(self, machine, outcome)
+        else:
+            result = self._run_streamed(machine, progress)
         _log.info("run %s: %s jobs in %.2f s", self.label, f"{result.submitted:,}", perf_counter() - began)
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
 
-    def _simulate(self, machine: Machine, policy: Policy, **options: Any) -> Outcome:
-        streams, rng = [submissions(stream) for stream in self.streams], random_stream(self.seed, "policy")
-        outcome = simulate(machine, streams, policy, rng, events=self.events, speedup=self.speedup, **options)
+    def _submissions(self) -> list[Iterable[JobRow]]:
+        return [submissions(stream) for stream in self.streams]
+
+    def _simulate(
+        self, machine: Machine, policy: Policy, records: JobRecords, progress: Callable[[int], None] | None
+    ) -> Outcome:
+        outcome = simulate(
+            machine,
+            self._submissions(),
+            policy,
+            random_stream(self.seed, "policy"),
+            explain=self.explain,
+            fidelity=self.fidelity,
+            events=self.events,
+            history=self.history,
+            speedup=self.speedup,
+            progress=progress,
+            failure_rng=random_stream(self.seed, "failures"),
+            records=records,
+        )
         self.streams.require_jobs(len(outcome.records))
         return outcome
 
-    def _run_in_memory(self, machine: Machine, policy: Policy, **options: Any) -> Result:
-        only = self.sources[0] if len(self.sources) == 1 else None
-        workload = only if isinstance(only, Workload) else None
-        policy = calibrate(policy, machine, lambda: [*map(submissions, self.streams)], self.seed, workload=workload)
-        options |= {"explain": self.explain, "fidelity": self.fidelity, "history": self.history}
-        outcome = self._simulate(machine, policy, failure_rng=random_stream(self.seed, "failures"), **options)
-        if workload is not None and self.events == "together":
-            keep_waits(self.policy, machine, workload, self.seed, outcome.records)
-        return Result(self, machine, outcome)
-
-    def _run_streamed(self, machine: Machine, policy: Policy, **options: Any) -> Result:
+    def _run_streamed(self, machine: Machine, progress: Callable[[int], None] | None) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
         feedback = any(isinstance(source, Workload) and source.has_feedback for source in self.sources)
         for what, wrong in (
@@ -265,31 +279,29 @@ class Scenario:
         ):
             if wrong:
                 raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")
-        if isinstance(policy, Calibrated):
-            policy = policy.calibrated(self._refuse_calibration)
-        sums = Sums(constant_memory=True)
-        with _jobs_file(None if self.stream is True else str(self.stream)) as write:
+
+        def refuse(other: str) -> NoReturn:
+            raise SpecificationError(f"stream: policy {self.label} is calibrated by a run of {other}, which keeps all jobs")
+
+        policy, sums = make_policy(self.policy), Sums(constant_memory=True)
+        policy = policy.calibrated(refuse) if isinstance(policy, Calibrated) else policy
+        with nullcontext() if self.stream is True else _jobs_file(str(self.stream)) as write:
 
             def take(left: list[StreamedJob]) -> None:
                 jobs = Jobs.of_streamed(left)
                 sums.add(jobs)
-                write(jobs)
+                if write is not None:
+                    write(jobs)
 
             records = StreamedRecords(take)
-            outcome = self._simulate(machine, policy, records=records, **options)
+            outcome = self._simulate(machine, policy, records, progress)
             records.close()
         return Result(self, machine, outcome, sums)
 
-    def _refuse_calibration(self, other: str) -> NoReturn:
-        raise SpecificationError(f"stream: policy {self.label} is calibrated by a run of {other}, which keeps all jobs")
-
 
 @contextmanager
-def _jobs_file(path: str | None) -> Iterator[Callable[[Jobs], None]]:
+def _jobs_file(path: str) -> Iterator[Callable[[Jobs], None]]:
     """Yield what writes jobs to a Parquet file; the file is there when the block has ended without an error."""
-    if path is None:
-        yield lambda _: None
-        return
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -305,11 +317,8 @@ def _jobs_file(path: str | None) -> Iterator[Callable[[Jobs], None]]:
         yield lambda jobs: writer.write_table(pa.Table.from_pandas(table_of(jobs), schema, preserve_index=False))
 
 
-_Columns = tuple[IntArray, IntArray]
-"""Nodes and waits of the jobs that have started."""
-
-# Of each workload, for which policy, machine and seed its waits were measured last, and the waits.
-_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], _Columns]] = WeakKeyDictionary()
+# Of each workload, for which policy, machine and seed its waits were measured last; nodes and waits of the jobs that started.
+_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], tuple[IntArray, IntArray]]] = WeakKeyDictionary()
 
 
 def calibrate(
@@ -330,25 +339,19 @@ def calibrate(
     def measure(other: str) -> Waits:
         measured_for = (other, machine, seed)
         last = None if workload is None else _last_measured.get(workload)
-        if last is not None and last[0] == measured_for:
-            nodes, wait = last[1]
-        else:
+        if last is None or last[0] != measured_for:
             rng, failure_rng = random_stream(seed, "policy"), random_stream(seed, "failures")
-            nodes, wait = _columns(simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng).records)
+            outcome = simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng)
+            last = measured_for, _waits_in(outcome.records)
             if workload is not None:
-                _last_measured[workload] = measured_for, (nodes, wait)
+                _last_measured[workload] = last
+        nodes, wait = last[1]
         return Waits(tuple(nodes.tolist()), tuple(wait.tolist()))
 
     return policy.calibrated(measure) if isinstance(policy, Calibrated) else policy
 
 
-def keep_waits(policy: object, machine: Machine, workload: Workload, seed: int, records: JobRecords) -> None:
-    """Keep the waits of a finished run if it is the one in which a calibrated policy would measure them."""
-    if policy == MEASURED:
-        _last_measured[workload] = (MEASURED, machine, seed), _columns(records)
-
-
-def _columns(records: JobRecords) -> _Columns:
+def _waits_in(records: JobRecords) -> tuple[IntArray, IntArray]:
     start = records.column("start")
     started = start != UNKNOWN
     return records.column("nodes")[started], (start - records.column("submit"))[started]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clustermodel.measure.input_notes import Note
 
 
-class _MissingValueError(SpecificationError):
+class MissingValueError(SpecificationError):
     """A measure has no value in some trial."""
 
 
@@ -195,7 +195,7 @@ class StudyTable:
                 raise self._error(f"{describe(levels) or 'this table'} has several points; choose levels of more factors")
             if value is None or value != value:  # noqa: PLR0124  nan
                 where = f" in {describe(levels)}" if levels else ""
-                raise self._error(f"{measure} is missing{where}", _MissingValueError)
+                raise self._error(f"{measure} is missing{where}", MissingValueError)
             if not isinstance(value, bool | int | float):
                 raise self._error(f"{measure} is {quoted(value)}; it must be a column of numbers")
             cells[replication] = str(runs[row]), float(value)
@@ -263,7 +263,7 @@ class StudyTable:
             for measure in measures:
                 try:
                     mean = self.interval(measure, level=level, **levels)
-                except _MissingValueError:
+                except MissingValueError:
                     mean = Interval(nan, nan, level, 0)
                 row |= {measure: mean.mean, f"{measure}_half": mean.half}
                 count = max(count, mean.count)
