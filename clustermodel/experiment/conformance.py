@@ -135,8 +135,8 @@ def cases(seed: int) -> Iterator[Case]:
         "gangs migrate over several slices": Checkpointing(**slow, counts="spread"),
     }
     for name, cost in costs.items():
-        part = "context_switch" if isinstance(cost, ContextSwitch) else "checkpointing"
-        machine = replace(Machine(nodes=8, time_slicing=_SLICES), **{part: cost})
+        part: dict[str, Any] = {"context_switch" if isinstance(cost, ContextSwitch) else "checkpointing": cost}
+        machine = Machine(nodes=8, time_slicing=_SLICES, **part)
         yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
     of_a_node = 2 * _ENOUGH_GIB - 1
     machine = Machine(nodes=4, time_slicing=_SLICES, node_memory_gib=of_a_node)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 class Result:
     """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column.
 
-    What needs the jobs raises a ``SpecificationError`` if the run was streamed.
+    What needs the jobs raises a ``SpecificationError`` if the run was streamed.  Files that cannot be written raise an
+    ``OutputError``.
     """
 
     def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: metrics.Sums | None = None) -> None:
@@ -64,7 +65,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """Return the result for a notebook: what matters most, with notes on input that looks wrong."""
+        """Return what matters most for a notebook, with notes on input that looks wrong."""
         from clustermodel.figures.tables import comparison_table  # noqa: PLC0415
 
         return comparison_table([self])._repr_html_()
@@ -78,10 +79,8 @@ class Result:
     def records(self) -> JobRecords:
         """Job records in ticks, for further measurement."""
         if self.streamed:
-            raise SpecificationError(
-                "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, "
-                "or do not stream"
-            )
+            instead = "give stream the path of a Parquet file for them, or do not stream"
+            raise SpecificationError(f"Scenario.stream: a streamed run keeps no jobs; {instead}")
         return self._records
 
     @property
@@ -102,11 +101,8 @@ class Result:
 
     @cached_property
     def _summary(self) -> metrics.Summary:
-        about: dict[str, Any] = {
-            "policy": self.scenario.label,
-            "workload": self.scenario.workload_name,
-            "seed": self.scenario.seed,
-        }
+        scenario = self.scenario
+        about: dict[str, Any] = {"policy": scenario.label, "workload": scenario.workload_name, "seed": scenario.seed}
         if self._sums is not None:
             return self._sums.summary(self.ledger, **about)
         return metrics.summarize(self.records, self.ledger, **about, shared_in_time=self.slices is not None)
@@ -149,8 +145,7 @@ class Result:
     def fairness(self) -> pd.DataFrame:
         """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.
 
-        Raises:
-            SpecificationError: the run used time sharing, for which delays by lower-priority jobs are not defined.
+        A run with time sharing is refused: delays by lower-priority jobs are not defined there.
         """
         if self.slices is not None:
             defined = "delays by lower-priority jobs are defined for dedicated nodes only"
@@ -169,10 +164,8 @@ class Result:
     def placements(self) -> pd.DataFrame:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
-        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.
-
-        Raises:
-            SpecificationError: the run used time sharing and kept no history of the matrix.
+        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.  A run
+        with time sharing must have kept the history of the matrix.
         """
         if self.slices is None:
             return timeline.placements_in_space(self.records)
@@ -251,9 +244,7 @@ class Result:
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
         """Write the job records as CSV: Batsim's columns, which evalys reads; with ``layout="jobs"`` those of ``--jobs-csv``.
 
-        Raises:
-            OutputError: the file cannot be written.
-            SpecificationError: the layout is unknown, or has no columns for what the run did.
+        An unknown layout, or one without columns for what the run did, is refused.
         """
         from clustermodel.experiment.schedule_files import write_jobs  # noqa: PLC0415  with the formats of all files
 
@@ -264,9 +255,6 @@ class Result:
 
         A job that was preempted, or shared its nodes in time, has lines of partial executions too, one for each run attempt;
         :func:`~clustermodel.workload.schedule.read_schedule` reads them.
-
-        Raises:
-            OutputError: the file cannot be written.
         """
         from clustermodel.experiment.schedule_files import write_schedule  # noqa: PLC0415  the same
 
@@ -275,11 +263,8 @@ class Result:
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a trace for https://ui.perfetto.dev, in Chrome's JSON format (``.gz`` is compressed).
 
-        docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
-
-        Raises:
-            OutputError: the file cannot be written.
-            SpecificationError: the run used time sharing and kept no history.
+        docs/outputs describes it.  A run with time sharing must have kept its history.
+        :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
         """
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  matplotlib takes a second to import
 
@@ -300,14 +285,10 @@ class WarmUp(NamedTuple):
 def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
 
-    The values of a ``column`` of ``result.jobs`` are averaged over the runs: the first jobs, the second jobs and so on.  The
-    noise of single runs, which can move the cut by half their length, averages out; the transient remains.  The warm-up lasts
-    until the first counted job has been submitted in all runs.  Choose one for all replications and policies, and measure with
-    ``result.summary(warm_up_s=...)``.
-
-    Raises:
-        SpecificationError: no run is given, the column does not exist or is not numeric, or fewer than ten jobs of a run
-            completed.
+    The values of a numeric ``column`` of ``result.jobs`` are averaged over the runs, of each of which ten jobs must have
+    completed: the first jobs, the second jobs and so on.  The noise of single runs, which can move the cut by half their length,
+    averages out; the transient remains.  The warm-up lasts until the first counted job has been submitted in all runs.  Choose
+    one for all replications and policies, and measure with ``result.summary(warm_up_s=...)``.
     """
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import inf, isfinite, isnan, nan
+from math import inf, isfinite, nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from clustermodel.figures.study import StudyPlots
+    from clustermodel.figures.terminal import TextTable
     from clustermodel.measure.input_notes import Note
 
 
@@ -85,24 +86,18 @@ class StudyTable:
 
     def __str__(self) -> str:
         """Return the means of the columns that matter most, with their intervals: a line for each point, and notes."""
-        from clustermodel.figures.tables import notes_of_runs  # noqa: PLC0415  with rich
-
-        if not len(self):
-            return repr(self)
-        means = self.means(*self.shown)
-        for name in self.shown:
-            pairs = zip(means[name], means.pop(f"{name}_half"), strict=True)
-            means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
-        notes = "".join(f"\nnote: {note}" for note in notes_of_runs(self))
-        return visible(f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}", keep="\n")
+        return str(self._means_shown()) if len(self) else repr(self)
 
     def _repr_html_(self) -> str:
         """Return the same table for a notebook."""
-        from clustermodel.figures.tables import means_table  # noqa: PLC0415
+        return self._means_shown()._repr_html_() if len(self) else html_fields(f"{self.name}: no trials", [])
 
-        if not len(self):
-            return html_fields(f"{self.name}: no trials", [])
-        return means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)._repr_html_()
+    def _means_shown(self) -> TextTable:
+        from clustermodel.figures.tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
+
+        table = means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)
+        table.notes = tuple(notes_of_runs(self))
+        return table
 
     @property
     def plot(self) -> StudyPlots:
