@@ -164,8 +164,8 @@ class Result:
     def placements(self) -> pd.DataFrame:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
-        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.  A run
-        with time sharing must have kept the history of the matrix.
+        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.
+        With time sharing, the run must have kept the history of the matrix.
         """
         if self.slices is None:
             return timeline.placements_in_space(self.records)
@@ -285,8 +285,8 @@ class WarmUp(NamedTuple):
 def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
 
-    The values of a numeric ``column`` of ``result.jobs`` are averaged over the runs, of each of which ten jobs must have
-    completed: the first jobs, the second jobs and so on.  The noise of single runs, which can move the cut by half their length,
+    The values of a numeric ``column`` of ``result.jobs`` are averaged over the runs: the first jobs, the second jobs and so on.
+    At least ten jobs of each run must have completed.  The noise of single runs, which can move the cut by half their length,
     averages out; the transient remains.  The warm-up lasts until the first counted job has been submitted in all runs.  Choose
     one for all replications and policies, and measure with ``result.summary(warm_up_s=...)``.
     """

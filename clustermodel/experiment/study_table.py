@@ -381,8 +381,9 @@ class StudyTable:
         except ImportError:
             raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
         dimensions = [*self.factors, "replication"]
-        levels = {name: list(dict.fromkeys(self._column(name))) for name in dimensions}
-        places = tuple([list(map(levels[name].index, self._column(name))) for name in dimensions])
+        keys = {name: list(map(label_key, self._column(name))) for name in dimensions}
+        levels = {name: list(dict.fromkeys(of)) for name, of in keys.items()}
+        places = tuple([list(map(levels[name].index, of)) for name, of in keys.items()])
         variables = {}
         for measure in measures or self._numbers():
             self._column(measure)  # refuses what is no column
@@ -394,7 +395,8 @@ class StudyTable:
             known = quantity(measure)
             said = {"long_name": known.name, "units": known.unit or "1"} if known else {"units": named(measure).unit}
             variables[measure] = (dimensions, values, {key: text for key, text in said.items() if text})
-        return xr.Dataset(variables, {name: _coordinate(of) for name, of in levels.items()}, {"name": self.name})
+        coordinates = {name: _coordinate([label for _, label in of]) for name, of in levels.items()}
+        return xr.Dataset(variables, coordinates, {"name": self.name})
 
     def _numbers(self) -> list[str]:
         """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
