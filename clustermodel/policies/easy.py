@@ -1,8 +1,8 @@
 """EASY backfilling: a job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
 
-The rule, and the state of a run, are in :mod:`clustermodel.policies.easy_run`; here are the policy's parameters.  With a
-predictor, predictions replace the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``;
-EASY++ of Tsafrir et al. 2007 is ``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
+Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.easy_run`.  With a predictor, predictions replace
+the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``; EASY++ of Tsafrir et al. 2007 is
+``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
 """
 
 from __future__ import annotations
@@ -54,16 +54,12 @@ class Easy:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """What the predictor depends on."""
         return dependencies_of(predictor_of("easy", self.predictor))
 
     def start(self, setup: Setup) -> EasyRun:
-        """Start a run."""
         beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
         lengths = Lengths(self, setup, beyond)
-        order: BackfillOrder | None = None
-        if callable(self.backfill_order):
-            order = self.backfill_order
-        elif self.backfill_order == "shortest":
+        order = self.backfill_order if callable(self.backfill_order) else None
+        if self.backfill_order == "shortest":
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
         return EasyRun(self, setup, lengths, order)

@@ -11,7 +11,7 @@ job can miss its reservation.  Several reservations, which can begin when nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +48,7 @@ class EasyRun:
     """One run of EASY backfilling, with expected run times and an order of candidates; ``None`` is queue order."""
 
     def __init__(self, policy: Easy, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
-        self._lengths = lengths
-        self._length_of = lengths.of
-        self._order = order
+        self._lengths, self._length_of, self._order = lengths, lengths.of, order
         self._depth = index(policy.reserve_depth)
         self._keeps = policy.reservation == "kept"
         self._kept: dict[int, int] = {}  # protected job's id -> the start that it keeps, ticks
@@ -94,7 +92,13 @@ class EasyRun:
             idle = min(idle, profile.free_at(now) + sum(due))
             if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:
                 return decisions
-        decisions += self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view, idle)
+        if start is not None and start <= now:
+            starts = self._start_due(view)
+            decisions += starts
+            idle -= sum(start.job.nodes for start in starts)
+            started = {start.job.id for start in starts}
+            candidates = [job for job in candidates if job.id not in started]
+        decisions += self._schedule(candidates, now, idle)
         # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
@@ -141,18 +145,12 @@ class EasyRun:
             starts.append(Start(job=job, reason=reason))
         return starts
 
-    def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View, idle: int) -> list[Decision]:
+    def _schedule(self, candidates: Iterable[QueuedJob], now: int, idle: int) -> list[Decision]:
         """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
-        now, length_of = view.now, self._length_of
-        plan, profile, protected, depth = self._plan, self._profile, self._protected, self._depth
+        length_of, plan, profile, protected = self._length_of, self._plan, self._profile, self._protected
         decisions: list[Decision] = []
-        if due:
-            decisions += due
-            idle -= sum(start.job.nodes for start in due)
-            started = {start.job.id for start in due}
-            candidates = [job for job in candidates if job.id not in started]
         queue = iter(candidates)
-        while len(protected) < depth and (job := next(queue, None)) is not None:
+        while len(protected) < self._depth and (job := next(queue, None)) is not None:
             if job.id in plan.reserved:
                 continue
             if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
@@ -162,12 +160,11 @@ class EasyRun:
                 plan.keep(job, reservation := self._reservation(job))
                 protected.append(job)
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
-        if idle and len(protected) == depth:  # otherwise no candidate is left
+        if idle and len(protected) == self._depth:  # otherwise no candidate is left
             rest: Iterable[QueuedJob] = queue
             if (order := self._order) is not None:
                 rest = sorted(queue, key=lambda job: order(job, now))
-            for job in backfill(profile, rest, idle, length_of, skip=plan.reserved):
-                decisions.append(self._start(job, now))
+            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
         return decisions
 
     def _start(self, job: QueuedJob, now: int) -> Start:

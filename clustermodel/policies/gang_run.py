@@ -20,20 +20,21 @@ from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.schedule.reservations import RowPlans
 
 if TYPE_CHECKING:
-    from clustermodel.policies.gang import AdaptiveRows, GangScheduling
+    from clustermodel.policies.adaptive import AdaptiveRows
+    from clustermodel.policies.gang import GangScheduling
 
 
 class GangRun:
     """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all."""
 
     def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
-        self._mpl, self._backfilling, self._migration = mpl, policy.backfilling, policy.migration
+        self._backfilling, self._migration = policy.backfilling, policy.migration
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
         self.matrix = OusterhoutMatrix(
             setup.nodes,
-            self._mpl,
+            mpl,
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
@@ -41,10 +42,9 @@ class GangRun:
         )
         mode = policy.urgent
         self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
-        self._explain = setup.explain
+        self._explain, self._holding = setup.explain, setup.holding
         self._limits_memory = machine.node_memory is not None
-        self._holding = setup.holding
-        self._plans = RowPlans(setup.nodes, self._mpl)
+        self._plans = RowPlans(setup.nodes, mpl)
         self._lacks_memory = False  # whether a job has lacked memory since the cycle began
         self._promised_to: int | None = None  # id of the job to which memory has been promised
         self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
@@ -57,27 +57,21 @@ class GangRun:
         self._reasons: dict[int, Reason] = {}
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
         self.open_rows = open_rows
-        self._open_rows: Sequence[int] = range(self._mpl)
-        self._rows_at_worst = self._mpl
+        self._open_rows: Sequence[int] = range(mpl)
+        self._rows_at_worst = mpl
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
-        matrix = self.matrix
+        matrix, plans = self.matrix, self._plans
         if self.open_rows is not None:
             self._open_rows, self._rows_at_worst = self.open_rows.open_rows(view, matrix)
         self._view = view
         self._settle_matrix(batch)
         decisions: list[Decision] = []
-        queue: Iterable[QueuedJob] = view.waiting.values()
-        if self._urgent is not None:
-            decisions += self._urgent.decide(batch, view)
-            queue = self._not_urgent(queue)
-        elif self._migration and matrix.migration_counts:
-            for occupant in matrix.occupants.values():
-                matrix.note_migrating(occupant, migrates=view.running[occupant.job.id].migrating)
+        queue = self._waiting_for_a_row(batch, decisions)
         if self._backfilling:
             self._begin_plans(batch)
-        if matrix.is_one_row and not (view.waiting or self._plans.reserved or self._alarm is not None):
+        if matrix.is_one_row and not (view.waiting or plans.reserved or self._alarm is not None):
             self._stuck_on = None
             matrix.fill()
             return decisions  # no step changes anything
@@ -93,15 +87,19 @@ class GangRun:
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._improvable = True
             self._schedule(waiting, decisions)
-        if self._plans.reserved and self._lacks_memory and not matrix.occupants:
-            self._plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
+        if plans.reserved and self._lacks_memory and not matrix.occupants:
+            plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
             self._plan()
             self._schedule(waiting, decisions)
         matrix.fill()
         if self._migration:
             matrix.fill_with_migration()
-        self._add_changes(decisions)
-        if self._plans.reserved or self._alarm is not None or self._urgent is not None:
+        places, migrations = matrix.changes()
+        if places:
+            reasons = self._reasons
+            changed = tuple([Place(job, columns, rows, reasons.pop(job.id, None)) for job, columns, rows in places])
+            decisions.append(Rows(places=changed, migrations=tuple(migrations)))
+        if plans.reserved or self._alarm is not None or self._urgent is not None:
             self._set_alarm(decisions)
         return decisions
 
@@ -119,25 +117,22 @@ class GangRun:
         if self._limits_memory:
             matrix.begin_memory(self._view.free_memory())
 
-    def _not_urgent(self, waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
-        """Return the waiting jobs that do not have, or wait for, columns in every row; the others need no reservations."""
-        assert self._urgent is not None
-        special = {**self.matrix.undivided, **self._urgent.claims}
-        for job_id in special:
-            self._plans.reserved.pop(job_id, None)
-        return [job for job in waiting if job.id not in special]
+    def _waiting_for_a_row(self, batch: Batch, decisions: list[Decision]) -> Iterable[QueuedJob]:
+        """Place urgent jobs, or note which gangs migrate; return the other jobs that wait."""
+        matrix, view = self.matrix, self._view
+        if self._urgent is not None:
+            decisions += self._urgent.decide(batch, view)
+            undivided = {**matrix.undivided, **self._urgent.claims}  # they have, or wait for, columns in every row
+            for job_id in undivided:
+                self._plans.reserved.pop(job_id, None)
+            return [job for job in view.waiting.values() if job.id not in undivided]
+        if self._migration and matrix.migration_counts:
+            for occupant in matrix.occupants.values():
+                matrix.note_migrating(occupant, migrates=view.running[occupant.job.id].migrating)
+        return view.waiting.values()
 
-    def _add_changes(self, decisions: list[Decision]) -> None:
-        """Decide what has to change on the machine."""
-        places, migrations = self.matrix.changes()
-        if places:
-            reasons = self._reasons
-            decisions.append(
-                Rows(
-                    places=tuple([Place(job, columns, rows, reasons.pop(job.id, None)) for job, columns, rows in places]),
-                    migrations=tuple(migrations),
-                )
-            )
+    def _guard(self) -> GangRun | None:
+        return self if self._planning else None  # without reservations nothing can be violated
 
     # Schedule.
 
@@ -161,8 +156,7 @@ class GangRun:
         for job in queue:
             rows = self._open_rows
             if self.matrix.memory is not None:
-                rows = [row for row in rows if self.matrix.room[row] >= job.nodes]
-                rows = self._rows_with_memory(job, rows)
+                rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
             row = self.matrix.fullest_row(job.nodes, rows)
             if row is None or not self._place(job, [row]):
                 return job
@@ -172,25 +166,25 @@ class GangRun:
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
-        plans, now = self._plans, self._view.now
+        plans, now, room = self._plans, self._view.now, self.matrix.room
+        limits_memory = self.matrix.memory is not None
         is_new = job.id not in plans.reserved
         if is_new:
             reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
-            if self.matrix.memory is not None and job.id == self._promised_to:
+            if limits_memory and job.id == self._promised_to:
                 self.matrix.promise_memory(job, reservation.row, self._ends)  # it has to wait for nodes as well
             if is_new:
-                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
+                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=not limits_memory))
             return False
-        room = self.matrix.room
         rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
         rows.sort(key=room.__getitem__)
         end = now + reservation.length
-        if self.matrix.memory is not None:
+        if limits_memory:
             row, rows = rows[0], self._rows_with_memory(job, rows, end)
             if not rows:
                 self._wait_for_memory(job, row)
@@ -200,9 +194,8 @@ class GangRun:
         plans.take_up(job, self.matrix.occupants[job.id].home)
         self._ends[job.id] = end
         if self._explain:
-            holder = next(iter(plans.reserved), None)
             rule = f"its reservation allows it to start now{self._waited_for(job)}"
-            self._reasons[job.id] = Reason(rule, holder=holder, reserved=reservation.start)
+            self._reasons[job.id] = Reason(rule, holder=next(iter(plans.reserved), None), reserved=reservation.start)
         return True
 
     def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
@@ -212,27 +205,22 @@ class GangRun:
             return True
         place = self._urgent.place_of(job, rows)
         if place is not None:
-            self.matrix.add(job, *place, kept=self._kept_on(job), end=end).migrating = True
+            self.matrix.add(job, *place, kept=self._urgent.kept_on(job), end=end).migrating = True
         return place is not None
-
-    def _kept_on(self, job: QueuedJob) -> int:
-        """Return the nodes whose memory keeps a suspended job, a bitmask."""
-        return 0 if self._urgent is None else self._urgent.kept_on(job)
 
     def _length(self, job: QueuedJob) -> int:
         """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
-        return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job, self._view)
+        return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job)
 
     # Reservations.
 
     def _set_alarm(self, decisions: list[Decision]) -> None:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
         now = self._view.now
-        alarm = min(
-            (reservation.start for reservation in self._plans.reserved.values() if reservation.start > now), default=None
-        )
-        if self._urgent is not None and self._urgent.wait_for_store:
-            alarm = now + 1 if alarm is None else alarm  # the store is free when gangs have had their slices
+        starts = (reservation.start for reservation in self._plans.reserved.values())
+        alarm = min((start for start in starts if start > now), default=None)
+        if alarm is None and self._urgent is not None and self._urgent.wait_for_store:
+            alarm = now + 1  # the store is free when gangs have had their slices
         if alarm is not None and (self._rows_at_worst > 1 or self._switch):
             # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
             alarm = max(alarm, now + self._rows_at_worst * self._quantum)
@@ -242,13 +230,12 @@ class GangRun:
 
     def _begin_plans(self, batch: Batch) -> None:
         """Lay out the rows' profiles if waiting jobs hold reservations; otherwise that is done when the first one needs one."""
-        self._planning = False
+        self._planning = self._lacks_memory = False
         if batch.alarm:
             self._alarm = None
-        now = self._view.now
-        self._lacks_memory = False
         if self._promised_to is not None:
             self._plans.reserved.pop(self._promised_to, None)  # the job is placed again
+        now = self._view.now
         predicted = [self._ends.pop(gang.job.id, now) for gang in batch.ended] if self._ends else []
         self._improvable = any(end != now for end in predicted)
         if self._plans.reserved:
@@ -266,15 +253,18 @@ class GangRun:
                     self._improvable = True
                 row.append((end, gang.job.nodes))
             rows.append(row)
+        in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
             late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
-            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
-            for row in rows:
-                row.append((end, outage.nodes))
+            in_every_row.append((outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late), outage.nodes))
         if self._urgent is not None:
-            self._plan_undivided(rows, ends)
+            for gang in self.matrix.undivided.values():
+                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
+                in_every_row.append((end, gang.job.nodes))
+            for job, _ in self._urgent.claims.values():
+                in_every_row.append((now + self._stretched(self._length(job), rows=1), job.nodes))
         self._ends = ends
-        self._plans.rebuild(now, rows)
+        self._plans.rebuild(now, [[*row, *in_every_row] for row in rows])
         self._planning = True
 
     def _left(self, job: QueuedJob) -> int:
@@ -290,25 +280,9 @@ class GangRun:
             left = max(SHORTEST_EXTENSION, -left)
         return left + view.overhead_left(gang)
 
-    def _plan_undivided(self, rows: list[list[tuple[int, int]]], ends: dict[int, int]) -> None:
-        """Enter the gangs that run in every row into the profiles of all rows, and those that wait for others to leave."""
-        assert self._urgent is not None
-        now = self._view.now
-        for gang in self.matrix.undivided.values():
-            ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
-            for row in rows:
-                row.append((ends[gang.job.id], gang.job.nodes))
-        for job, _ in self._urgent.claims.values():
-            end = now + self._stretched(self._length(job), rows=1)
-            for row in rows:
-                row.append((end, job.nodes))
-
     def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
         return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
-
-    def _guard(self) -> GangRun | None:
-        return self if self._planning else None  # without reservations nothing can be violated
 
     def may_enter(self, gang: Occupant, row: int) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
@@ -322,7 +296,7 @@ class GangRun:
 
     def _rows_with_memory(self, job: QueuedJob, rows: list[int], end: int | None = None) -> list[int]:
         """Return those of ``rows`` in which enough free columns have memory for a job."""
-        matrix, kept = self.matrix, self._kept_on(job)
+        matrix, kept = self.matrix, 0 if self._urgent is None else self._urgent.kept_on(job)
         enough = [row for row in rows if matrix.columns_for(job, row, kept=kept, end=end).bit_count() >= job.nodes]
         self._lacks_memory |= len(enough) < len(rows)
         return enough

@@ -39,7 +39,7 @@ _SHIPPED: Final = {
     "mgs": "gang:MGS",
     "mbgs": "gang:MBGS",
     "bf": "conservative:BF",
-    "adaptive": "gang:Adaptive",
+    "adaptive": "adaptive:Adaptive",
     "slack": "slack:Slack",
     "pv-easy": "pv_easy:PVEasy",
     "ss": "selective_suspension:SelectiveSuspension",

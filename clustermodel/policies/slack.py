@@ -1,14 +1,14 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
-Here are the policy's parameters.  The operations of the paper, and the state of a run, are in
-:mod:`clustermodel.policies.slack_run`; formulas, slacks and the search in :mod:`clustermodel.schedule.slack_prices`.
+Here are the policy's parameters; its operations are in :mod:`clustermodel.policies.slack_run`, formulas and the search in
+:mod:`clustermodel.schedule.slack_prices`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import inf
 from numbers import Integral, Real
 from typing import ClassVar, Final
 
@@ -28,20 +28,17 @@ Classes = tuple[tuple[float, float], ...]
 
 def _classes(awt: object) -> Classes:
     """Return the classes that ``awt`` gives, none if they have to be measured; refuse anything else."""
+    if isinstance(awt, tuple):  # classes of a mapping, or measured ones
+        return awt
     if isinstance(awt, str):
         other = ", a number of seconds, or a mapping from nodes to seconds"
         choice("slack: awt", awt, (MEASURED, MEASURED_BY_SIZE), other=other)
         return ()
-    if isinstance(awt, tuple):  # classes of a mapping, or measured ones
-        return awt
-    if isinstance(awt, Mapping):
-        require(awt, "slack: awt", awt, "it must have one class of sizes at least")
-        classes = (
-            (require_whole("slack: awt: largest size", largest, at_least=1), require_seconds(f"slack: awt[{largest}]", seconds))
-            for largest, seconds in awt.items()
-        )
-        return tuple(sorted(classes))
-    return ((inf, require_seconds("slack: awt", awt)),)
+    if not isinstance(awt, Mapping):
+        return ((inf, require_seconds("slack: awt", awt)),)
+    require(awt, "slack: awt", awt, "it must have one class of sizes at least")
+    sizes = [require_whole("slack: awt: largest size", largest, at_least=1) for largest in awt]
+    return tuple(sorted((size, require_seconds(f"slack: awt[{size}]", awt[size])) for size in sizes))
 
 
 def _mean_s(waits: Sequence[int]) -> float:
@@ -77,19 +74,15 @@ class Quotas:
         return hash(tuple(map(frozenset, of_fields)))
 
     def __post_init__(self) -> None:
-        for name in ("user", "group"):
-            limits = getattr(self, name)
-            of_numbers = limits.items() if isinstance(limits, Mapping) else ()
-            if limits is not None and not isinstance(limits, Mapping):
-                _require_quota(f"Quotas.{name}", limits)
-            for number, quota in of_numbers:
-                whole = isinstance(number, Integral) and not isinstance(number, bool)
-                require(whole, f"Quotas.{name}: key", number, "it must be a whole number")
-                _require_quota(f"Quotas.{name}[{number}]", quota)
-
-
-def _require_quota(name: str, value: object) -> None:
-    require_number(name, value, "a finite number of node-seconds >= 0", lambda quota: isfinite(quota) and quota >= 0)
+        for field, limits in (("Quotas.user", self.user), ("Quotas.group", self.group)):
+            quotas: dict[str, object] = {} if limits is None else {field: limits}
+            if isinstance(limits, Mapping):
+                for number in list[object](limits):
+                    whole = isinstance(number, Integral) and not isinstance(number, bool)
+                    require(whole, f"{field}: key", number, "it must be a whole number")
+                quotas = {f"{field}[{number}]": quota for number, quota in limits.items()}
+            for name, quota in quotas.items():
+                require_number(name, quota, "a finite number of node-seconds >= 0", lambda number: 0 <= number < inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +143,6 @@ class Slack:
 
     @property
     def weights(self) -> Weights:
-        """The four weights."""
         return Weights(*(share(f"slack: alpha_{name}", getattr(self, f"alpha_{name}")) for name in "utpf"))
 
     def average_wait_s(self, nodes: int) -> float:
@@ -158,7 +150,7 @@ class Slack:
         return next(seconds for largest, seconds in _classes(self.awt) if nodes <= largest)
 
     def priority(self, field: str) -> PriorityOf:
-        """Return what gives the ``user_priority`` or the ``political_priority`` of a job."""
+        """Return what gives the user or political priority of a job."""
         given: object = getattr(self, field)
         if isinstance(given, Real):
             of_all = share(f"slack: {field}", given)
@@ -180,9 +172,8 @@ class Slack:
             raise SpecificationError(
                 f"slack: awt: {self.awt!r} has not been measured; run the policy in a Scenario, or give a number of seconds"
             )
-        largest = classes[-1][0]
-        where, must = " as the largest size", f"it must be >= {setup.nodes}, the machine's nodes"
-        require(setup.nodes <= largest, "slack: awt", largest, must, where)
+        largest, must = classes[-1][0], f"it must be >= {setup.nodes}, the machine's nodes"
+        require(setup.nodes <= largest, "slack: awt", largest, must, " as the largest size")
         where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
         return SlackRun(self, setup, may_overrun=may_overrun(setup))

@@ -38,21 +38,18 @@ class SlackRun:
     """One run of slack-based backfilling; ``may_overrun`` says whether jobs may run beyond their estimates."""
 
     def __init__(self, policy: Slack, setup: Setup, *, may_overrun: bool) -> None:
-        rank: Callable[[SlackReservation], Any] | None = pricing.HEURISTICS[policy.heuristic]
+        self._rank: Callable[[SlackReservation], Any] | None = pricing.HEURISTICS[policy.heuristic]
         self._slack_factor = float(policy.slack_factor)
-        self._rank = rank or by_start
-        self._optimal = rank is None
         self._compression = policy.compression
         self._awt_s: Callable[[int], float] = policy.average_wait_s
         self._weights: Weights = policy.weights
         self._user_priority: PriorityOf = policy.priority("user_priority")
         self._political_priority: PriorityOf = policy.priority("political_priority")
-        self._extend_unfinished = policy.extend_unfinished
-        self._explain = setup.explain
-        self.profile = RunningProfile(setup.nodes, may_overrun=may_overrun)
-        """The running jobs and the reservations of :attr:`plan`."""
-        self.plan: list[SlackReservation] = []
-        """The waiting jobs within quota, the earliest start first."""
+        self._extend_unfinished, self._explain = policy.extend_unfinished, setup.explain
+        self.profile = RunningProfile(
+            setup.nodes, may_overrun=may_overrun
+        )  # the running jobs, and the reservations of the plan
+        self.plan: list[SlackReservation] = []  # the waiting jobs within quota, the earliest start first
         quotas = policy.quotas
         self._over_quota = OverQuota(quotas)
         self._has_quotas = quotas is not None and (quotas.user is not None or quotas.group is not None)
@@ -97,6 +94,14 @@ class SlackRun:
         self._submitted.clear()
         return decisions
 
+    def _next_alarm(self) -> int | None:
+        times = self._over_quota.starts() if self._has_quotas else []
+        if self.plan:
+            times.append(self.plan[0].start)
+        if self._extend_unfinished and (end := self.profile.next_end()) is not None:
+            times.append(end)
+        return min(times, default=None)
+
     # The three operations of the paper.
 
     def insert(self, job: QueuedJob, now: int) -> SlackReservation:
@@ -104,7 +109,13 @@ class SlackRun:
         awt_s = self._awt_s(job.nodes)
         user, political = self._user_priority(job), self._political_priority(job)
         if self.plan:
-            best = self._search(now, self._arriving(job, job.estimate, user, political), self._slots())
+            slots = set(
+                self.profile.times()
+            )  # the ends of all slots: where jobs start or end; the profile need not have a step
+            for reservation in self.plan:
+                slots.add(reservation.start)
+                slots.add(reservation.end)
+            best = self._search(now, self._arriving(job, job.estimate, user, political), sorted(slots))
             assert best is not None, "the slot after the last reservation moves no job"
             self._carry_out(best)
             start = best.slot
@@ -113,9 +124,9 @@ class SlackRun:
         # Only now is it known how long the job will wait.  This is done once (section 4.3).
         p = pricing.priority(user, political, pricing.scheduler_priority(to_seconds(start - now), awt_s))
         slack = to_ticks(pricing.initial_slack(p, self._slack_factor, awt_s))
-        reservation = SlackReservation(job, start, p, slack, self._weights)
-        insort(self.plan, reservation, key=by_start)
-        return reservation
+        inserted = SlackReservation(job, start, p, slack, self._weights)
+        insort(self.plan, inserted, key=by_start)
+        return inserted
 
     def remove(self, now: int) -> None:
         """Look for a cheaper schedule after jobs ended early; the dummy job that is inserted takes no time and no nodes."""
@@ -125,9 +136,7 @@ class SlackRun:
 
     def tick(self, view: View) -> list[Decision]:
         """Start the jobs whose reserved time has come."""
-        if not self.plan or self.plan[0].start > view.now:
-            return []
-        due = 1
+        due = 0
         while due < len(self.plan) and self.plan[due].start <= view.now:
             due += 1
         starting = self.plan[:due]
@@ -136,17 +145,9 @@ class SlackRun:
 
     # Their parts.
 
-    def _slots(self) -> list[int]:
-        """Return the ends of all slots from now on: where jobs start or end; there, the profile need not have a step."""
-        slots = set(self.profile.times())
-        for reservation in self.plan:
-            slots.add(reservation.start)
-            slots.add(reservation.end)
-        return sorted(slots)
-
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
         search = Search(self.profile, self.plan, self._weights, now, arriving)
-        if self._optimal:
+        if self._rank is None:
             return search.optimal(slots)
         in_order = self._rank is by_start
         ranked = self.plan if in_order else sorted(self.plan, key=self._rank)
@@ -201,23 +202,14 @@ class SlackRun:
     def _reason(self, job: QueuedJob, view: View) -> Reason:
         reserved = {reservation.job.id: reservation.start for reservation in self.plan}
         holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
+        rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps every job's bound"
         if job.id in self._over_quota.running:
             rule = "over quota: it takes nodes that no reservation needs"
         elif holder is None or (job.submit, job.id) < (holder.submit, holder.id):
             return Reason("its reserved time has come, and no job within quota has waited longer", reserved=view.now)
-        else:
-            rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps every job's bound"
         if holder is None:
             return Reason(rule, reserved=view.now)
         return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)
-
-    def _next_alarm(self) -> int | None:
-        times = self._over_quota.starts() if self._has_quotas else []
-        if self.plan:
-            times.append(self.plan[0].start)
-        if self._extend_unfinished and (end := self.profile.next_end()) is not None:
-            times.append(end)
-        return min(times, default=None)
 
 
 class OverQuota:
@@ -228,10 +220,9 @@ class OverQuota:
 
     def __init__(self, quotas: Quotas | None) -> None:
         self._quotas = quotas
-        self._used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> node-ticks
+        self.used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> what has been charged, node-ticks
         self._waiting: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job and its planned start, in order of arrival
-        self.running: set[int] = set()
-        """Ids of the running jobs over quota."""
+        self.running: set[int] = set()  # ids of the running jobs over quota
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -239,8 +230,7 @@ class OverQuota:
     def admit(self, job: QueuedJob, now: int) -> bool:
         """Charge nodes x estimate for a submitted job; return whether its user or group is now over quota, so it waits here."""
         self._charge(job, job.estimate)
-        over = self.over(job)
-        if over:
+        if over := self.over(job):
             self._waiting[job.id] = (job, now)
         return over
 
@@ -251,15 +241,11 @@ class OverQuota:
 
     def over(self, job: QueuedJob) -> bool:
         """Return whether more than the quota of the job's user, or of its group, has been charged."""
-        return any(self._used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
-
-    def used(self, kind: str, number: int) -> int:
-        """Return what has been charged to the ``"user"`` or ``"group"`` of this number, node-ticks."""
-        return self._used[kind, number]
+        return any(self.used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
 
     def _charge(self, job: QueuedJob, ticks: int) -> None:
         for key in _keys(job):
-            self._used[key] += job.nodes * ticks
+            self.used[key] += job.nodes * ticks
 
     def _limit(self, kind: str, number: int) -> int | None:
         limits: Limits = getattr(self._quotas, kind)
@@ -267,9 +253,7 @@ class OverQuota:
             limits = limits.get(number)
         elif number == _UNKNOWN:
             return None
-        if limits is None or limits * TICKS_PER_SECOND == inf:  # more than any job uses
-            return None
-        return to_ticks(limits)
+        return None if limits is None or limits * TICKS_PER_SECOND == inf else to_ticks(limits)  # no job uses that much
 
     def plan(self, profile: Profile, now: int) -> list[QueuedJob]:
         """Plan the waiting jobs into the profile of running jobs and reservations within quota; return those that start now."""

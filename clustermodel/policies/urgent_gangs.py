@@ -7,13 +7,13 @@ all gangs are equal (Zhang et al. 2003, section 4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.preemption import preempt, require_store
-from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.gangs_to_preempt import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
@@ -28,11 +28,9 @@ class UrgentJobs:
 
     def __init__(self, name: str, mode: str, setup: Setup, matrix: OusterhoutMatrix) -> None:
         require_store(name, mode, setup.machine, parameter="urgent")
-        self._mode = mode
-        costs = setup.machine.checkpointing
-        self._limit = costs.max_tasks_per_slice
-        self._memory_is_limited = setup.machine.suspended_per_node is not None
-        self._matrix = matrix
+        self._mode, self._matrix = mode, matrix
+        self._limit = setup.machine.checkpointing.max_tasks_per_slice
+        self._suspended_are_limited = setup.machine.suspended_per_node is not None
         self._transfer_times = setup.transfer_times
         self._all = (1 << setup.nodes) - 1
         self._lowest: int | None = None  # priority of all jobs submitted so far
@@ -49,10 +47,12 @@ class UrgentJobs:
         """Preempt gangs for urgent jobs, and put those into the matrix whose columns are free."""
         self.wait_for_store = False
         self._view = view
-        self._settle_discarded()
+        for job in self._discarded:
+            if job.id in view.waiting and not view.saved(job):
+                self._saved.discard(job.id)
+        self._discarded.clear()
         self._suspended_now = 0  # columns of the gangs that are told to suspend at this event, a bitmask
-        for gang in batch.ended:
-            self._stopping.discard(gang.job.id)
+        self._stopping -= {gang.job.id for gang in batch.ended}
         if batch.failed:
             self._forget_lost(batch, view)
         for job in batch.submitted:
@@ -71,7 +71,7 @@ class UrgentJobs:
             in_the_way = [other for other in self._matrix.occupants.values() if other.columns & columns]
             for other in in_the_way:
                 if other.job.id not in self._stopping:
-                    yield from self._preempt(view.running[other.job.id], other, view, keeps_memory=not other.columns & short)
+                    yield from self._preempt(other, view, keeps_memory=not other.columns & short)
             if not in_the_way and self._may_restore(job, range(self._matrix.mpl)):
                 yield from self._discard_behind(job, short)
                 if not self._short_of_memory(job, columns):
@@ -81,25 +81,23 @@ class UrgentJobs:
     def _forget_lost(self, batch: Batch, view: View) -> None:
         """Forget the claims to nodes that have failed, and the images that were lost with them."""
         failed = sum(1 << outage.node for outage in batch.failed)
-        for job, columns in list(self.claims.values()):
-            if columns & failed:
-                del self.claims[job.id]
-                self._matrix.give_up(job.id)
-        hit = [
-            view.waiting[number] for number, columns in self._in_memory.items() if columns & failed and number in view.waiting
-        ]
+        self._give_up(job for job, columns in self.claims.values() if columns & failed)
+        hit = [job for job in view.waiting.values() if self._in_memory.get(job.id, 0) & failed]
         for job in (*hit, *batch.requeued):
             if job.id in self._saved and not view.saved(job):
                 self._saved.discard(job.id)
                 self._in_memory.pop(job.id, None)
 
+    def _give_up(self, jobs: Iterable[QueuedJob]) -> None:
+        for job in list(jobs):
+            del self.claims[job.id]
+            self._matrix.give_up(job.id)
+
     def _claim(self, job: QueuedJob, view: View) -> bool:
         """Set columns aside for an urgent job, if gangs of lower priority hold no others; return whether that was possible."""
         matrix = self._matrix
-        for other, _ in list(self.claims.values()):
-            if other.priority < job.priority:  # it claims columns again when the turn is its own
-                del self.claims[other.id]
-                matrix.give_up(other.id)
+        # Those of lower priority claim columns again when the turn is their own.
+        self._give_up(other for other, _ in self.claims.values() if other.priority < job.priority)
         columns = self._all & ~matrix.set_aside
         claimed = reduce(or_, (claim for _, claim in self.claims.values()), 0)
         lower: list[Occupant] = []
@@ -112,23 +110,21 @@ class UrgentJobs:
             if gang.job.id not in self._stopping:
                 lower.append(gang)
         columns &= self._with_memory(job)
-        running = view.running  # a gang's loss: what is discarded, node-ticks, or how many tasks have to be saved
-        gangs = [
-            InTheWay(gang.columns, gang.nodes * (view.progress(running[gang.job.id]) if self._mode == "kill" else 1))
-            for gang in lower
-        ]
+        kills = self._mode == "kill"  # a gang's loss is what is discarded, node-ticks, or how many tasks have to be saved
+        losses = [gang.nodes * (view.progress(view.running[gang.job.id]) if kills else 1) for gang in lower]
+        gangs = [InTheWay(gang.columns, loss) for gang, loss in zip(lower, losses, strict=True)]
         if (clearing := clear(job.nodes, columns, gangs)) is None:
             return False
         self.claims[job.id] = (job, clearing.columns)
         matrix.keep_free(clearing.columns, job.id)
         return True
 
-    def _preempt(self, gang: RunningJob, occupant: Occupant, view: View, *, keeps_memory: bool) -> Iterator[Decision]:
-        job = gang.job
+    def _preempt(self, occupant: Occupant, view: View, *, keeps_memory: bool) -> Iterator[Decision]:
+        job, gang = occupant.job, view.running[occupant.job.id]
         if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
             self.wait_for_store = True
             return
-        if self._mode == "suspend" and self._memory_is_limited:
+        if self._mode == "suspend" and self._suspended_are_limited:
             if occupant.columns & self._suspended_now:
                 return  # what memory is left will be known when the other one has been suspended
             self._suspended_now |= occupant.columns
@@ -183,37 +179,27 @@ class UrgentJobs:
                     self._matrix.memory.give_back(nodes, other.memory)
                 yield Kill(job=other, requeue=True)
 
-    def _settle_discarded(self) -> None:
-        """Forget jobs of which nothing is saved any more."""
-        for job in self._discarded:
-            if job.id in self._view.waiting and not self._view.saved(job):
-                self._saved.discard(job.id)
-        self._discarded.clear()
-
     # Jobs that go on.
 
     def is_saved(self, job: QueuedJob) -> bool:
         """Return whether a waiting job has been checkpointed or suspended."""
         return job.id in self._saved
 
-    def length(self, job: QueuedJob, view: View) -> int:
+    def length(self, job: QueuedJob) -> int:
         """Return how long a waiting job can be expected to hold nodes of its own, ticks: its overheads included."""
         if job.id not in self._saved:
             return job.estimate
         checkpoint, restart = self._transfer_times(job)
         restore = checkpoint + restart if job.id in self._in_memory else restart
-        return max(job.estimate - view.saved(job), 1) + restore
+        return max(job.estimate - self._view.saved(job), 1) + restore
 
     def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
         """Return the row and columns in which a saved job can go on, of fit ``rows``: where it is in memory if it can."""
-        if (own := self._in_memory.get(job.id)) is not None:
-            for row in rows:
-                if self._matrix.is_free(own, row):
-                    return row, own
+        own = self._in_memory.get(job.id)
         for row in rows:
-            if self._may_restore(job, [row]):
-                return row, None
-        return None
+            if own is not None and self._matrix.is_free(own, row):
+                return row, own
+        return next(((row, None) for row in rows if self._may_restore(job, [row])), None)
 
     def _may_restore(self, job: QueuedJob, rows: range | list[int]) -> bool:
         """Return whether a job can be read from the checkpoint store in these rows, if it has to be."""

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 import clustermodel as cm
+from clustermodel.policies.adaptive import Adaptive, AdaptiveRows
 from clustermodel.policies.conservative import BF
-from clustermodel.policies.gang import BGS, GS, Adaptive, AdaptiveRows
+from clustermodel.policies.gang import BGS, GS
 from clustermodel.policies.interface import Decision
 
 MACHINE = cm.Machine(nodes=320, context_switch=cm.ContextSwitch(fraction=0.05))

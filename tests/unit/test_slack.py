@@ -383,10 +383,10 @@ def test_estimates_are_charged_until_it_is_known_what_was_used() -> None:
     accounts = OverQuota(Quotas(user={1: 100.0}))
     first, second = queued(1, 5, 20), queued(2, 1, 1)
     assert not accounts.admit(first, 0)
-    assert accounts.used("user", 1) == 100 * S
+    assert accounts.used["user", 1] == 100 * S
     assert accounts.admit(second, 0)
     accounts.ended(first, 3 * S)
-    assert accounts.used("user", 1) == 16 * S
+    assert accounts.used["user", 1] == 16 * S
     assert not accounts.over(second)
 
 
