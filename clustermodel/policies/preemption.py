@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def require_mode(policy: str, mode: str, *, parameter: str = "mode") -> None:
-    """Raise :class:`SpecificationError` if ``mode``, which the policy calls ``parameter``, is none of ``MODES``."""
+    """Refuse a ``mode``, which the policy calls ``parameter``, that is none of ``MODES``."""
     choice(f"{policy}: {parameter}", mode, MODES)
 
 
 def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = "mode") -> None:
-    """Raise :class:`SpecificationError` if the mode keeps work, and the machine takes no checkpoints."""
+    """Refuse a mode that keeps work where the machine takes no checkpoints."""
     if mode != "kill" and machine.checkpointing.max_tasks_per_slice == 0:
         raise SpecificationError(
             f"{policy}: {parameter}={mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
@@ -71,16 +71,9 @@ class IdleMemory:
     A job may have the memory of suspended jobs behind it: those of a higher ``rank``, by default in queue order.
     """
 
-    def __init__(
-        self, view: View, nodes: int, free: FreeMemory, rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order
-    ) -> None:
-        self._rank = rank
-        self._free = free
-        self._idle = (1 << nodes) - 1
-        for gang in view.running.values():
-            self._idle &= ~as_mask(gang.columns)
-        for node in view.down:
-            self._idle &= ~(1 << node)
+    def __init__(self, view: View, free: FreeMemory, rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order) -> None:
+        self._rank, self._free = rank, free
+        self._idle = as_mask(view.idle_nodes())
         suspended = ((job, view.suspended_on(job)) for job in view.waiting.values())
         self._suspended: dict[QueuedJob, NodeSet] = {job: kept for job, kept in suspended if kept is not None}
 

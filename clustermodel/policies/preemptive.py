@@ -13,25 +13,25 @@ the second one "shortest-remaining-service-first".
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import merge
-from math import inf
+from math import ceil, inf
 from operator import attrgetter
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, refused
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, dependencies_of
+from clustermodel.policies import preemption
+from clustermodel.policies.interface import Checkpoint, Decision, Reason, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, preempt, require_mode, require_store, victims_for
+from clustermodel.policies.preemption import DEPENDENCIES, Preemption
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import choice, flag, require_number, require_seconds
 
 _IN_QUEUE_ORDER = attrgetter("queue_order")
-VictimChoice = Callable[[RunningJob, int], int]
-VICTIMS: Final[dict[str, VictimChoice | None]] = {
+VICTIMS: Final[dict[str, Callable[[RunningJob, int], int] | None]] = {
     "order": None,
     "least-lost": lambda gang, now: gang.nodes * (now - gang.start),
     "latest-start": lambda gang, _now: -gang.start,
@@ -68,56 +68,49 @@ class PreemptiveScheduler:
     skip: bool = True
 
     def __post_init__(self) -> None:
-        name = self.name
-        require_mode(name, self.mode)
+        preemption.require_mode(self.name, self.mode)
         if self.round_s is not None:
-            require_seconds(f"{name}: round_s", self.round_s)
-        require_seconds(f"{name}: min_run_s", self.min_run_s)
-        choice(f"{name}: victim", self.victim, VICTIMS)
-        flag(f"{name}: skip", self.skip)
+            require_seconds(f"{self.name}: round_s", self.round_s)
+        require_seconds(f"{self.name}: min_run_s", self.min_run_s)
+        choice(f"{self.name}: victim", self.victim, VICTIMS)
+        flag(f"{self.name}: skip", self.skip)
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """The costs of preemption."""
         return DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> PreemptiveRun:
-        """Start a run."""
         return self.in_run(self, setup)
 
 
 class PreemptiveRun:
     """One run of a preemptive scheduler."""
 
-    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
-        self._mode = policy.mode
-        require_store(policy.name, self._mode, setup.machine)
-        self._nodes = setup.nodes
+    def __init__(self, policy: Any, setup: Setup) -> None:
+        self._mode, self._skip = policy.mode, policy.skip
+        preemption.require_store(policy.name, self._mode, setup.machine)
         self._round = setup.machine.round if policy.round_s is None else to_ticks(policy.round_s)
         self._min_run = to_ticks(policy.min_run_s)
         self._victim = VICTIMS[policy.victim]
-        self._skip = policy.skip
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
-        self._undecided = False  # whether something has happened since the last decision
         self._alarm: int | None = None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
         self._observe(batch, view)
-        decisions: list[Decision] = []
-        self._undecided = True
-        if not (self._round and view.now % self._round):
-            self._undecided = False
+        decisions: list[Preemption | Start] = []
+        decides = not (self._round and view.now % self._round)
+        if decides:
             self._sort(view)
             decisions += self._choose(view)
         decisions += self._start_what_fits(view)
-        alarm = self._next_decision(view, _running_after(decisions, view))
-        if alarm != self._alarm or batch.alarm:
-            self._alarm = alarm
-            decisions.append(WakeAt(time=alarm))
-        return decisions
+        alarm = self._next_decision(view, decisions, decides=decides)
+        if alarm == self._alarm and not batch.alarm:
+            return [*decisions]
+        self._alarm = alarm
+        return [*decisions, WakeAt(time=alarm)]
 
     def _observe(self, batch: Batch, view: View) -> None:
         """Take note of jobs that have arrived or left."""
@@ -125,8 +118,6 @@ class PreemptiveRun:
         if left:
             self._order = [job for job in self._order if job.id not in left]
         self._order += batch.submitted
-
-    # The order.
 
     @abstractmethod
     def _sort(self, view: View) -> None:
@@ -138,82 +129,72 @@ class PreemptiveRun:
 
     # Choosing.
 
-    def _choose(self, view: View) -> Iterable[Decision]:
+    def _choose(self, view: View) -> list[Preemption]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
         suspends, latest = self._mode == "suspend", view.now - self._min_run
-        kept = {
-            gang.job.id
-            for gang in view.running.values()
-            if not gang.stopping and (gang.start > latest or (suspends and not view.can_suspend(gang)))
-        }
-        choose = self._by_order if self._victim is None else self._by_victims
-        self._to_start, stops = choose(view, kept)
-        return [preempt(gang.job, self._mode) for gang in stops]
+        stoppable = {
+            job.id: gang
+            for job in self._order
+            if (gang := view.running.get(job.id)) is not None
+            and not (gang.stopping or gang.start > latest or (suspends and not view.can_suspend(gang)))
+        }  # in order
+        stops = self._by_order(view, stoppable) if self._victim is None else self._by_victims(view, stoppable, self._victim)
+        return [preemption.preempt(gang.job, self._mode) for gang in stops]
 
-    def _by_order(self, view: View, kept: Collection[int]) -> tuple[list[QueuedJob], list[RunningJob]]:
-        """Let jobs take nodes in order; return those to start, and those that get none."""
-        running, waiting = view.running, view.waiting
-        left = view.up - sum(running[job_id].nodes for job_id in kept)
-        to_run, starts = set(kept), []
+    def _by_order(self, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
+        """Let jobs take nodes in order; return those that get none."""
+        running = view.running
+        run_on = (gang for gang in running.values() if not gang.stopping and gang.job.id not in stoppable)
+        left = view.up - sum(gang.nodes for gang in run_on)
+        self._to_start = []
         for job in self._order:
-            if job.id in kept or (job.id in running and running[job.id].stopping):
+            if job.id in running and job.id not in stoppable:
                 continue
             if job.nodes <= left:
                 left -= job.nodes
-                to_run.add(job.id)
-                if job.id in waiting:
-                    starts.append(job)
+                stoppable.pop(job.id, None)
+                if job.id in view.waiting:
+                    self._to_start.append(job)
                 if not left:
                     break
             elif not self._skip:
                 break
-        return starts, [gang for gang in running.values() if gang.job.id not in to_run and not gang.stopping]
+        return [gang for gang in running.values() if gang.job.id in stoppable]
 
-    def _by_victims(self, view: View, kept: Collection[int]) -> tuple[list[QueuedJob], list[RunningJob]]:
-        """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return who starts and who stops."""
-        running = view.running
-        free = view.idle + sum(gang.nodes for gang in running.values() if gang.stopping)
-        behind = {
-            job.id: running[job.id]
-            for job in self._order
-            if job.id in running and job.id not in kept and not running[job.id].stopping
-        }  # in order
+    def _by_victims(
+        self, view: View, behind: dict[int, RunningJob], victim: Callable[[RunningJob, int], int]
+    ) -> list[RunningJob]:
+        """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return these."""
+        free = view.idle + sum(gang.nodes for gang in view.running.values() if gang.stopping)
         to_gain = sum(gang.nodes for gang in behind.values())
-        starts, stops = [], []
+        self._to_start, stops = [], []
         for job in self._order:
             if (gang := behind.pop(job.id, None)) is not None:
                 to_gain -= gang.nodes
             elif job.id not in view.waiting:
                 continue
             elif job.nodes <= free + to_gain:
-                for gang in self._victims(behind, job.nodes - free, view.now):
+                by_value = sorted((victim(gang, view.now), -place, gang) for place, gang in enumerate(behind.values()))
+                for _, _, gang in preemption.victims_for(job.nodes - free, by_value, lambda entry: entry[2].nodes):
                     stops.append(behind.pop(gang.job.id))
                     free += gang.nodes
                     to_gain -= gang.nodes
                 free -= job.nodes
-                starts.append(job)
+                self._to_start.append(job)
             elif not self._skip:
                 break
             if not free + to_gain:
                 break
-        return starts, stops
+        return stops
 
-    def _victims(self, behind: dict[int, RunningJob], missing: int, now: int) -> list[RunningJob]:
-        """Return the jobs that yield so that ``missing`` nodes come free; they are enough."""
-        if missing <= 0:
-            return []
-        assert self._victim is not None
-        by_value = [(self._victim(gang, now), -place, gang) for place, gang in enumerate(behind.values())]
-        return victims_for(missing, [gang for _, _, gang in sorted(by_value)], lambda gang: gang.nodes)
-
-    def _start_what_fits(self, view: View) -> list[Decision]:
+    def _start_what_fits(self, view: View) -> list[Preemption | Start]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
-        decisions: list[Decision] = []
+        decisions: list[Preemption | Start] = []
         idle, later, memory = view.idle, [], None
         free = view.free_memory() if self._to_start and self._mode == "suspend" else None
         if free is not None:  # suspended jobs can be in the way
             rank = {job: place for place, job in enumerate(self._order)}
-            memory = IdleMemory(view, self._nodes, free, rank.__getitem__)
+            memory = preemption.IdleMemory(view, free, rank.__getitem__)
         for job in self._to_start:
             if job.id not in view.waiting:
                 continue
@@ -229,29 +210,22 @@ class PreemptiveRun:
         self._to_start = later
         return decisions
 
-    def _next_decision(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
+    def _next_decision(self, view: View, decisions: Iterable[Preemption | Start], *, decides: bool) -> int | None:
         """Return when to decide next although nothing happens until then, ticks."""
-        due: list[int] = []
+        running = {gang.job: gang.start for gang in view.running.values() if not gang.stopping}
+        for decision in decisions:
+            if isinstance(decision, Start):
+                running[decision.job] = view.now
+            else:
+                running.pop(decision.job, None)  # it does not run if only what is suspended of it is discarded
+        due = [] if decides or not view.waiting else [view.now]
         if view.waiting and self._min_run:
             due += [end for start in running.values() if (end := start + self._min_run) > view.now]
         if (change := self._next_change(view, running)) is not None:
             due.append(change)
-        if self._undecided and view.waiting:
-            due.append(view.now)
         if not due:
             return None
         return min(due) if not self._round else -(-min(due) // self._round) * self._round
-
-
-def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob, int]:
-    """Return the jobs that run once these decisions have been carried out, with their starts."""
-    running = {gang.job: gang.start for gang in view.running.values() if not gang.stopping}
-    for decision in decisions:
-        if isinstance(decision, Start):
-            running[decision.job] = view.now
-        elif isinstance(decision, Checkpoint | Suspend | Kill):
-            running.pop(decision.job, None)  # a waiting job of which what is suspended is discarded does not run
-    return running
 
 
 class _FifoRun(PreemptiveRun):
@@ -271,34 +245,9 @@ class FifoPreempt(PreemptiveScheduler):
     in_run = _FifoRun
 
 
-@dataclass(frozen=True, kw_only=True)
-class Predicted(PreemptiveScheduler):
-    """A preemptive scheduler that goes by expected run times.
-
-    Args:
-        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
-            each job, when it is submitted.
-        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
-    """
-
-    by_service: ClassVar[bool]
-    """Whether remaining times count times nodes."""
-    predictor: str | Predictor = "perfect"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        predictor_of(self.name, self.predictor)
-
-    @property
-    def depends_on(self) -> frozenset[str]:
-        """The costs of preemption, and what the predictor depends on."""
-        return super().depends_on | dependencies_of(predictor_of(self.name, self.predictor))
-
-
 class _PredictedRun(PreemptiveRun):
-    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
+    def __init__(self, policy: Any, setup: Setup) -> None:
         super().__init__(policy, setup)
-        assert isinstance(policy, Predicted)
         self._by_service = policy.by_service
         self._lengths = Lengths(policy, setup, once=True)
         self._left: dict[int, int] = {}  # job id -> expected remaining run time when it was last known, ticks
@@ -322,112 +271,122 @@ class _PredictedRun(PreemptiveRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Srtf(Predicted):
+class Srtf(PreemptiveScheduler):
     """Shortest remaining time first: jobs take nodes in the order of their remaining run times.
 
     With perfect predictions, free preemption and jobs of one processor, no schedule of one processor has a lower mean response
     time (Schrage 1968).  Jobs with equal remaining times keep their order.
+
+    Args:
+        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
+            each job, when it is submitted.
+        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
     """
 
     name = "srtf"
     rule = "it fits, in the order of remaining times"
     in_run = _PredictedRun
-    by_service = False
+    by_service: ClassVar[bool] = False
+    """Whether remaining times count times nodes."""
+    predictor: str | Predictor = "perfect"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        predictor_of(self.name, self.predictor)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        return super().depends_on | dependencies_of(predictor_of(self.name, self.predictor))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Srsf(Predicted):
-    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes."""
+class Srsf(Srtf):
+    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes.
+
+    Args:
+        predictor, mode, round_s, min_run_s, victim, skip: as for :class:`Srtf`.
+    """
 
     name = "srsf"
     rule = "it fits, in the order of remaining service"
-    in_run = _PredictedRun
     by_service = True
 
 
 Thresholds = float | str | Iterable[float | str]
-_THRESHOLD: Final = 3250.0
+
+
+class _Service:
+    """What a job has had in :class:`Las`."""
+
+    def __init__(self) -> None:
+        self.queue = 0
+        self.held = 0  # for how long it has held its nodes, ticks
+        self.waited = 0  # for how long it has waited since its first start or last promotion, ticks
 
 
 class _LasRun(PreemptiveRun):
-    def __init__(self, policy: PreemptiveScheduler, setup: Setup) -> None:
+    def __init__(self, policy: Any, setup: Setup) -> None:
         super().__init__(policy, setup)
-        assert isinstance(policy, Las)
-        finite = (threshold for threshold in _ascending(policy.thresholds) if threshold < inf)
-        self._thresholds = [round(threshold * TICKS_PER_SECOND) for threshold in finite]
-        self._promote = policy.promote
-        self._queue: dict[int, int] = {}  # job id -> its queue, from 0
-        self._held: dict[int, int] = {}  # job id -> for how long it has held its nodes, ticks
-        self._waited: dict[int, int] = {}  # job id -> for how long it has waited since its first start or last promotion, ticks
+        self._thresholds = [round(limit * TICKS_PER_SECOND) for limit in _ascending(policy.thresholds) if limit < inf]
+        self._promote: float | None = policy.promote
+        self._of: dict[int, _Service] = {}  # by job id
         self._updated = 0
 
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
         since, self._updated = self._updated, view.now
-        for gang in batch.ended:
-            job_id = gang.job.id
-            if job_id not in view.waiting:
-                for state in (self._queue, self._held, self._waited):
-                    state.pop(job_id, None)
-            elif not gang.stopping:  # hit by a failure
-                self._held[job_id] += view.now - max(since, gang.start)
-        for gang in view.running.values():
+        for job in batch.submitted:
+            self._of[job.id] = _Service()
+        for gang in (*batch.ended, *view.running.values()):  # a gang that has ended and is not stopping was hit by a failure
             if not gang.stopping:
-                self._held[gang.job.id] += view.now - max(since, gang.start)
+                self._of[gang.job.id].held += view.now - max(since, gang.start)
+        for gang in batch.ended:
+            if gang.job.id not in view.waiting:
+                del self._of[gang.job.id]
         if self._promote is not None:
             requeued = {job.id for job in batch.requeued}
             for job_id in view.waiting:
-                if self._held.get(job_id) and job_id not in requeued:
-                    self._waited[job_id] += view.now - since
-        for job in batch.submitted:
-            self._queue[job.id] = self._held[job.id] = self._waited[job.id] = 0
+                if self._of[job_id].held and job_id not in requeued:
+                    self._of[job_id].waited += view.now - since
 
     def _sort(self, view: View) -> None:
         moved = [job for job in self._order if self._moves(job, view)]
         if moved:
-            moved.sort(key=lambda job: job.queue_order)
             ids = {job.id for job in moved}
-            self._order = [job for job in self._order if job.id not in ids] + moved
-        self._order.sort(key=lambda job: self._queue[job.id])
+            self._order = [job for job in self._order if job.id not in ids] + sorted(moved, key=_IN_QUEUE_ORDER)
+        self._order.sort(key=lambda job: self._of[job.id].queue)
 
     def _moves(self, job: QueuedJob, view: View) -> bool:
         """Demote or promote a job by one decision; return whether it is in another queue now."""
-        job_id = job.id
-        queue, held = self._queue[job_id], self._held[job_id]
-        if job_id in view.waiting:
-            if self._promote is None or not queue or self._waited[job_id] < self._promote * held:
+        service = self._of[job.id]
+        if job.id in view.waiting:
+            if self._promote is None or not service.queue or service.waited < self._promote * service.held:
                 return False
-            self._queue[job_id] = self._held[job_id] = self._waited[job_id] = 0
+            self._of[job.id] = _Service()
             return True
-        if queue == len(self._thresholds) or held * job.nodes < self._thresholds[queue]:
+        if service.queue == len(self._thresholds) or service.held * job.nodes < self._thresholds[service.queue]:
             return False
-        self._queue[job_id] = queue + 1
+        service.queue += 1
         return True
 
-    def _choose(self, view: View) -> Iterable[Decision]:
-        decisions = list(super()._choose(view))
-        stopped = {decision.job.id for decision in decisions if isinstance(decision, Checkpoint | Suspend | Kill)}
-        runs = {job_id for job_id in view.running if job_id not in stopped} | {job.id for job in self._to_start}
-        self._order.sort(key=lambda job: (self._queue[job.id], job.id not in runs))
-        return decisions
+    def _choose(self, view: View) -> list[Preemption]:
+        stops = super()._choose(view)
+        runs = (view.running.keys() - {stop.job.id for stop in stops}) | {job.id for job in self._to_start}
+        self._order.sort(key=lambda job: (self._of[job.id].queue, job.id not in runs))
+        return stops
 
     def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when the next job reaches a threshold or is promoted, ticks."""
-        times = [view.now + left for job in running if (left := self._until_demotion(job)) is not None]
+        times = []
+        for job in running:
+            service = self._of[job.id]
+            if service.queue < len(self._thresholds):
+                whole_seconds = -(-self._thresholds[service.queue] // (job.nodes * TICKS_PER_SECOND))
+                times.append(view.now + max(whole_seconds * TICKS_PER_SECOND - service.held, 1))
         if self._promote is not None:
-            times += [
-                view.now + max(-int(-self._promote * self._held[job_id] // 1) - self._waited[job_id], 1)
-                for job_id in view.waiting
-                if self._queue[job_id]
-            ]
+            waiting = (self._of[job_id] for job_id in view.waiting)
+            times += [view.now + max(ceil(self._promote * of.held) - of.waited, 1) for of in waiting if of.queue]
         return min(times, default=None)
-
-    def _until_demotion(self, job: QueuedJob) -> int | None:
-        queue = self._queue[job.id]
-        if queue == len(self._thresholds):
-            return None
-        whole_seconds = -(-self._thresholds[queue] // (job.nodes * TICKS_PER_SECOND))
-        return max(whole_seconds * TICKS_PER_SECOND - self._held[job.id], 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -457,7 +416,7 @@ class Las(PreemptiveScheduler):
     name = "las"
     rule = "it fits, in the order of attained service"
     in_run = _LasRun
-    thresholds: Thresholds = _THRESHOLD
+    thresholds: Thresholds = 3250.0
     promote: float | None = None
 
     def __post_init__(self) -> None:
@@ -476,20 +435,15 @@ class Las(PreemptiveScheduler):
 
 def _ascending(thresholds: Thresholds) -> tuple[float, ...]:
     """Return the thresholds as numbers; refuse what is not positive or does not ascend."""
-    given: object = thresholds
-    if isinstance(thresholds, str):
-        thresholds = thresholds.split("/")
+    given = thresholds.split("/") if isinstance(thresholds, str) else thresholds
     try:
-        numbers = [float(part) for part in (thresholds if isinstance(thresholds, Iterable) else [thresholds])]
+        numbers = [float(part) for part in (given if isinstance(given, Iterable) else [given])]
     except (TypeError, ValueError):
         numbers = []
     if not numbers or not all(low < high for low, high in zip([0.0, *numbers], numbers, strict=False)):
         must = "it must be a number of node-seconds > 0, or several that ascend, as 3250/7200"
-        raise refused("las: thresholds", given, must)
+        raise refused("las: thresholds", thresholds, must)
     return tuple(numbers)
-
-
-_REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -511,20 +465,18 @@ class ServerFilling:
     """
 
     name: ClassVar[str] = "server-filling"
-    depends_on: ClassVar[frozenset[str]] = frozenset({"checkpointing"})
+    depends_on: ClassVar[frozenset[str]] = DEPENDENCIES["checkpoint"]
 
     def start(self, setup: Setup) -> Self:
-        """Return the policy itself: it remembers nothing."""
-        require_store(self.name, "checkpoint", setup.machine)
+        preemption.require_store(self.name, "checkpoint", setup.machine)
         return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
         to_run = self._to_run(view)
         chosen = {job.id for job in to_run}
-        decisions: list[Decision] = [
-            Checkpoint(job=gang.job) for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping
-        ]
+        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
+        decisions: list[Decision] = [Checkpoint(job=gang.job) for gang in others]
         idle = view.idle
         for job in to_run:
             if job.id in view.waiting and job.nodes <= idle:  # otherwise gangs still hold its nodes
@@ -547,3 +499,6 @@ class ServerFilling:
                 left -= job.nodes
                 to_run.append(job)
         return to_run
+
+
+_REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")

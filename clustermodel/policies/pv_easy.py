@@ -61,11 +61,9 @@ class PVEasy:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """What the predictor depends on, and the costs of preemption."""
         return dependencies_of(predictor_of("pv-easy", self.predictor)) | DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> PVEasyRun:
-        """Start a run."""
         return PVEasyRun(self, setup)
 
 
@@ -73,8 +71,7 @@ class _Running(NamedTuple):
     """A job of the running load."""
 
     job: QueuedJob
-    end: int
-    """Predicted end, ticks; of a job that is being preempted, when its nodes will be free."""
+    end: int  # predicted, ticks; of a job that is being preempted, when its nodes will be free
     stopping: bool = False
 
 
@@ -88,9 +85,7 @@ class PVEasyRun:
         require_store("pv-easy", self._mode, machine)
         self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
         saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
-        self._nodes = setup.nodes
-        self._explain = setup.explain
-        self._one_by_one = setup.one_by_one
+        self._nodes, self._explain, self._one_by_one = setup.nodes, setup.explain, setup.one_by_one
         self._lengths = Lengths(policy, setup, predictors.a_second_more)
         self._holds_longer = predictors.holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
@@ -102,7 +97,7 @@ class PVEasyRun:
         """Start jobs in queue order; preempt for the first one that is blocked; backfill."""
         self._lengths.observe(batch, view)
         free = view.free_memory() if self._memory_is_limited else None
-        self._memory = None if free is None else IdleMemory(view, self._nodes, free)
+        self._memory = None if free is None else IdleMemory(view, free)
         for gang in batch.ended:
             self._load.pop(gang.job.id, None)
         if self._one_by_one:  # others may have ended now
@@ -126,7 +121,8 @@ class PVEasyRun:
             preempted = self._shadow_load_preemption(head, idle + coming)
             orders = [self._preempt(view.running[job.id], head, view) for job in preempted]
             decisions += orders
-            if any(self._frees_at_once(order, view) for order in orders):
+            killed = {order.job.id for order in orders if isinstance(order, Kill)}
+            if any(not self._to_save(job) or job.id in killed or view.running[job.id].fetching for job in preempted):
                 self._blocked = None
                 return decisions  # nodes become free at the current time, so another scheduling cycle follows
             coming += sum(job.nodes for job in preempted)
@@ -174,9 +170,6 @@ class PVEasyRun:
         """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
         return 0 if self._mode == "kill" else self._times(job)[0]
 
-    def _frees_at_once(self, order: Preemption, view: View) -> bool:
-        return not self._to_save(order.job) or isinstance(order, Kill) or view.running[order.job.id].fetching
-
     # Section 4.3.
 
     def _reservation(self, head: QueuedJob, view: View) -> tuple[Profile, int]:
@@ -185,15 +178,13 @@ class PVEasyRun:
         Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         """
         now = view.now
-        ends = []
-        for job, end, stopping in self._load.values():
-            if self._vb and job.queue_order > head.queue_order:
-                continue
-            until = end if end > now else end + self._lengths.delay(None if stopping else job, now - end)
-            ends.append((until, job.nodes))
-        for outage in view.down.values():
-            end = outage.expected_end
-            ends.append((end if end > now else end + self._lengths.delay(None, now - end), outage.nodes))
+        held: list[tuple[QueuedJob | None, int, int]] = [
+            (None if stopping else job, end, job.nodes)
+            for job, end, stopping in self._load.values()
+            if not (self._vb and job.queue_order > head.queue_order)
+        ]
+        held += [(None, outage.expected_end, outage.nodes) for outage in view.down.values()]
+        ends = [(end if end > now else end + self._lengths.delay(job, now - end), nodes) for job, end, nodes in held]
         profile = Profile.of_running(self._nodes, now, ends)
         return profile, profile.earliest(head.nodes, 1)  # running jobs only complete, so the nodes stay free
 
@@ -201,32 +192,27 @@ class PVEasyRun:
         self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
     ) -> Iterator[Decision]:
         """Steps 2 to 4: backfill jobs that complete by the reservation, then any job that fits: it remains preemptible."""
-        ventured = {job.id: job for job in fitting}
-        for length, _order, job in sorted((self._length(job, view), job.queue_order, job) for job in fitting):
-            if view.now + length > start:
-                break
-            if job.nodes <= idle and self._has_memory(job):
+        by_length = sorted((self._length(job, view), job.queue_order, job) for job in fitting)
+        safe = [job for length, _order, job in by_length if view.now + length <= start]
+        started = set()
+        for place, job in enumerate((*safe, *fitting)):
+            if job.nodes <= idle and job.id not in started and self._has_memory(job):
                 idle -= job.nodes
-                del ventured[job.id]
-                yield from self._start(job, view, "backfilled: predicted to end by the reservation", head, start)
-        for job in ventured.values():
-            if job.nodes <= idle and self._has_memory(job):
-                idle -= job.nodes
-                yield from self._start(job, view, "ventured: it may be preempted", head, start)
+                started.add(job.id)
+                why = (
+                    "backfilled: predicted to end by the reservation" if place < len(safe) else "ventured: it may be preempted"
+                )
+                yield from self._start(job, view, why, head, start)
 
     def _easy_backfilling(
         self, profile: Profile, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
     ) -> Iterator[Decision]:
         """EASY backfilling, with predictions (:func:`clustermodel.policies.easy_run.backfill`)."""
-
-        def length_of(job: QueuedJob) -> int:
-            return self._length(job, view)
-
-        profile.reserve(start, start + length_of(head), head.nodes)
-        for job in backfill(profile, fitting, idle, length_of):
+        profile.reserve(start, start + self._length(head, view), head.nodes)
+        for job in backfill(profile, fitting, idle, lambda job: self._length(job, view)):
             if not self._has_memory(job):
                 continue
-            end = view.now + length_of(job)
+            end = view.now + self._length(job, view)
             rule = "predicted to end by the shadow time" if end <= start else "it takes no more than the extra nodes"
             yield from self._start(job, view, f"backfilled: {rule}", head, start)
             profile.reserve(view.now, end, job.nodes)

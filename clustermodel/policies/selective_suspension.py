@@ -28,14 +28,13 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_mode, victims_for
+from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_mode, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
 
-MOST_NODES: Final = 10**7
-"""A set of nodes is a bitmask, one for each job that runs or is suspended; beyond any machine they would fill the memory."""
+MOST_NODES: Final = 10**7  # a set of nodes is a bitmask for each job; beyond any machine they would fill the memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,21 +61,17 @@ class SelectiveSuspension:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """The costs of preemption."""
         return DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> SelectiveSuspensionRun:
-        """Start a run."""
         return SelectiveSuspensionRun(self, setup)
 
 
 class _Running(NamedTuple):
     """A running job that may be preempted; those that yield first sort first."""
 
-    bar: Fraction
-    """SF times its xfactor: the xfactor that a job needs to preempt it."""
-    latest_first: tuple[int, ...]
-    """Its place in queue order, reversed: of equal xfactors the last in queue order yields first."""
+    bar: Fraction  # SF times its xfactor: the xfactor that a job needs to preempt it
+    latest_first: tuple[int, ...]  # its place in queue order, reversed: of equal xfactors the last in queue order yields first
     job: QueuedJob
 
 
@@ -85,14 +80,13 @@ class SelectiveSuspensionRun:
 
     def __init__(self, policy: SelectiveSuspension, setup: Setup) -> None:
         self._mode = policy.mode
-        if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
-            raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        if self._mode == "checkpoint":
+            require_store("ss", self._mode, setup.machine)
         if setup.nodes > MOST_NODES:
             raise SpecificationError(f"ss: a machine of {setup.nodes:,} nodes is not allowed; nodes must be <= {MOST_NODES:,}")
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
-        self._explain = setup.explain
-        self._one_by_one = setup.one_by_one
+        self._explain, self._one_by_one = setup.explain, setup.one_by_one
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
         self._stopping = 0  # nodes of preempted jobs whose work is being saved
         self._claimed = 0  # nodes of all claims, which do not overlap
@@ -117,9 +111,9 @@ class SelectiveSuspensionRun:
         decisions: list[Decision] = []
         started: list[_Running] = []  # no job is preempted at the instant at which it starts
         if self._idle or considers:
-            claimants = [view.waiting[job_id] for job_id in self._claims]
-            others = (job for job in view.waiting.values() if job.id not in self._claims)
-            for job in (*claimants, *sorted(others, key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))):
+            waiting = [job for job in view.waiting.values() if job.id not in self._claims]
+            waiting.sort(key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))
+            for job in (*[view.waiting[job_id] for job_id in self._claims], *waiting):
                 if nodes := self._nodes_for(job):
                     decisions.append(self._start(job, nodes, started, now))
                 elif considers and job.id not in self._claims:
@@ -149,12 +143,10 @@ class SelectiveSuspensionRun:
 
     def _observe_outages(self, batch: Batch) -> None:
         """Take away nodes that have failed, with the claims to them and what is suspended there; take back those repaired."""
-        failed = sum(1 << outage.node for outage in batch.failed)
-        self._idle &= ~failed
-        if failed:
-            for job_id, nodes in list(self._claims.items()):
-                if nodes & failed:
-                    self._claimed &= ~self._claims.pop(job_id)
+        if failed := sum(1 << outage.node for outage in batch.failed):
+            self._idle &= ~failed
+            for job_id in [job_id for job_id, nodes in self._claims.items() if nodes & failed]:
+                self._claimed &= ~self._claims.pop(job_id)
             self._own = {job_id: nodes for job_id, nodes in self._own.items() if not nodes & failed}
         for outage in batch.repaired:
             self._idle |= 1 << outage.node
@@ -215,11 +207,8 @@ class SelectiveSuspensionRun:
         def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
             return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
 
-        candidates = (
-            other
-            for other in self._running
-            if gained_from(other) and other.job.nodes <= 2 * job.nodes and self._can_stop(other, view)
-        )
+        small = (other for other in self._running if other.job.nodes <= 2 * job.nodes)
+        candidates = (other for other in small if gained_from(other) and self._can_stop(other, view))
         return victims_for(job.nodes - free.bit_count(), candidates, gained_from)
 
     def _can_stop(self, other: _Running, view: View) -> bool:
@@ -245,7 +234,7 @@ class SelectiveSuspensionRun:
     def _next_preemption(self, view: View) -> int | None:
         """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
         victims_of: dict[tuple[int, int | None, int], Sequence[_Running]] = {}  # of jobs of one size that may start anywhere
-        soonest: int | None = None
+        reached = []
         for job in view.waiting.values():
             if job.id in self._held or job.id in self._claims:
                 continue
@@ -254,6 +243,5 @@ class SelectiveSuspensionRun:
             if kind not in victims_of:
                 victims_of[kind] = self._victims(job, view)
             if victims := victims_of[kind]:
-                reached = max(self._reaches(job, victims[-1].bar), view.now + 1)
-                soonest = reached if soonest is None else min(soonest, reached)
-        return None if soonest is None else -(-soonest // self._interval) * self._interval
+                reached.append(max(self._reaches(job, victims[-1].bar), view.now + 1))
+        return -(-min(reached) // self._interval) * self._interval if reached else None
