@@ -91,7 +91,7 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     The policy makes no impossible decision.  The schedule does not depend on how jobs are split into streams.  If jobs are
     killed at their wall-time limits and have equal priorities, no job starts after a guaranteed first ``Reserve``, unless nodes
     fail.  Parts of the machine, and random numbers, on which the policy does not declare to depend
-    (:class:`~clustermodel.policies.interface.Dependent`) do not change its schedule.
+    (:func:`~clustermodel.policies.interface.dependencies_of`) do not change its schedule.
 
     The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
     policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.

@@ -530,8 +530,8 @@ def without_scenario(trial: Trial, experiment: str, seed: int, error: str) -> Ru
 def specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[str], *, warm_up_s: float) -> dict[str, Any]:
     """Return everything that the numbers of a run depend on, as plain values.
 
-    A policy that declares what it depends on (:class:`~clustermodel.policies.interface.Dependent`) makes the same schedule on
-    machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
+    A policy that declares what it depends on (:func:`~clustermodel.policies.interface.dependencies_of`) makes the same schedule
+    on machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
     """
     machine = scenario.used_machine
     checkpointing, memory = machine.checkpointing, machine.node_memory

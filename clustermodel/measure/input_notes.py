@@ -334,7 +334,7 @@ _NOT_GIVEN: Final = Machine(nodes=1)
 def unused_costs(runs: Sequence[Costs]) -> list[Note]:
     """Return notes on costs and limits that were given and change nothing in any of the runs, by what would use them.
 
-    A policy that does not declare what it uses (:class:`~clustermodel.policies.interface.Dependent`) may use everything.
+    A policy that does not declare what it uses (:func:`~clustermodel.policies.interface.dependencies_of`) may use everything.
     """
     notes = []
     policies = [run.policy for run in runs]

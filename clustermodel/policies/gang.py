@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.preemption import DEPENDENCIES, require_mode
+from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
-from clustermodel.validation import require, require_whole
+from clustermodel.validation import choice, require, require_whole
 
 if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows
@@ -47,7 +47,7 @@ class GangScheduling:
             require_whole(f"{self.name}: mpl", self.mpl, at_least=1)
         queue_order_of(self.name, self.queue_order)
         if self.urgent is not None:
-            require_mode(self.name, self.urgent, parameter="urgent")
+            choice(f"{self.name}: urgent", self.urgent, DEPENDENCIES)
 
     @property
     def depends_on(self) -> frozenset[str]:

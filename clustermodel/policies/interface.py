@@ -38,8 +38,8 @@ class Reason(NamedTuple):
 class Start:
     """Start a waiting job now, as a whole gang, on dedicated nodes; :class:`Rows` starts jobs that share their nodes in time.
 
-    A job with saved work is restored first, and holds its nodes meanwhile.  After a checkpoint that is a restart; after a
-    suspension it is a context switch on the same nodes, a checkpoint and a restart on others.
+    A job with saved work is restored first, on its nodes.  After a checkpoint that is a restart; after a suspension it is a
+    context switch on the same nodes, a checkpoint and a restart on others.
     """
 
     job: QueuedJob
@@ -52,32 +52,29 @@ class Start:
     """The number of nodes, where it differs from what the job asked for; ``Setup.speedup`` says how long the job then takes.  A
     job with saved work can start only on as many nodes as it was saved with."""
     limit: int | None = None
-    """Ticks of its own execution after which a job that has not completed is stopped and waits again, at its place in the
-    queue; its work is discarded."""
+    """Ticks of its own execution after which an unfinished job is stopped and requeued; its work is discarded."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Kill:
     """End a running gang now; it leaves its nodes, or its rows, at once and its work is discarded.
 
-    A gang that has executed for its estimate is recorded as *killed*, as by a batch system, and its work counts as useful (the
-    archive's convention).
+    A gang that has executed for its estimate is recorded as *killed*, and its work counts as useful (the archive's convention).
     """
 
     job: QueuedJob
     requeue: bool = False
     """Whether the job waits again, at its place in the queue: preemption by kill and restart (Yuan et al. 2010, section 4.2).
-    It begins again from its last checkpoint, or from the beginning if it has none.  Of a job that waits suspended in the memory
-    of nodes, that memory is freed at once."""
+    It begins again from its last checkpoint, if it has one.  The memory in which a job waits suspended is freed at once."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Checkpoint:
     """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
 
-    Its gang stops executing at once.  On dedicated nodes it holds them until it is written.  In rows it is written at the start
-    of the gang's own next slices, and then leaves its rows; other pending overheads are dropped.  A gang of more tasks than the
-    store takes at a time is written in rounds.  Without cost it leaves at once.
+    Its gang stops executing at once, and holds dedicated nodes until it is written.  In rows it is written at the start of its
+    own next slices, and then leaves its rows; other pending overheads are dropped.  A gang of more tasks than the store takes
+    at a time is written in rounds.
     """
 
     job: QueuedJob
@@ -126,10 +123,9 @@ class Place(NamedTuple):
 class Rows:
     """Say where gangs run in the rows of the Ousterhout matrix from now on; only gangs for which that changes need be named.
 
-    What has to be done follows: a waiting job starts; a gang leaves rows and enters others; a gang whose columns differ
-    migrates by checkpoint and restart (Zhang et al. 2003, section 5.4), which it spends at the start of its next slices, as a
-    saved job spends what restoring it costs.  All gangs leave rows before any enters one, so it only matters that their places
-    are possible together.
+    A waiting job starts; a gang leaves rows and enters others; a gang whose columns differ migrates by checkpoint and restart
+    (Zhang et al. 2003, section 5.4), which it spends at the start of its next slices, as a saved job spends what restoring it
+    costs.  All gangs leave rows before any enters one: their places must be possible together.
     """
 
     places: tuple[Place, ...]
@@ -140,11 +136,10 @@ class Rows:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Migrate:
-    """Move gangs to other dedicated nodes by checkpoint and restart.
+    """Move gangs to other dedicated nodes by checkpoint and restart, which they spend there, and queue for at the store.
 
-    A gang holds its new nodes from now on, and spends a checkpoint and a restart there, for which it queues at the checkpoint
-    store.  The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang that is not
-    restored yet restores its image on the new nodes instead.
+    The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang that is not restored yet
+    restores its image on the new nodes instead.
     """
 
     moves: tuple[tuple[QueuedJob, NodeSet | Sequence[int]], ...]
@@ -182,8 +177,8 @@ class Setup(NamedTuple):
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
     one_by_one: bool = False
-    """Whether each event of an instant is a scheduling cycle of its own.  A gang that ends at an instant is then not among
-    ``View.running`` any more in the cycles of that instant which come before the one that reports its end."""
+    """Whether each event of an instant is a scheduling cycle of its own.  A gang that ends at an instant is then missing from
+    ``View.running`` in all its cycles, also those before the one that reports its end."""
 
 
 Decide = Callable[[Batch, View], Iterable[Decision]]
@@ -243,7 +238,6 @@ class PolicyFunction:
     parameters: tuple[tuple[str, object], ...] = ()
 
     def start(self, setup: Setup) -> Run:
-        """Call the function."""
         return cast("Run", self.function(setup, **dict(self.parameters)))
 
 
@@ -279,32 +273,21 @@ NOTHING: Final[frozenset[str]] = frozenset()
 _EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})
 
 
-@runtime_checkable
-class Dependent(Protocol):
-    """A policy that declares what its schedules depend on besides the jobs, the size of the machine and the wall-time limit.
-
-    A study runs points once that differ only in what their policy does not depend on.  A policy without this attribute may
-    depend on everything.  :func:`~clustermodel.experiment.conformance.check_policy` checks the declaration.
-    """
-
-    @property
-    def depends_on(self) -> frozenset[str]:
-        """Names from :data:`PARTS` and :data:`RANDOM_NUMBERS`."""
-
-
 def dependencies_of(part: object) -> frozenset[str]:
-    """Return what a policy, or a part of one, depends on; everything if its class does not say.
+    """Return what schedules of a policy, or of a part, depend on besides the jobs, the machine's size and the wall-time limit.
 
-    A declaration is not inherited from a shipped class: a subclass may depend on more.  Unknown names are refused.
+    That is its attribute ``depends_on``: names from :data:`PARTS` and :data:`RANDOM_NUMBERS`.  A study runs points once that
+    differ only in what their policy does not depend on.  A policy whose class does not have the attribute itself may depend on
+    everything: a subclass of a shipped policy may depend on more.
+    :func:`~clustermodel.experiment.conformance.check_policy` checks what is declared.
     """
     kind = type(part)
     shipped = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     declares = shipped or "depends_on" in vars(kind) or "depends_on" in getattr(part, "__dict__", {})
-    if not (declares and isinstance(part, Dependent)):
-        return _EVERYTHING
-    if unknown := sorted(set(part.depends_on) - _EVERYTHING):
+    depends_on: frozenset[str] = getattr(part, "depends_on", _EVERYTHING) if declares else _EVERYTHING
+    if unknown := sorted(set(depends_on) - _EVERYTHING):
         allowed = ", ".join(map(repr, sorted(_EVERYTHING)))
         raise SpecificationError(
             f"policy {kind.__name__}: depends_on {unknown[0]!r} is not allowed; it must be among {allowed}"
         )
-    return part.depends_on
+    return depends_on

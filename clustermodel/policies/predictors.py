@@ -37,12 +37,12 @@ STEPS: Final = (*(n * _MINUTE for n in (1, 5, 15, 30)), *(n * _HOUR for n in (1,
 
 
 def a_second_more(late: int) -> int:
-    """Return that a job or an outage which is ``late`` ends a second from now: for policies that set no alarm for it."""
+    """Return that what is ``late`` ends a second from now: for policies that set no alarm for it."""
     return late + SHORTEST_EXTENSION
 
 
 def as_late_again(late: int) -> int:
-    """Return that a job or an outage which is ``late`` goes on for as long: a plan need not be made again every second."""
+    """Return that what is ``late`` goes on for as long: a plan need not be made again every second."""
     return late + max(SHORTEST_EXTENSION, late)
 
 

@@ -11,18 +11,11 @@ from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Su
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
-from clustermodel.validation import choice
 
 DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"}), "suspend": frozenset(PARTS)}
 """The modes, and the parts of the machine on which preemption in a mode depends."""
-MODES: Final = tuple(DEPENDENCIES)
 Preemption = Kill | Checkpoint | Suspend
 T = TypeVar("T")
-
-
-def require_mode(policy: str, mode: str, *, parameter: str = "mode") -> None:
-    """Refuse a ``mode``, which the policy calls ``parameter``, that is none of ``MODES``."""
-    choice(f"{policy}: {parameter}", mode, MODES)
 
 
 def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = "mode") -> None:

@@ -68,7 +68,7 @@ class PreemptiveScheduler:
     skip: bool = True
 
     def __post_init__(self) -> None:
-        preemption.require_mode(self.name, self.mode)
+        choice(f"{self.name}: mode", self.mode, DEPENDENCIES)
         if self.round_s is not None:
             require_seconds(f"{self.name}: round_s", self.round_s)
         require_seconds(f"{self.name}: min_run_s", self.min_run_s)
@@ -132,11 +132,11 @@ class PreemptiveRun:
     def _choose(self, view: View) -> list[Preemption]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
         suspends, latest = self._mode == "suspend", view.now - self._min_run
+        gangs = [view.running[job.id] for job in self._order if job.id in view.running]
         stoppable = {
-            job.id: gang
-            for job in self._order
-            if (gang := view.running.get(job.id)) is not None
-            and not (gang.stopping or gang.start > latest or (suspends and not view.can_suspend(gang)))
+            gang.job.id: gang
+            for gang in gangs
+            if not (gang.stopping or gang.start > latest or (suspends and not view.can_suspend(gang)))
         }  # in order
         stops = self._by_order(view, stoppable) if self._victim is None else self._by_victims(view, stoppable, self._victim)
         return [preemption.preempt(gang.job, self._mode) for gang in stops]
@@ -264,10 +264,8 @@ class _PredictedRun(PreemptiveRun):
         left = self._left
         for gang in view.running.values():  # one tick is left where a prediction has expired
             left[gang.job.id] = max(self._lengths.predicted(gang.job) - view.progress(gang), 1)
-        if self._by_service:
-            self._order.sort(key=lambda job: left[job.id] * job.nodes)
-        else:
-            self._order.sort(key=lambda job: left[job.id])
+        by_service = self._by_service
+        self._order.sort(key=lambda job: left[job.id] * job.nodes if by_service else left[job.id])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,11 +299,7 @@ class Srtf(PreemptiveScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class Srsf(Srtf):
-    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes.
-
-    Args:
-        predictor, mode, round_s, min_run_s, victim, skip: as for :class:`Srtf`.
-    """
+    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes."""
 
     name = "srsf"
     rule = "it fits, in the order of remaining service"
@@ -315,13 +309,13 @@ class Srsf(Srtf):
 Thresholds = float | str | Iterable[float | str]
 
 
+@dataclass
 class _Service:
     """What a job has had in :class:`Las`."""
 
-    def __init__(self) -> None:
-        self.queue = 0
-        self.held = 0  # for how long it has held its nodes, ticks
-        self.waited = 0  # for how long it has waited since its first start or last promotion, ticks
+    queue: int = 0
+    held: int = 0  # for how long it has held its nodes, ticks
+    waited: int = 0  # for how long it has waited since its first start or last promotion, ticks
 
 
 class _LasRun(PreemptiveRun):
@@ -400,9 +394,9 @@ class Las(PreemptiveScheduler):
     * Jobs take nodes queue after queue; in each queue running jobs come before waiting ones, else they keep their order.
     * A job that has waited long enough may return to the first queue, with no attained service (promotion).
 
-    The paper leaves open when a demotion takes effect.  Here it is the rule of the simulator that Zhao et al. 2022 published
-    (file ``simulator/run_sim.py``, function ``dlas_sim_jobs``): a decision is made when a running job has held its nodes for
-    the threshold over its nodes, rounded up to a second.  That simulator has thresholds of 3,250 and 7,200 GPU-seconds.
+    A demotion takes effect as in the simulator that Zhao et al. 2022 published (``dlas_sim_jobs`` in ``simulator/run_sim.py``),
+    which has thresholds of 3,250 and 7,200 GPU-seconds: a decision is made when a running job has held its nodes for the
+    threshold over its nodes, rounded up to a second.  The paper leaves that open.
 
     Args:
         thresholds: attained service at which a job moves to the next queue, node-seconds: one for two queues, or several in
@@ -450,18 +444,15 @@ def _ascending(thresholds: Thresholds) -> tuple[float, ...]:
 class ServerFilling:
     """ServerFilling: the oldest jobs that can fill the machine run, the largest first, by free preemption (Grosof et al. 2022).
 
+    The *candidates* are the shortest prefix of the jobs in the system, running or waiting, in queue order, that need at least
+    all nodes together.  They run in order of decreasing size, equal sizes in queue order, each if it still fits; all other jobs
+    are preempted.  In the paper that is free, and a preempted job resumes on any nodes.  So jobs are preempted by checkpoint,
+    which costs nothing by default; where it takes time, the gang holds its nodes until it is written.
+
     I. Grosof, M. Harchol-Balter and A. Scheller-Wolf, "WCFS: A New Framework for Analyzing Multiserver Systems", Queueing
     Systems 102, 2022: where sizes are powers of two and divide the machine, no node is idle as long as the jobs in the system
     need that many, and the mean response time is within a constant of that of one fast server.  With other sizes, candidates
     that do not fit beside larger ones wait although nodes are idle, and a small one can wait as long as larger jobs arrive.
-
-    * The *candidates* are the shortest prefix of the jobs in the system, running or waiting, in queue order, that need at least
-      all nodes together; all jobs if these need fewer.
-    * Candidates run in order of decreasing size, equal sizes in queue order, each if it still fits.  All other jobs are
-      preempted.
-
-    In the paper preemption is free, and a preempted job resumes on any nodes.  So jobs are preempted by checkpoint, which costs
-    nothing by default and lets a job restart anywhere.  Where it takes time, the gang holds its nodes until it is written.
     """
 
     name: ClassVar[str] = "server-filling"
@@ -473,19 +464,6 @@ class ServerFilling:
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
-        to_run = self._to_run(view)
-        chosen = {job.id for job in to_run}
-        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
-        decisions: list[Decision] = [Checkpoint(job=gang.job) for gang in others]
-        idle = view.idle
-        for job in to_run:
-            if job.id in view.waiting and job.nodes <= idle:  # otherwise gangs still hold its nodes
-                idle -= job.nodes
-                decisions.append(Start(job=job, reason=_REASON))
-        return decisions
-
-    def _to_run(self, view: View) -> list[QueuedJob]:
-        """Return the candidates that run if all preempted gangs have left, the largest first."""
         running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
         candidates, needed = [], 0
         for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
@@ -493,12 +471,16 @@ class ServerFilling:
             needed += job.nodes
             if needed >= view.up:
                 break
-        left, to_run = view.up, []
+        left, idle, chosen, starts = view.up, view.idle, set(), []
         for job in sorted(candidates, key=lambda job: (-job.nodes, job.queue_order)):
             if job.nodes <= left:
                 left -= job.nodes
-                to_run.append(job)
-        return to_run
+                chosen.add(job.id)
+                if job.id in view.waiting and job.nodes <= idle:  # otherwise gangs still hold its nodes
+                    idle -= job.nodes
+                    starts.append(Start(job=job, reason=_REASON))
+        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
+        return [*(Checkpoint(job=gang.job) for gang in others), *starts]
 
 
 _REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")

@@ -23,11 +23,11 @@ from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import backfill
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, Preemption, preempt, require_mode, require_store
+from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, Preemption, preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
-from clustermodel.validation import flag
+from clustermodel.validation import choice, flag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class PVEasy:
         flag("pv-easy: vb", self.vb)
         predictor_of("pv-easy", self.predictor)
         correction_of("pv-easy", self.correction)
-        require_mode("pv-easy", self.mode)
+        choice("pv-easy: mode", self.mode, DEPENDENCIES)
 
     @property
     def depends_on(self) -> frozenset[str]:

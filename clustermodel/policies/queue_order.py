@@ -96,8 +96,3 @@ def require_order(policy: str, order: object, levels: object, starvation_weight:
     if not callable(order):
         choice(f"{policy}: order", order, (*CRITERIA, *QUEUE_ORDERS), other=", or a callable")
     require(not weight, name, weight, f"it is added to one of {', '.join(CRITERIA)}", f" with order {order!r}")
-
-
-def draws_numbers(order: str | QueueOrder) -> bool:
-    """Return whether the order is a criterion with P or R, which are drawn."""
-    return isinstance(order, str) and order in CRITERIA and order[0] in "PR"

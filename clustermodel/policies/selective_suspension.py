@@ -28,11 +28,11 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_mode, require_store, victims_for
+from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
-from clustermodel.validation import require_number, require_seconds
+from clustermodel.validation import choice, require_number, require_seconds
 
 MOST_NODES: Final = 10**7  # a set of nodes is a bitmask for each job; beyond any machine they would fill the memory
 
@@ -56,7 +56,7 @@ class SelectiveSuspension:
 
     def __post_init__(self) -> None:
         require_number("ss: sf", self.sf, "a finite number > 1", lambda factor: 1 < factor < inf)
-        require_mode("ss", self.mode)
+        choice("ss: mode", self.mode, DEPENDENCIES)
         require_seconds("ss: interval_s", self.interval_s, positive=True)
 
     @property

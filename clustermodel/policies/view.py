@@ -44,16 +44,11 @@ class QueuedJob:
 class GangState(Enum):
     """Where a run attempt stands, until it ends."""
 
-    RUNNING = "running"
-    """It executes, or waits for its slice."""
-    RESTORING = "restoring"
-    """It does not execute yet: the job's saved work has still to be restored on its nodes."""
-    MIGRATING = "migrating"
-    """It has been moved to other nodes, and the checkpoint and restart are pending."""
-    STOPPING = "stopping"
-    """It has been preempted, and holds its nodes or rows until its work has been saved."""
-    RETURNING = "returning"
-    """It has been preempted before its saved work was restored, which stays where it was."""
+    RUNNING = "running"  # it executes, or waits for its slice
+    RESTORING = "restoring"  # it does not execute yet: the job's saved work has still to be restored on its nodes
+    MIGRATING = "migrating"  # it has been moved to other nodes, and the checkpoint and restart are pending
+    STOPPING = "stopping"  # it has been preempted, and holds its nodes or rows until its work has been saved
+    RETURNING = "returning"  # it has been preempted before its saved work was restored, which stays where it was
 
 
 RUNNING: Final = GangState.RUNNING  # global names are looked up faster than members of an enumeration
@@ -85,7 +80,6 @@ class RunningJob:
         self.ran = 0
         """How long the job has executed, ticks, with the saved work of earlier run attempts; known when the gang has ended."""
         self.state = RUNNING
-        """Where the run attempt stands."""
 
     @property
     def fetching(self) -> bool:
@@ -106,9 +100,6 @@ class RunningJob:
         return f"<running {self.job!r} since {self.start}>"
 
 
-_FIRST_OUTAGE: Final = -(2**62)
-
-
 class Outage(NamedTuple):
     """A node that is down, from its failure until it is repaired."""
 
@@ -121,11 +112,10 @@ class Outage(NamedTuple):
     @property
     def id(self) -> int:
         """A number unlike any job's, for plans and matrices in which nodes are held under the number of a job."""
-        return _FIRST_OUTAGE - self.node
+        return -(2**62) - self.node
 
     @property
     def nodes(self) -> int:
-        """1: an outage takes one node."""
         return 1
 
 

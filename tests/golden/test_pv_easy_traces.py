@@ -10,7 +10,7 @@ from clustermodel import Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs
-from clustermodel.policies.preemption import MODES
+from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
 from tests.tiers import some
@@ -42,7 +42,7 @@ def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", ["vb=false", *(f"mode={mode}" for mode in MODES)])
+@pytest.mark.parametrize("options", ["vb=false", *(f"mode={mode}" for mode in DEPENDENCIES)])
 def test_nor_without_ventures_nor_in_another_mode(options: str) -> None:
     result = run(KTH, f"pv-easy:{options}")
     assert (result.summary().delayed, result.summary().reservation_violations) == (0, 0)

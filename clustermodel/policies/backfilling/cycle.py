@@ -149,9 +149,8 @@ class SchedulingCycle:
             self._queue = self.run.sorter.sort(self.view.waiting.values(), self.now)
         return self._queue
 
-    @property
-    def arriving(self) -> Sequence[QueuedJob]:
-        """Submitted and requeued jobs without a reservation, after a failure all without one, in the order of this cycle."""
+    def _arriving(self) -> Sequence[QueuedJob]:
+        """Return submitted and requeued jobs, after a failure all, that have no reservation, in the order of the cycle."""
         if self.batch.failed:
             return [job for job in self.queue if job.id not in self.plan.reserved]
         jobs = self.batch.submitted
@@ -187,7 +186,7 @@ class SchedulingCycle:
 
     def place_arriving(self) -> None:
         """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
-        for job in self.arriving:
+        for job in self._arriving():
             self.plan.keep(job, reservation := self.earliest(job))
             if reservation.start > self.now:
                 self.guarantee(job, reservation.start)

@@ -18,7 +18,7 @@ from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening,
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, draws_numbers, require_order
+from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan
 from clustermodel.validation import choice, require
@@ -80,7 +80,7 @@ class Backfilling:
     @property
     def depends_on(self) -> frozenset[str]:
         """What its parts depend on."""
-        drawn = {RANDOM_NUMBERS} if draws_numbers(self.order) else NOTHING
+        drawn = {RANDOM_NUMBERS} if self.order in CRITERIA and self.order not in ("D", "1/L") else NOTHING  # P or R
         parts = (self._guarantees(), predictor_of("backfilling", self.predictor), sizes_of(self.width))
         return frozenset(drawn).union(*map(dependencies_of, parts))
 
