@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,17 +94,13 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
 
     The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
     policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.
-
-    Raises:
-        SpecificationError: ``policy`` is neither a name nor a policy.
     """
     made = make_policy(policy)
-    all_cases = chain(cases(seed), cases_with_failures(seed) if failures else ())
-    return [broken for case in all_cases for broken in _check(made, case, seed)]
+    return [broken for case in cases(seed, failures=failures) for broken in _check(made, case, seed)]
 
 
-def cases(seed: int) -> Iterator[Case]:
-    """Yield the cases: hand-made corners, then random ones."""
+def cases(seed: int, *, failures: bool) -> Iterator[Case]:
+    """Yield the cases: hand-made corners, then random ones, and the same with ``failures`` of nodes."""
     row, minute = _row, 60
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
@@ -153,30 +148,28 @@ def cases(seed: int) -> Iterator[Case]:
             for n in range(1, int(rng.integers(2, 25)))
         ]  # fmt: skip
         yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
+    if not failures:
+        return
 
-
-def cases_with_failures(seed: int) -> Iterator[Case]:
-    """Yield the cases in which nodes fail and are repaired."""
-    row, rng = _row, np.random.default_rng([seed, _RANDOM_CASES])
-
-    def case(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
+    def failing(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
         node, down_s, up_s = (np.array(column) for column in zip(*outages, strict=True))
-        failures = Outages(node=node, down_s=down_s, up_s=up_s, nodes=nodes)
-        return Case(name, Machine(nodes=nodes, time_slicing=_SLICES, failures=failures), rows)
+        recorded = Outages(node=node, down_s=down_s, up_s=up_s, nodes=nodes)
+        return Case(name, Machine(nodes=nodes, time_slicing=_SLICES, failures=recorded), rows)
 
+    rng = np.random.default_rng([seed, _RANDOM_CASES])
     several = [row(n, 4 * n, 1 + 3 * n % 4, 5 + 7 * n % 40, 60) for n in range(1, 17)]
-    yield case("a node fails under a job", 4, [(1, 5, 30)], row(1, 0, 4, 20, 30), row(2, 1, 2, 9, 9), row(3, 2, 1, 50, 60))
-    yield case("nodes fail one after the other", 4, [(n % 4, 9 * n, 9 * n + 25) for n in range(12)], *several)
-    yield case("all nodes are down when jobs arrive", 2, [(0, 5, 40), (1, 5, 60)], row(1, 0, 2, 9, 9), *several[2:6])
+    yield failing("a node fails under a job", 4, [(1, 5, 30)], row(1, 0, 4, 20, 30), row(2, 1, 2, 9, 9), row(3, 2, 1, 50, 60))
+    yield failing("nodes fail one after the other", 4, [(n % 4, 9 * n, 9 * n + 25) for n in range(12)], *several)
+    yield failing("all nodes are down when jobs arrive", 2, [(0, 5, 40), (1, 5, 60)], row(1, 0, 2, 9, 9), *several[2:6])
     at_an_end = row(1, 0, 2, 10, 10), row(2, 0, 2, 10, 20), row(3, 1, 4, 10, 10), row(4, 30, 1, 9, 9)
-    yield case("a node fails when its job ends, and is repaired when another does", 4, [(0, 10, 20), (3, 10, 10)], *at_an_end)
+    yield failing("a node fails when its job ends, is repaired when another does", 4, [(0, 10, 20), (3, 10, 10)], *at_an_end)
     for number in range(_RANDOM_CASES // 10):
         nodes = int(rng.integers(2, 9))
         outages = [(int(rng.integers(nodes)), begin := int(rng.integers(150)), begin + int(rng.integers(60))) for _ in range(9)]
         rows = [
             row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)
         ]
-        yield case(f"random failures {number}", nodes, outages, *rows)
+        yield failing(f"random failures {number}", nodes, outages, *rows)
 
 
 def _row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:

@@ -1,8 +1,4 @@
-"""Trade-offs: the value of a factor at which the measures of two policies cross, and maps of winners over two factors.
-
-The search for a crossing is an experiment: stored, resumed, run in parallel, and shown in reports.  Any quantity can be the
-factor.  The runs have common random numbers, so repeated evaluations of a value give the same difference.
-"""
+"""Trade-offs: the value of a factor at which the measures of two policies cross, and maps of winners over two factors."""
 
 from __future__ import annotations
 
@@ -35,10 +31,9 @@ _MOST_STEPS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Crossover:
-    """Where the metric of two policies crosses.
+    """Where the metric of two policies crosses; *lower* does not mean *better*.
 
-    *Lower* does not mean *better*: lower waits, slowdowns and losses are better, lower utilization is worse.  The crossing and
-    its interval are ``nan`` where there is none.
+    The crossing and its interval are ``nan`` where there is none.
     """
 
     lower_before: str | None
@@ -52,8 +47,7 @@ class Crossover:
     high: float
     """Smallest value above the crossing where the other policy is significantly lower, ``inf`` if it never is."""
     changes: int
-    """Number of sign changes between the values evaluated first.  With more than one, this is the first crossing; search other
-    ranges for the others."""
+    """Number of sign changes between the values evaluated first; with more than one, this is the first crossing."""
     differences: Mapping[float, Interval]
     """Paired differences, policy a - policy b, at all evaluated values, in ascending order."""
 
@@ -104,10 +98,7 @@ def crossing(
     step: float,
     first_look: int = 5,
 ) -> Crossover:
-    """Return the value from ``low`` to ``high`` at which a difference of two policies crosses zero; see ``CrossoverStudy``.
-
-    ``difference`` is called once for each value that the search looks at, ``first_look`` of them before it bisects.
-    """
+    """Return the value at which a difference of two policies crosses zero; ``difference`` is called once for each value."""
     value_of, places = _steps(low, high, step, first_look)
     known: dict[int, Interval] = {}  # by the number of steps from low
 
@@ -170,13 +161,11 @@ class CrossoverStudy(Experiment[Crossover]):
     neighbours with different signs finds the crossing, to one step.
 
     The interval is the set of values at which the paired t interval of the difference contains zero, also found by bisection.
-    At the true crossing the expected difference is zero, so the set misses it as seldom as the t interval misses zero: the
-    confidence is that of one t interval, however noisy single runs are, and even if some of them do not cross.  (The mean of
-    the crossings of single replications would need each of them to cross once, and is biased if the curves are bent.)  The
-    method assumes that the expected difference has one crossing between ``low`` and ``high``.
+    At the true crossing the expected difference is zero, so the set misses it as seldom as the t interval misses zero, even if
+    some replications do not cross.  (The mean of their crossings would need each of them to cross once, and is biased if the
+    curves are bent.)  The method assumes that the expected difference has one crossing between ``low`` and ``high``.
 
-    Each evaluated value costs 2 x ``replications`` runs.  A crossing takes ``first_look`` values and about three bisections,
-    which share most of their values.
+    Each evaluated value costs 2 x ``replications`` runs; a crossing takes ``first_look`` values and about three bisections.
     """
 
     along: str

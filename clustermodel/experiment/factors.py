@@ -89,7 +89,10 @@ def _levels_of(field: str, given: object) -> list[tuple[Label, Any]]:
     if isinstance(given, Mapping):
         levels = [(plain(label), value) for label, value in given.items()]
     elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        levels = [(_label_of(field, value), value) for value in map(plain, given)]
+        must = "levels that are neither numbers, texts nor policies must be a dictionary of them by name"
+        levels = [(policy_label(value) if isinstance(value, Policy) else value, value) for value in map(plain, given)]
+        for label, _ in levels:
+            require(isinstance(label, bool | int | float | str | None), field, label, must, " in a list")
     else:
         raise refused(field, given, "it must be a list of levels, or a dictionary of them by name")
     if not levels:
@@ -105,15 +108,6 @@ def _levels_of(field: str, given: object) -> list[tuple[Label, Any]]:
             raise SpecificationError(f"{field}: {quoted(label)} is given twice; levels must be distinct")
         before.append(label)
     return levels
-
-
-def _label_of(field: str, value: object) -> Label:
-    if isinstance(value, bool | int | float | str | None):
-        return value
-    if isinstance(value, Policy):
-        return policy_label(value)
-    must = "levels that are neither numbers, texts nor policies must be a dictionary of them by name"
-    raise refused(field, value, must, " in a list")
 
 
 def require_text(field: str, text: object) -> None:

@@ -61,11 +61,7 @@ def nothing_played(labels: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Specification of one run.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed, or the size of the machine is unknown.
-    """
+    """Specification of one run; a field that is not allowed is a ``SpecificationError``."""
 
     workload: JobSource | Sequence[JobSource]
     """The jobs: a :class:`~clustermodel.workload.table.Workload`, an :class:`~clustermodel.workload.swf.SwfStream`, or several
@@ -131,9 +127,6 @@ class Scenario:
         """Return the scenario that a TOML file describes; docs/scenario_files has the keys.
 
         ``source`` is the path of the file, or its text, which has a line break or an equals sign.
-
-        Raises:
-            SpecificationError: the file cannot be read, or has a key or a value that is not allowed, which the message names.
         """
         from clustermodel.experiment.scenario_file import scenario_from  # noqa: PLC0415  with all kinds of workloads
 
@@ -142,11 +135,8 @@ class Scenario:
     def to_toml(self, path: str | PathLike[str] | None = None) -> str:
         """Return the scenario as TOML, of which :meth:`from_toml` makes an equal one, and write it to ``path``, if given.
 
-        Paths of traces are relative to the folder of ``path``, unless they are absolute.
-
-        Raises:
-            SpecificationError: the policy, the speedup model or a workload exists in memory only.
-            OutputError: the file cannot be written.
+        Paths of traces are relative to the folder of ``path``, unless they are absolute.  A policy, speedup model or workload
+        that exists in memory only is a ``SpecificationError``.
         """
         from clustermodel.experiment.scenario_file import text_of  # noqa: PLC0415  the same
 

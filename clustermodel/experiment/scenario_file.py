@@ -89,17 +89,15 @@ def _policy_from(value: object, place: Place) -> str:
 
 
 def _speedup_from(value: object, place: Place) -> Speedup:
-    if isinstance(value, str):
-        return placed(lambda: speedup_of(value), place, ())
-    if not isinstance(value, Mapping):
+    if not isinstance(value, str | Mapping):
         raise place.refused(value, "'linear', 'downey:SIGMA', or a table with sigma and parallelism")
-    return made(DowneySpeedup, value, place)
+    return placed(lambda: speedup_of(value), place, ()) if isinstance(value, str) else made(DowneySpeedup, value, place)
 
 
 def _workloads_from(value: object, place: Place) -> JobSource | tuple[JobSource, ...]:
-    if isinstance(value, list):
-        return tuple(workload_from(each, place.at(number)) for number, each in enumerate(value))
-    return workload_from(value, place)
+    if not isinstance(value, list):
+        return workload_from(value, place)
+    return tuple(workload_from(each, place.at(number)) for number, each in enumerate(value))
 
 
 _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {

@@ -69,7 +69,7 @@ which is short under time sharing by construction."""
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC, Generic[Conclusion]):
-    """What all experiments have in common; an experiment runs itself and draws a conclusion from its table.
+    """What all experiments have in common.
 
     Replication r has the seed ``seed + r - 1`` at every point (common random numbers): draw workloads from it, so that all
     policies and machines get the same jobs.
@@ -80,16 +80,15 @@ class Experiment(ABC, Generic[Conclusion]):
     factors: Levels
     """For each factor its levels: numbers, texts, truth values, ``None`` or policies; other objects by name."""
     scenario: Callable[..., Scenario | None]
-    """Returns the scenario of a trial, ``None`` for a point that makes no sense: called with the level of each factor and
+    """Returns the scenario of a trial, ``None`` for a point that makes no sense: a function of the level of each factor and
     ``seed``, by name.  A scenario without a seed of its own (with the default, 1) gets ``seed``."""
     measures: Mapping[str, Measure] = field(default_factory=dict)
-    """Own measures by name: functions of the :class:`~clustermodel.experiment.result.Result`.  The fields of its summary and
-    the accounts of its ledger are measured anyway."""
+    """Own measures by name, besides the fields of the summary and the accounts of the ledger."""
     seed: int = 1
     """Seed of the first replication."""
     warm_up_s: float = 0.0
-    """Length of the warm-up: jobs submitted sooner than this after the first submission do not count in waits, responses and
-    slowdowns.  :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length; it is stored with every run."""
+    """Jobs submitted sooner than this after the first submission do not count in waits, responses and slowdowns;
+    :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length."""
     history: bool = False
     """Keep every state of the Ousterhout matrix of runs with time sharing, for the report; takes time and disk space."""
     job_tables: JobTables = "first"
@@ -151,11 +150,7 @@ class Experiment(ABC, Generic[Conclusion]):
 
     @abstractmethod
     def trials(self, table: StudyTable) -> list[Trial]:
-        """Return all trials wanted so far: those of the finished ones in the table, and those that their results ask for.
-
-        The experiment is complete when nothing is added.  The result must depend on the table alone, so that an interrupted
-        experiment goes on as it would have done.
-        """
+        """Return all trials wanted so far, as the table of finished ones alone decides; when none is added, all is done."""
 
     def first_table(self) -> StudyTable:
         """Return the table before any trial is finished."""
@@ -198,10 +193,7 @@ class Experiment(ABC, Generic[Conclusion]):
         return {**self.levels.named(trial.point), "replication": trial.replication}
 
     def runs(self, trials: Sequence[Trial], opened: Opened) -> list[run_key.Run]:
-        """Return the runs of trials, with their keys; trials whose scenario cannot be made have an error, but not all of them.
-
-        Trials whose points make no sense have no run.
-        """
+        """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
         _ = opened.measures
         made: dict[Trial, run_key.Run] = {}
         problems: list[BaseException] = []
@@ -235,10 +227,6 @@ class Experiment(ABC, Generic[Conclusion]):
             numbers[name] = None if isinstance(value, float) and not isfinite(value) else value
         return numbers
 
-    def for_workers(self) -> Self:
-        """Return the experiment without tables and figures, which only the process that started it needs."""
-        return replace(self, tables={}, figures={})
-
     # Running
 
     @abstractmethod
@@ -264,13 +252,8 @@ class Experiment(ABC, Generic[Conclusion]):
         Finished runs are kept in the directory ``path``, and the same call again runs only missing and failed ones; without it
         nothing is kept.  The other arguments are those of :func:`~clustermodel.experiment.script.sweep`.
 
-        Warns:
-            UserWarning: some runs failed, and the conclusion leaves them out; or a table or a figure cannot be made.
-
-        Raises:
-            SpecificationError: the experiment is not allowed, or ``path`` holds another one.
-            OutputError: results cannot be written.
-            ExecutionError: no workers are left, or all runs failed.
+        Failed runs, which the conclusion leaves out, are a ``UserWarning``, as is a table or a figure that cannot be made.  If
+        all runs failed, that is an ``ExecutionError``.
         """
         if path is None and shard is not None:
             raise SpecificationError("path: none is given; a shard must keep its results where the others keep theirs")
@@ -334,10 +317,9 @@ def require_function(field: str, function: object, names: Iterable[str], what: s
 class Precision:
     """How narrow the confidence interval of a measure must be at each point before no more replications are run.
 
-    The interval is compared with the requested width after ``at_least`` replications, and again after more of them, whose
-    number follows from the width so far (Y. S. Chow, H. Robbins, On the asymptotic theory of fixed-width sequential confidence
-    intervals for the mean, Ann. Math. Statist. 36, 1965).  A deviation that is small by chance stops the replications early, so
-    the interval covers the mean slightly less often than ``level``: the error is larger, the smaller ``at_least`` is.
+    It is compared with the requested width after ``at_least`` replications, and again after more of them, whose number follows
+    from the width so far (Chow & Robbins 1965).  A deviation that is small by chance stops the replications early, so the
+    interval covers the mean slightly less often than ``level``: the error is larger, the smaller ``at_least`` is.
     """
 
     measure: str
@@ -458,33 +440,23 @@ class Study(Experiment[StudyTable]):
         factors: dict[str, Any] = {"workload": workloads, "policy": policies}
         if machines is not None:
             factors = {"machine": machines, **factors}
-        return cls(name=name, factors=factors, scenario=_scenario_of_grid, **fields)
+
+        def scenario(workload: Any, policy: str | Policy, seed: int, machine: Machine | None = None) -> Scenario:
+            jobs = workload if isinstance(workload, JobSource) else workload(seed)
+            return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
+
+        return cls(name=name, factors=factors, scenario=scenario, **fields)
 
     @classmethod
     def of_scenarios(cls, name: str, scenarios: Sequence[Scenario], **fields: Any) -> Self:
-        """Return the study of single scenarios, which bring their own workloads, policies, machines and seeds.
-
-        Raises:
-            SpecificationError: something is no scenario, or two scenarios have the same label.
-        """
+        """Return the study of single scenarios, which have different labels, and their own policies, machines and seeds."""
         levels: dict[str, Scenario] = {}
         for scenario in scenarios:
             require(isinstance(scenario, Scenario), "Study.scenarios", scenario, "it must be a Scenario")
             if scenario.label in levels:
                 raise SpecificationError(f"Study.scenarios: {scenario.label!r} is there twice; give each a name=... of its own")
             levels[scenario.label] = scenario
-        return cls(name=name, factors={"scenario": levels}, scenario=_scenario_itself, **fields)
-
-
-def _scenario_of_grid(
-    workload: JobSource | WorkloadMaker, policy: str | Policy, seed: int, machine: Machine | None = None
-) -> Scenario:
-    jobs = workload if isinstance(workload, JobSource) else workload(seed)
-    return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
-
-
-def _scenario_itself(scenario: Scenario, seed: int) -> Scenario:  # noqa: ARG001  it brings its own
-    return scenario
+        return cls(name=name, factors={"scenario": levels}, scenario=lambda scenario, seed: scenario, **fields)  # noqa: ARG005
 
 
 def replicate_until(

@@ -39,9 +39,9 @@ class StudyTable:
     Columns: ``run`` (the key of the run), the factors, ``replication``, ``seed``, and unless they are factors ``policy``,
     ``workload`` and ``nodes``; then the fields of the summary, the accounts of the ledger and the own measures (docs/outputs).
 
-    Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace.
-    They are one observation: intervals count them once.  Trials whose jobs are resampled have a column ``resampled``, and their
-    intervals are of sample paths (:func:`~clustermodel.statistics.of_sample_paths`).
+    Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace:
+    intervals count them once.  Trials whose jobs are resampled have a column ``resampled``, and their intervals are of sample
+    paths (:func:`~clustermodel.statistics.of_sample_paths`).
 
     Levels of factors choose a point.  Methods raise a ``SpecificationError`` where there is no such column, factor or trial, a
     value is missing, or the trials are of several points.
@@ -119,9 +119,9 @@ class StudyTable:
         return list(dict.fromkeys(self._column(factor)))
 
     def points(self, by: Sequence[str] | None = None) -> list[dict[str, Label]]:
-        """Return the points of the finished trials, as levels by factor, in order of appearance.
+        """Return the points of the finished trials in order of appearance, as levels of the factors ``by``.
 
-        ``by`` has the factors to name; by default those that have several levels.
+        By default these are the factors that have several levels.
         """
         names = self._varying() if by is None else list(by)
         return [dict(zip(names, self._levels_in(rows[0], names), strict=True)) for rows in self._rows(names).values()]
@@ -197,17 +197,11 @@ class StudyTable:
         return dict(sorted(cells.items()))
 
     def values(self, measure: str, **levels: Label) -> FloatArray:
-        """Return a measure of the replications of one point, shape ``(replications,)``, in their order.
-
-        Trials of the same run count once.
-        """
+        """Return a measure of the replications of one point, in their order; trials of the same run count once."""
         return _of_different_runs(self._cells(measure, levels))
 
     def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
-        """Return the mean of a measure at one point, with its Student t interval, of sample paths where jobs are resampled.
-
-        The half-width is ``nan`` for a single replication.
-        """
+        """Return the mean of a measure at one point with its Student t interval, ``nan`` wide for a single replication."""
         return self._of_sample_paths(_interval(self.values(measure, **levels), level), levels)
 
     def interval_of_first(
@@ -333,12 +327,7 @@ class StudyTable:
     # Files
 
     def to_csv(self, path: str | PathLike[str], *, columns: Sequence[str] | None = None) -> None:
-        """Write the table as CSV: run, factors, replication, and measures, by default all.  ``resampled`` is never left out.
-
-        Raises:
-            OutputError: the file cannot be written.
-            SpecificationError: there is no such column.
-        """
+        """Write the table as CSV: run, factors, replication, and measures, by default all.  ``resampled`` is never left out."""
         leading = ["run", *self.factors, "replication"]
         measures = [str(name) for name in self.frame if name not in leading] if columns is None else list(columns)
         if RESAMPLED in self.frame and RESAMPLED not in measures:
@@ -349,11 +338,7 @@ class StudyTable:
 
     @classmethod
     def read_csv(cls, path: str | PathLike[str]) -> StudyTable:
-        """Return a table that :meth:`to_csv` wrote; the factors are the columns before ``replication``.
-
-        Raises:
-            SpecificationError: the file cannot be read, or is no such table.
-        """
+        """Return a table that :meth:`to_csv` wrote; the factors are the columns before ``replication``."""
         import pandas as pd
 
         try:
@@ -370,11 +355,8 @@ class StudyTable:
         """Return a dataset of xarray: dimensions are the factors and ``replication``, coordinates their levels in order.
 
         Variables are the measures, by default all columns of numbers, ``nan`` where there is no trial or no value, with the
-        attributes ``long_name`` and ``units`` where they are known; the unit of a ratio is ``"1"``.
-
-        Raises:
-            SpecificationError: there is no such column of numbers.
-            ImportError: the package of the extra ``clustermodel[xarray]`` is missing.
+        attributes ``long_name`` and ``units`` where they are known; the unit of a ratio is ``"1"``.  The extra
+        ``clustermodel[xarray]`` must be installed.
         """
         try:
             import xarray as xr  # noqa: PLC0415  an extra
@@ -395,7 +377,11 @@ class StudyTable:
             known = quantity(measure)
             said = {"long_name": known.name, "units": known.unit or "1"} if known else {"units": named(measure).unit}
             variables[measure] = (dimensions, values, {key: text for key, text in said.items() if text})
-        coordinates = {name: _coordinate([label for _, label in of]) for name, of in levels.items()}
+        coordinates = {}
+        for name, of in levels.items():
+            labels = [label for _, label in of]
+            kinds = set(map(type, labels))  # numbers or texts of one kind, otherwise objects
+            coordinates[name] = np.array(labels, dtype=None if kinds <= {int, float} or kinds in ({str}, {bool}) else object)
         return xr.Dataset(variables, coordinates, {"name": self.name})
 
     def _numbers(self) -> list[str]:
@@ -410,9 +396,3 @@ def _of_different_runs(cells: Mapping[int, tuple[str, float]]) -> FloatArray:
 
 def _interval(values: FloatArray, level: float) -> Interval:
     return interval(values, level) if len(values) > 1 else Interval(float(values[0]), nan, checked_level(level), 1)
-
-
-def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    """Return levels as an array: numbers or texts of one kind, otherwise objects."""
-    kinds = {type(level) for level in levels}
-    return np.array(levels, dtype=None if kinds <= {int, float} or kinds in ({str}, {bool}) else object)

@@ -240,7 +240,7 @@ class Validation(Experiment[Verdicts]):
         return super().shard_of(Trial(trial.point, 1), shards)
 
     def conclude(self, table: StudyTable) -> Verdicts:
-        """Return the verdict at each point.  A measure that is missing in a run is a ``SpecificationError``."""
+        """Return the verdict at each point; a measure that is missing in a run is a ``SpecificationError``."""
         tests = [(self.levels.named(point), self._judged(table, point)[1]) for point in self._expected]
         measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
         points = [(levels, test) for levels, test in tests if test is not None]
@@ -254,48 +254,42 @@ class Validation(Experiment[Verdicts]):
 
     def _judged(self, table: StudyTable, point: tuple[Label, ...]) -> tuple[int, Equivalence | None]:
         """Return the replications that a point needs, and the test after them, as far as they are finished."""
-        replications, numbers = self._finished(table, self.levels.named(point))
-        look, test = self.looks[0], None
+        replications, formula, numbers = self._finished(table, self.levels.named(point))
+        look, test, expected = self.looks[0], None, self._expected[point]
         for look in self.looks:
-            so_far = numbers[replications <= look]
-            if not len(so_far):
+            so_far = replications <= look
+            if not so_far.any():
                 break
-            test = self._test(so_far, point)
-            if test.verdict != "undecided" or len(so_far) < look:
+            means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
+            test = equivalence_test(
+                numbers[so_far, 0],
+                formula[so_far] if self.of_each_run else nan if expected is None else expected,
+                self.margin,
+                relative=self.relative,
+                controls=numbers[so_far, 1:],
+                control_means=np.array(means, dtype=float),
+                level=self.level,
+                looks=len(self.looks),
+            )
+            if test.verdict != "undecided" or so_far.sum() < look:
                 break  # fewer: not all are finished, some failed, or runs cannot differ
         return look, test
 
-    def _finished(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray]:
-        """Return the replications of a point, shape (replications,), and formula, measure and controls of each, in columns."""
+    def _finished(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the replications of a point and the formula of each, and in columns its measure and its controls."""
         try:
             frame = table.at(**levels).frame.sort_values("replication")
         except SpecificationError:  # nothing is finished there
-            return np.empty(0), np.empty((0, 0))
+            return np.empty(0), np.empty(0), np.empty((0, 0))
         if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
             frame = frame.drop_duplicates("run")
-        names = [*([BY_FORMULA] if self.of_each_run else []), self.quantity, *self.controls]
+        names = [BY_FORMULA if self.of_each_run else self.quantity, self.quantity, *self.controls]
         numbers = frame[names].to_numpy(dtype=float)
         if (missing := np.argwhere(~np.isfinite(numbers))).size:
             row, column = missing[0]
             where = describe({**levels, "replication": frame["replication"].iloc[row]})
             raise SpecificationError(f"{self.name}: {names[column]} is missing in {where}")
-        return frame["replication"].to_numpy(dtype=float), numbers
-
-    def _test(self, numbers: FloatArray, point: tuple[Label, ...]) -> Equivalence:
-        expected: float | FloatArray | None = self._expected[point]
-        if self.of_each_run:
-            expected, numbers = numbers[:, 0], numbers[:, 1:]
-        means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
-        return equivalence_test(
-            numbers[:, 0],
-            nan if expected is None else expected,
-            self.margin,
-            relative=self.relative,
-            controls=numbers[:, 1:],
-            control_means=np.array(means, dtype=float),
-            level=self.level,
-            looks=len(self.looks),
-        )
+        return frame["replication"].to_numpy(dtype=float), numbers[:, 0], numbers[:, 1:]
 
 
 def _names(formula: object) -> list[str]:

@@ -58,7 +58,7 @@ class Origin:
         import cloudpickle  # noqa: PLC0415  an extra
 
         try:
-            pickled = cloudpickle.dumps((self.design.for_workers(), registered_policies()))
+            pickled = cloudpickle.dumps((replace(self.design, tables={}, figures={}), registered_policies()))
         except Exception as problem:  # of the user's objects
             raise SpecificationError(
                 f"study {self.design.name}: it cannot be sent to worker processes ({problem}); "

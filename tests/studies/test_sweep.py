@@ -24,9 +24,9 @@ from clustermodel.experiment.run_key import Run
 from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Store, read_study, write_content
-from clustermodel.experiment.study import Experiment, Opened, Study
+from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.worker import Outcome
+from clustermodel.experiment.worker import Opened, Outcome
 from clustermodel.measure.quantities import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
