@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +14,10 @@ import pytest
 
 import clustermodel as cm
 from clustermodel.compiled import is_compiled
-from clustermodel.experiment.run_key import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.interface import Decision, Place, Rows, Setup
-from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.workload.table import Provenance
 from tests.conftest import Finished
@@ -223,29 +219,6 @@ def test_the_version_says_whether_modules_are_compiled() -> None:
         [sys.executable, "-m", "clustermodel", "--version"], capture_output=True, text=True, check=True
     ).stdout
     assert said.strip().endswith(", compiled" if is_compiled() else ", pure Python")
-
-
-RUN = ["easy", "conservative", "mbgs", "adaptive", "backfilling", "slack", "fcfs"]
-PREEMPTING = ["pv-easy", "ss", "las", "srtf", "fifo-preempt", "server-filling"]
-HEURISTICS = [f"slack:awt=60,heuristic={heuristic}" for heuristic in ("aat", "du", "dc", "dp", "optimal")]
-
-
-@pytest.mark.parametrize("name", [*RUN, *PREEMPTING, *HEURISTICS])
-def test_a_policy_that_has_run_can_be_copied_and_the_copy_runs_alike(name: str) -> None:
-    jobs = cm.synthetic_workload(jobs=30 if name.endswith("optimal") else 200, nodes=32, load=0.9)
-    scenario = cm.Scenario(machine=cm.Machine(nodes=32), workload=jobs)
-    policy = make_policy(name)
-    ends = [replace(scenario, policy=one).run().records.column("end").tolist() for one in (policy, deepcopy(policy))]
-    assert ends[0] == ends[1]
-
-
-@pytest.mark.parametrize("name", ["easy", "conservative", "mbgs", "adaptive", "las"])
-def test_a_policy_that_has_run_is_the_same_policy(name: str) -> None:
-    jobs = cm.synthetic_workload(jobs=200, nodes=32, load=0.9)
-    policy = make_policy(name)
-    before = fingerprint(policy, name)
-    cm.Scenario(machine=cm.Machine(nodes=32), workload=jobs, policy=policy).run()
-    assert fingerprint(policy, name) == before
 
 
 @pytest.mark.parametrize("policy", ["ss:mode=checkpoint", "pv-easy:mode=checkpoint", "las:thresholds=60/600"])
