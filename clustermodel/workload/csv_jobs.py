@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,7 +20,7 @@ from clustermodel.validation import choice
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.workload.sacct import STATUS, state_of
-from clustermodel.workload.table import COLUMNS_OF_JOBS, ExtraColumns, Provenance, Workload, counts_in_words
+from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload, counts_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,15 +131,7 @@ def read_csv(
         if (row := _PLACE.match(str(problem))) is not None:
             raise TraceError(f"{places[int(row[1])]}: {str(problem)[row.end() :]}") from None
         raise SpecificationError(f"read_csv: {text}: {str(problem).removeprefix('Workload.from_frame: ')}") from None
-    if names:
-        extra = workload.extra or ExtraColumns(ids=workload.column("id"), columns={})
-        workload = Workload(
-            workload.rows(),
-            name=workload.name,
-            provenance=workload.provenance,
-            machine_nodes=machine_nodes,
-            extra=replace(extra, names={**extra.names, **names}),
-        )
+    workload.names = {**workload.names, **names}
     options = {"columns": dict(columns), "units": dict(units)}
     workload.provenance = Provenance(source=text, options=options, dropped=Counter(dropped))
     return workload

@@ -29,7 +29,7 @@ from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LON
 from clustermodel.workload.distributions import CHUNK, BySize, Checked, Distribution, draw, positive, require_weight
 from clustermodel.workload.distributions import require_distribution as distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
-from clustermodel.workload.table import PRECEDING, THINK, ExtraColumns, Provenance, Workload, table_of
+from clustermodel.workload.table import PRECEDING, THINK, Provenance, Workload, table_of
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
@@ -474,11 +474,9 @@ class JobStream:
         order = np.argsort(submit, kind="stable")
         number = np.empty(jobs, dtype=np.int64)
         number[order] = np.arange(1, jobs + 1)
-        extra = None
-        if first is not None:
-            columns = {PRECEDING: np.where(follows, number[place - 1], UNSET), THINK: np.where(follows, think, UNSET)}
-            extra = ExtraColumns(ids=number, columns=columns)
         of_job = {"submit": submit, "id": number, "nodes": nodes, "run": run, "estimate": estimate}
+        if first is not None:
+            of_job |= {PRECEDING: np.where(follows, number[place - 1], UNSET), THINK: np.where(follows, think, UNSET)}
         of_job["priority"] = np.rint(draw("JobStream.priority", self.priority, self._rng(seed, "priorities"), jobs))
         if self.users is not None:
             drawn = np.rint(draw("JobStream.users", self.users, self._rng(seed, "users"), jobs))
@@ -497,7 +495,7 @@ class JobStream:
                 options={"seed": seed, RANDOM_NUMBERS: f"name {self.name!r}, seed {seed}"},
             ),
             machine_nodes=machine_nodes,
-            extra=extra,
+            extra=() if first is None else (PRECEDING, THINK),
         )
 
 

@@ -223,9 +223,10 @@ class LogJobs:
             "memory": np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
         }
         unset = np.full_like(numbers, UNSET)
+        recorded, with_names = self._recorded(numbers), ("user", "group", *extras.NAMED_COLUMNS)
         cluster = int(columns["cluster"][0])
         workload = Workload(
-            np.stack([rows.get(name, unset) for name in JobRow._fields], axis=1),
+            np.stack([*(rows.get(name, unset) for name in JobRow._fields), *recorded.values()], axis=1),
             name=without_compression(Path(self.path).name),
             provenance=Provenance(
                 source=self.path,
@@ -251,7 +252,8 @@ class LogJobs:
                 ),
             ),
             machine_nodes=peak,
-            extra=self._recorded(numbers),
+            extra=tuple(recorded),
+            names={name: self.names[name].texts() for name in with_names if self.names[name]},
         )
         return workload.made_by("trace", {"trace": Path(self.path), **asdict(options)})
 
@@ -479,7 +481,7 @@ class LogJobs:
             self.repaired["job number used by an earlier job, new number given"] += len(others)
         return numbers
 
-    def _recorded(self, numbers: IntArray) -> extras.ExtraColumns:
+    def _recorded(self, numbers: IntArray) -> dict[str, IntArray]:
         """Return what the log has recorded, as extra columns; columns without a single value are left out."""
         columns = self.columns
         recorded: dict[str, IntArray] = {
@@ -496,12 +498,7 @@ class LogJobs:
             think = np.maximum(columns["submit"] - np.roll(columns["end"], 1), 0) * TICKS_PER_SECOND
             recorded[extras.PRECEDING] = np.where(follows, np.roll(numbers, 1), UNSET)
             recorded[extras.THINK] = np.where(follows, think, UNSET)
-        named = ("user", "group", *extras.NAMED_COLUMNS)
-        return extras.ExtraColumns(
-            ids=numbers,
-            columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
-            names={name: self.names[name].texts() for name in named if self.names[name]},
-        )
+        return {name: values for name, values in recorded.items() if (values != UNSET).any()}
 
 
 def _listed(names: tuple[str, ...]) -> str:

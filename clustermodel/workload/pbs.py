@@ -52,7 +52,7 @@ def read_pbs(
 
     Each run attempt is a job.  It runs from ``start`` to ``end``, less the time for which it was suspended (records z and r).
     Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
-    what the log has recorded (:class:`~clustermodel.workload.table.ExtraColumns`).
+    what the log has recorded (:data:`~clustermodel.workload.table.RECORDED_COLUMNS`).
 
     Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is
     ``Resource_List.walltime``.

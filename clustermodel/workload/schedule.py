@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import flag
@@ -23,12 +22,11 @@ from clustermodel.workload.table import Provenance
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEEDED: Final = (swf.NUMBER, swf.SUBMIT, swf.WAIT, swf.RUN, swf.ALLOCATED)
-_STATUS: Final = {swf.COMPLETED: "completed", swf.FAILED: "failed", swf.CANCELLED: "cancelled"}
+_NEEDED: Final = (swf.NUMBER, swf.SUBMITTED, swf.WAIT, swf.RUN, swf.ALLOCATED)
 _OUTCOME: Final = {
-    **_STATUS, swf.COMPLETED_PART: "completed", swf.FAILED_PART: "failed", swf.CONTINUED_PART: "continued",
+    swf.COMPLETED: "completed", swf.FAILED: "failed", swf.CANCELLED: "cancelled", swf.COMPLETED_PART: "completed",
+    swf.FAILED_PART: "failed", swf.CONTINUED_PART: "continued",
 }  # fmt: skip
-_UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +67,21 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
         raise TraceError(f"{path}: no job: {'; '.join(provenance.lines()) or 'the file has no job lines'}")
     table = np.concatenate([block.table for block in blocks])
     lines = pd.DataFrame(np.where(table < 0, np.nan, table), columns=list(swf.SWF_FIELDS))
-    number, status = (lines[field].fillna(swf.UNKNOWN).astype(np.int64) for field in ("job_number", "status"))
+    for field in ("job_number", "status", "user_id", "group_id"):
+        lines[field] = lines[field].fillna(swf.UNKNOWN).astype(np.int64)
+    number, status = lines["job_number"], lines["status"]
     job = (number != number.shift()).cumsum() - 1  # the lines of a job follow each other
     part = status.isin(swf.PARTIAL)
-    _require_one_job_each(path, np.concatenate([block.numbers for block in blocks]), number, job, part)
+    again = number.duplicated() & ~job.duplicated()
+    if (twice := again | (~part & job.where(~part).duplicated())).any():
+        second = int(np.argmax(twice))
+        same = number == number[second] if again[second] else (job == job[second]) & ~part
+        line_numbers = np.concatenate([block.numbers for block in blocks])
+        raise TraceError(
+            f"{path}:{line_numbers[second]}: field job_number: {number[second]} is used by two jobs, first on line "
+            f"{line_numbers[int(np.argmax(same))]}; job numbers must be unique, and the partial executions of a job follow "
+            "each other"
+        )
     parts = part.groupby(job).sum()
     described = part.groupby(job).idxmin()  # the line of the whole job, or the first part
     by_parts_only = part[described].to_numpy()
@@ -92,22 +101,21 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
     end = ticks["submit"] + (ticks["wait_time"] + ticks["run_time"]).groupby(of_job).cumsum()
     run_attempts = pd.DataFrame(
         {
-            "job": number[attempts.index],
+            "job": attempts["job_number"],
             "start_s": (end - ticks["run_time"]) / TICKS_PER_SECOND,
             "end_s": end / TICKS_PER_SECOND,
             "nodes": attempts["nodes"],
             "executed_s": attempts["average_cpu_time"],
-            "outcome": status[attempts.index].map(_OUTCOME).fillna(_UNKNOWN),
+            "outcome": attempts["status"].map(_OUTCOME).fillna("unknown"),
         }
     )
-
     last = run_attempts.groupby(of_job).last().reindex(whole.index)
     run_s = whole["run_time"].where(~by_parts_only, lines["run_time"].groupby(job).sum(min_count=1))
-    ended_as = pd.Series(np.where(by_parts_only, status.groupby(job).last(), status[described]))
+    ended_as = whole["status"].where(~by_parts_only, status.groupby(job).last())
     requested = whole["requested_processors"].fillna(0).astype(np.int64)
     jobs = pd.DataFrame(
         {
-            "job": number[described].to_numpy(),
+            "job": whole["job_number"],
             "submit_s": whole["submit_time"],
             "start_s": last["start_s"],
             "end_s": last["end_s"],
@@ -115,28 +123,12 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
             "allocated_nodes": last["nodes"].fillna(whole["nodes"].where(run_s > 0, 0)).astype(np.int64),
             "run_s": run_s,
             "estimate_s": whole["requested_time"],
-            "user": whole["user_id"].fillna(swf.UNKNOWN).astype(np.int64),
-            "group": whole["group_id"].fillna(swf.UNKNOWN).astype(np.int64),
-            "status": ended_as.map({**_OUTCOME, swf.CONTINUED_PART: _UNKNOWN}).fillna(_UNKNOWN),
+            "user": whole["user_id"],
+            "group": whole["group_id"],
+            "status": ended_as.map({**_OUTCOME, swf.CONTINUED_PART: "unknown"}).fillna("unknown"),
             "wait_s": last["start_s"] - whole["submit_time"],
             "response_s": last["end_s"] - whole["submit_time"],
             "tries": of_job.value_counts().reindex(whole.index, fill_value=0),
         }
     )
     return Schedule(jobs=jobs, run_attempts=run_attempts.reset_index(drop=True), provenance=provenance)
-
-
-def _require_one_job_each(
-    path: Path, lines: IntArray, number: pd.Series[int], job: pd.Series[int], part: pd.Series[bool]
-) -> None:
-    """Refuse a number of which lines do not follow each other, or of which two lines are of a whole job."""
-    again = number.duplicated() & ~job.duplicated()
-    twice = ~part & job.where(~part).duplicated()
-    if not (again | twice).any():
-        return
-    second = int(np.argmax(again | twice))
-    same = number == number[second] if again[second] else (job == job[second]) & ~part
-    raise TraceError(
-        f"{path}:{lines[second]}: field job_number: {number[second]} is used by two jobs, first on line "
-        f"{lines[int(np.argmax(same))]}; job numbers must be unique, and the partial executions of a job follow each other"
-    )

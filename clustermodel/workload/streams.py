@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.table import PRECEDING, RECORDED_FIELDS, STREAM, THINK, ExtraColumns, JobSource, Provenance, Workload
+from clustermodel.workload.table import PRECEDING, RECORDED_FIELDS, STREAM, THINK, JobSource, Provenance, Workload, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +28,7 @@ class Follower(NamedTuple):
     """A job that is submitted after another one has completed."""
 
     row: JobRow
-    think: int
-    """Ticks from that completion to the submission."""
+    think: int  # ticks from that completion to the submission
 
 
 class JobsWithFeedback:
@@ -37,15 +37,16 @@ class JobsWithFeedback:
     def __init__(self, workload: Workload) -> None:
         self.followers: dict[int, list[Follower]] = {}
         """The other jobs, by the number of the job that they follow."""
-        self._workload, self._preceding = workload, workload.column(PRECEDING).tolist()
-        for row, preceding, think in zip(workload.rows(), self._preceding, workload.column(THINK).tolist(), strict=True):
-            if preceding != UNSET:
+        self._first: list[JobRow] = []
+        columns = (workload.column(name).tolist() for name in (PRECEDING, THINK))
+        for row, preceding, think in zip(workload.rows(), *columns, strict=True):
+            if preceding == UNSET:
+                self._first.append(row)
+            else:
                 self.followers.setdefault(preceding, []).append(Follower(row, max(0, think)))
 
     def __iter__(self) -> Iterator[JobRow]:
-        for row, preceding in zip(self._workload.rows(), self._preceding, strict=True):
-            if preceding == UNSET:
-                yield row
+        return iter(self._first)
 
 
 def submissions(source: JobSource) -> Iterable[JobRow]:
@@ -60,10 +61,8 @@ def _checked(source: JobSource) -> Iterator[JobRow]:
     last = 0
     for row in map(checked_row, source.rows()):
         if row.submit < last:
-            raise SpecificationError(
-                f"{source.name}: job {row.id}: submit {row.submit} is not allowed; it must be >= {last}, the submission of the "
-                "job before, in ticks"
-            )
+            must = f"it must be >= {last}, the submission of the job before, in ticks"
+            raise SpecificationError(f"{source.name}: job {row.id}: submit {row.submit} is not allowed; {must}")
         last = row.submit
         yield row
 
@@ -78,15 +77,23 @@ class JobStreams:
     """
 
     def __init__(self, sources: Sequence[JobSource]) -> None:
-        self._sources = sources
-        self._disjoint = _have_disjoint_numbers(sources)
-        self._shifts, self._largest = ([0] * len(sources), []) if self._disjoint else _shifts(sources)
+        self._sources, self._labels = sources, [_labels(source) for source in sources]
+        self._shifts, self._largest = [0] * len(sources), [0]
+        self._ids: IntArray | None = None
+        if len(sources) == 1:
+            return
+        ids = [source.column("id") for source in sources if isinstance(source, Workload)]
+        if len(ids) == len(sources) and len(np.unique(every := np.concatenate(ids))) == len(every):
+            order = np.argsort(every)
+            self._ids, self._of_id = every[order], np.repeat(np.arange(len(ids)), list(map(len, ids)))[order]
+        else:
+            self._shifts, self._largest = _shifts(sources)
 
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
         """Return the recorded columns of jobs in memory, by their numbers in the run, shape ``(jobs,)``; missing for others."""
         import pandas as pd
 
-        frames = [source.frame.set_index("job") for source in self if isinstance(source, Workload) and source.extra is not None]
+        frames = [source.frame.set_index("job") for source in self if isinstance(source, Workload) and source.extra]
         tables = [frame[fields] for frame in frames if len(fields := frame.columns.intersection([*RECORDED_FIELDS]))]
         if not tables:
             return {}
@@ -114,21 +121,17 @@ class JobStreams:
         A merged workload (:func:`~clustermodel.workload.streams.merge`) has those of the streams in it.
         """
         names: list[str] = []
-        for source in self._sources:
-            for label in _labels(source):
-                name = given = str(label).encode(errors="backslashreplace").decode()  # unpaired surrogates cannot be encoded
-                copies = 1
-                while name in names:
-                    copies += 1
-                    name = f"{given} ({copies})"
-                names.append(name)
+        for label in chain.from_iterable(self._labels):
+            given = str(label).encode(errors="backslashreplace").decode()  # unpaired surrogates cannot be encoded
+            numbered = chain([given], (f"{given} ({copies})" for copies in count(2)))
+            names.append(next(name for name in numbered if name not in names))
         return names
 
     def of(self, jobs: IntArray) -> pd.Categorical[str]:
         """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
         import pandas as pd
 
-        first = np.cumsum([0, *(len(_labels(source)) for source in self._sources)])
+        first = np.cumsum([0, *map(len, self._labels)])
         codes = first[self._positions(jobs)]
         if (own := self.column(STREAM, jobs)) is not None:
             codes += np.maximum(own, 0)
@@ -148,15 +151,9 @@ class JobStreams:
 
     def _positions(self, jobs: IntArray) -> IntArray:
         """Return which stream each of these jobs came from, shape ``(jobs,)``."""
-        if len(self._sources) == 1:
-            return np.zeros(len(jobs), dtype=np.int64)
-        if self._disjoint:
-            ids = [source.column("id") for source in self._sources if isinstance(source, Workload)]
-            stream = np.repeat(np.arange(len(ids)), list(map(len, ids)))
-            order = np.argsort(every := np.concatenate(ids))
-            positions: IntArray = stream[order][np.searchsorted(every[order], jobs)]
-            return positions
-        return np.searchsorted(self._largest, jobs)
+        if self._ids is not None:
+            return self._of_id[np.searchsorted(self._ids, jobs)]
+        return np.searchsorted(self._largest[:-1], jobs)
 
 
 def _labels(source: JobSource) -> tuple[str, ...]:
@@ -168,8 +165,7 @@ class Renumbered:
 
     def __init__(self, source: JobSource, shift: int) -> None:
         self.name, self.provenance, self.machine_nodes = source.name, source.provenance, source.machine_nodes
-        self.source = source
-        self.shift = shift
+        self.source, self.shift = source, shift
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in order of submission."""
@@ -177,38 +173,23 @@ class Renumbered:
             yield row._replace(id=row.id + self.shift)
 
 
-def _have_disjoint_numbers(sources: Sequence[JobSource]) -> bool:
-    """Return whether the streams are known to have no job number in common."""
-    ids = [source.column("id") for source in sources if isinstance(source, Workload)]
-    if len(sources) > 1 and len(ids) == len(sources):
-        return len(np.unique(np.concatenate(ids))) == sum(map(len, ids))
-    return len(sources) == 1
-
-
 def _shifts(sources: Sequence[JobSource]) -> tuple[list[int], list[int]]:
     """Return the shift of each stream's numbers, and the largest number of the run up to and including that stream."""
     shifts: list[int] = []
-    last: list[int] = []
+    largest: list[int] = []
     for source in sources:
-        first, largest = _range(source)
-        before = last[-1] if last else 0
-        shift = before + max(0, 1 - first) if last else 0
-        shifts.append(shift)
-        last.append(max(before, shift + largest))
-    if last[-1] > LAST_TICK:
+        numbers = source.column("id").tolist() if isinstance(source, Workload) else (row.id for row in source.rows())
+        low, high = LAST_TICK, -LAST_TICK
+        for number in numbers:
+            low, high = min(low, number), max(high, number)
+        if low > high:  # it has no jobs
+            low, high = 1, 0
+        before = largest[-1] if largest else 0
+        shifts.append(before + max(0, 1 - low) if largest else 0)
+        largest.append(max(before, shifts[-1] + high))
+    if largest[-1] > LAST_TICK:
         raise SpecificationError("Scenario.workload: the job numbers of the streams, one after the other, do not fit 64 bits")
-    return shifts, last
-
-
-def _range(source: JobSource) -> tuple[int, int]:
-    """Return the smallest and the largest number of a stream; (1, 0) if it has no job."""
-    if isinstance(source, Workload):
-        ids = source.column("id")
-        return int(ids.min()), int(ids.max())
-    smallest, largest = LAST_TICK, -LAST_TICK
-    for row in source.rows():
-        smallest, largest = min(smallest, row.id), max(largest, row.id)
-    return (1, 0) if smallest > largest else (smallest, largest)
+    return shifts, largest
 
 
 @dataclass(frozen=True)
@@ -254,56 +235,44 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
     if len(builders) == len(streams):
         return JobStreamMix(builders)
     sources: dict[str, JobSource] = {}
+    seen: dict[object, str] = {}
     for label, source in streams.items():
         if isinstance(source, JobStream) or not isinstance(source, JobSource):
             raise SpecificationError(
                 f"merge: {label}: {quoted(source)} is not allowed; all streams must be workloads, or all JobStream(...)"
             )
-        sources[label] = source
-    return _merged(sources)
-
-
-def _merged(sources: Mapping[str, JobSource]) -> Workload:
-    _require_different_random_numbers(sources)
-    rows: list[JobRow] = []
-    parts: list[dict[str, IntArray]] = []
-    for code, (label, stream) in enumerate(zip(sources, JobStreams(list(sources.values())), strict=True)):
-        own = list(stream.rows())
-        if not own:
-            raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
-        rows += own
-        unset = np.full(len(own), UNSET)
-        columns = {name: stream.column(name) if isinstance(stream, Workload) else unset for name in (PRECEDING, THINK)}
-        parts.append({**columns, STREAM: np.full(len(own), code)})
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if (columns[PRECEDING] == UNSET).all():
-        columns = {STREAM: columns[STREAM]}
-    provenances = {label: source.provenance for label, source in sources.items()}
-    counts: dict[str, Any] = {
-        name: sum((getattr(each, name) for each in provenances.values()), Counter())
-        for name in ("dropped", "repaired", "partial")
-    }
-    return Workload(
-        rows,
-        name="+".join(sources),
-        provenance=Provenance(
-            source=f"merge({', '.join(f'{label}={each.source}' for label, each in provenances.items())})",
-            options={label: each.options for label, each in provenances.items()},
-            **counts,
-        ),
-        machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
-        extra=ExtraColumns(ids=np.array([row.id for row in rows]), columns=columns, labels=tuple(sources)),
-    ).made_by("merge", {"workloads": dict(sources)})
-
-
-def _require_different_random_numbers(sources: Mapping[str, JobSource]) -> None:
-    """Refuse streams that were generated with the same random numbers: their jobs would not be independent."""
-    seen: dict[object, str] = {}
-    for label, source in sources.items():
         numbers = source.provenance.options.get(RANDOM_NUMBERS)
-        if numbers is not None and numbers in seen:
+        if numbers is not None and numbers in seen:  # the jobs would not be independent
             raise SpecificationError(
                 f"merge: {seen[numbers]} and {label} were generated with the same random numbers ({numbers}); give the "
                 "JobStreams different names, or merge before generating: merge(...=JobStream(...)).generate(...)"
             )
-        seen[numbers] = label
+        sources[label], seen[numbers] = source, label
+    tables: list[IntArray] = []
+    for label, stream in zip(sources, JobStreams(list(sources.values())), strict=True):
+        if not isinstance(stream, Workload) and not (rows := list(stream.rows())):
+            raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
+        own = stream if isinstance(stream, Workload) else Workload(rows, name="+".join(sources))
+        columns = {name: own.column(name) for name in (*JobRow._fields, PRECEDING, THINK)}
+        tables.append(table_of(**columns, **{STREAM: len(tables)}))
+    table, extra = np.concatenate(tables), [PRECEDING, THINK, STREAM]
+    if not any(isinstance(source, Workload) and source.has_feedback for source in sources.values()):
+        table, extra = np.delete(table, [-3, -2], axis=1), [STREAM]
+    provenances = [source.provenance for source in sources.values()]
+    counts: dict[str, Any] = {
+        name: sum((getattr(provenance, name) for provenance in provenances), Counter())
+        for name in ("dropped", "repaired", "partial")
+    }
+    of = ", ".join(f"{label}={each.source}" for label, each in zip(sources, provenances, strict=True))
+    return Workload(
+        table,
+        name="+".join(sources),
+        provenance=Provenance(
+            source=f"merge({of})",
+            options={label: each.options for label, each in zip(sources, provenances, strict=True)},
+            **counts,
+        ),
+        machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
+        extra=extra,
+        streams=tuple(sources),
+    ).made_by("merge", {"workloads": dict(sources)})

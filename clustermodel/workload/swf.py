@@ -2,10 +2,8 @@
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
 kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error only
-if a result depends on it; docs/guide_trace has the rule of each field.
-
-Lines are read some thousands together, as an array.  Only lines with an unusual number are looked at word by word: that
-corrects values, or says what is wrong.
+if a result depends on it; docs/guide_trace has the rule of each field.  Lines are read some thousands together, as an array.
+Only lines with an unusual number are looked at word by word: that corrects values, or says what is wrong.
 
 A job that was preempted, or swapped out, may have a line of its own and, next to it, a line for each part: status 2, the job
 ran again later; 3 or 4, the last part, after which the job had completed or failed (header ``Preemption: Double``).  Only the
@@ -21,28 +19,30 @@ import io
 import logging
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
+from clustermodel.errors import TraceError, quoted, shown, visible
 from clustermodel.files import LONGEST_LINE, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
 from clustermodel.workload.log_file import log_blocks
-from clustermodel.workload.table import MEMORY, ExtraColumns, Provenance, Recipe, Workload, table_of
-from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
+from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
+from clustermodel.workload.transforms import ID, SUBMIT, JobFilter, LoadScale, filtered, scaled
 
 _log = logging.getLogger(__name__)
 
@@ -53,31 +53,23 @@ SWF_FIELDS: Final = (
 )  # fmt: skip
 """The 18 fields of a data line, in order."""
 UNKNOWN: Final = -1
-"""Stands for a missing value in a trace."""
 
 FAILED, COMPLETED, CONTINUED_PART, COMPLETED_PART, FAILED_PART, CANCELLED = range(6)
 PARTIAL: Final = (CONTINUED_PART, COMPLETED_PART, FAILED_PART)
 """Statuses of partial executions: one that is followed by another one, and the last one of a job that completed or failed."""
 
-MOST_LINES_WITHOUT_JOB: Final = 100_000
-"""Largest number of consecutive comments and blank lines, header included, so that the memory of a stream is bounded."""
-MOST_TEXT_WITHOUT_JOB: Final = 2**20
-"""Largest number of characters in these lines together."""
+# Consecutive comments and blank lines, header included, and their characters, so that the memory of a stream is bounded.
+MOST_LINES_WITHOUT_JOB, MOST_TEXT_WITHOUT_JOB = 100_000, 2**20
 LONGEST_NAMES: Final = 500_000
 """Characters of the names in a header; columns whose names would make it longer go to a file of their own."""
 
-NUMBER, SUBMIT, WAIT, RUN, ALLOCATED, AVERAGE_CPU, USED_MEMORY, REQUESTED, ESTIMATE, REQUESTED_MEMORY = range(10)
+NUMBER, SUBMITTED, WAIT, RUN, ALLOCATED, AVERAGE_CPU, USED_MEMORY, REQUESTED, ESTIMATE, REQUESTED_MEMORY = range(10)
 STATUS, USER, GROUP, PRECEDING, THINK = 10, 11, 12, 16, 17
 _WHOLE: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
-_LIMITED: Final = (*_WHOLE, SUBMIT, RUN, ESTIMATE)
-_DECISIVE: Final = (NUMBER, SUBMIT, RUN)  # they decide whether a line is a job
-_LABELS: Final = (STATUS, USER, GROUP)  # kept with the job; no schedule depends on them
+_DECISIVE: Final = (NUMBER, SUBMITTED, RUN)  # they decide whether a line is a job
+_EXTRA: Final = {extras.WAIT: WAIT, extras.PRECEDING: PRECEDING, extras.THINK: THINK}
 
-_MOST_MESSAGES: Final = 10
-_LONGEST_SIZE: Final = 20  # digits
 _BLOCK: Final = 4096  # lines
-_FEW: Final = 16  # lines that are looked at one by one if one of them has no 18 numbers
-_SORTED: Final = "submitted before the job on the line above, sorted"
 _STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
 _WITH_WHOLE: Final = "the line of the whole job was used"
 _SUMMED_UP: Final = "no line of the whole job, summed up from its partial executions"
@@ -86,12 +78,9 @@ _SUMMED_UP: Final = "no line of the whole job, summed up from its partial execut
 class Lines(NamedTuple):
     """Some thousand data lines of a file."""
 
-    numbers: IntArray
-    """Line numbers from 1, shape ``(lines,)``."""
-    table: FloatArray
-    """The 18 numbers of each, :data:`UNKNOWN` where a value is missing or wrong; shape ``(lines, 18)``."""
-    repairs: dict[int, Sequence[str]]
-    """What was corrected, by line number."""
+    numbers: IntArray  # of the lines, from 1
+    table: FloatArray  # the 18 numbers of each, UNKNOWN where a value is missing or wrong
+    repairs: dict[int, Sequence[str]]  # what was corrected, by line number
 
     def at(self, chosen: BoolArray | slice) -> Lines:
         """Return some of the lines."""
@@ -128,20 +117,19 @@ class SwfStream:
         lenient: bool = False,
         default_memory_gib: float | None = None,
     ) -> None:
-        if processors_from not in ("allocated", "requested"):
-            raise SpecificationError(
-                f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
-            )
+        is_known = processors_from in ("allocated", "requested")
+        validation.require(is_known, "processors_from", processors_from, "it must be 'allocated' or 'requested'")
         self.path = Path(path)
         self.name = without_compression(self.path.name).removesuffix(".swf")
         sizes = (ALLOCATED, REQUESTED)
         self._sizes = sizes if processors_from == "allocated" else sizes[::-1]  # the second is used if the first is missing
         self._use_estimates, self._keep, self._scale, self._lenient = use_estimates, keep, scale, lenient
-        options: dict[str, Any] = {"processors_from": processors_from, "use_estimates": use_estimates, "scale": scale}
-        options["lenient"] = lenient
+        options: dict[str, Any] = {
+            "processors_from": processors_from, "use_estimates": use_estimates, "scale": scale, "lenient": lenient,
+        }  # fmt: skip
         self._default_memory = None
         if default_memory_gib is not None:
-            options[MEMORY] = self._default_memory = require_gib("SwfStream.default_memory_gib", default_memory_gib)
+            options[MEMORY] = self._default_memory = validation.require_gib("SwfStream.default_memory_gib", default_memory_gib)
         self.provenance = Provenance(source=str(path), options={**options, "filter": keep}, header=read_header(self.path))
         arguments = {"trace": self.path, "stream": True, **options, "keep": keep}
         self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
@@ -153,11 +141,9 @@ class SwfStream:
     def machine_nodes(self) -> int | None:
         """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``; an invalid size counts as unknown."""
         for key in ("MaxProcs", "MaxNodes"):
-            first_word = next(iter(self.provenance.header.get(key, "").split()), "")
-            if first_word.isascii() and first_word.isdecimal() and len(first_word) <= _LONGEST_SIZE:
-                nodes = int(first_word)
-                if 0 < nodes <= LARGEST_WHOLE:
-                    return nodes
+            number = re.match(r"\s*([0-9]{1,20})(?!\S)", self.provenance.header.get(key, ""))
+            if number and 0 < int(number[1]) <= LARGEST_WHOLE:
+                return int(number[1])
         return None
 
     def __eq__(self, other: object) -> bool:
@@ -181,15 +167,14 @@ class SwfStream:
             kept = filtered(table, self._keep, self.provenance.dropped)
             table, lines = table[kept], lines[kept]  # noqa: PLW2901
             if self._scale is not None and len(table):
-                first_submit = int(table[0, 0]) if first_submit is None else first_submit
+                first_submit = int(table[0, SUBMIT]) if first_submit is None else first_submit
                 table = scaled(table, self._scale, first_submit)  # noqa: PLW2901
             for line, row in zip(lines.tolist(), map(row_of, table.tolist()), strict=True):
                 if last is not None and row < last:
-                    if row.submit < last.submit:
-                        why = "was submitted later"
-                    else:
-                        higher = "a higher number" if row.id < last.id else "the same number"
-                        why = f"was submitted at the same time and has {higher}"
+                    why = "was submitted later"
+                    if row.submit == last.submit:
+                        number = "a higher number" if row.id < last.id else "the same number"
+                        why = f"was submitted at the same time and has {number}"
                     raise TraceError(
                         f"{self.path}:{line}: job {row.id} stands after job {last.id}, which {why}; a stream must be in "
                         "order of submission: read the file with read_swf, which sorts (without --stream)"
@@ -197,27 +182,27 @@ class SwfStream:
                 last = row
                 yield row
 
-    def tables(self, *, waits: bool = False, feedback: bool = False) -> Iterator[tuple[IntArray, IntArray]]:
+    def tables(self, extra: Sequence[str] = ()) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the jobs in file order, neither filtered nor scaled, some thousands at a time, with their line numbers.
 
-        The columns are those of :class:`~clustermodel.job.JobRow`, then recorded ``waits``, then preceding jobs and think times
-        (``feedback``), times in ticks, shape ``(jobs, 13 to 16)``; the lines have shape ``(jobs,)``.
+        The columns are those of :class:`~clustermodel.job.JobRow`, then the ``extra`` ones.
         """
         provenance = self.provenance
         for counts in (provenance.dropped, provenance.repaired, provenance.partial, self.malformed):
             counts.clear()
-        needed = (*_DECISIVE, self._sizes[0], *[ESTIMATE] * self._use_estimates, *[PRECEDING, THINK] * feedback)
+        needed = [*_DECISIVE, self._sizes[0], *[ESTIMATE] * self._use_estimates]
+        needed += [_EXTRA[name] for name in extra if name != extras.WAIT]
         blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
         for block in _whole_jobs(self.path, blocks, provenance.partial):
-            yield self._jobs(block, [WAIT] * waits + [PRECEDING, THINK] * feedback)
+            yield self._jobs(block, extra)
 
-    def _jobs(self, block: Lines, added: Sequence[int]) -> tuple[IntArray, IntArray]:
+    def _jobs(self, block: Lines, extra: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = self._sizes
         left = np.ones(len(block.numbers), dtype=bool)
         for reason, wrong in (
-            ("submit time missing", block.table[:, SUBMIT] < 0),
+            ("submit time missing", block.table[:, SUBMITTED] < 0),
             ("run time missing", block.table[:, RUN] < 0),
             ("run time zero", block.table[:, RUN] == 0),
             ("number of processors missing", (block.table[:, [prefer, other]] <= 0).all(axis=1)),
@@ -229,18 +214,25 @@ class SwfStream:
         run, size, estimate = fields[RUN], fields[prefer], fields[ESTIMATE] if self._use_estimates else fields[RUN]
         negative = (estimate < 0) & (estimate != UNKNOWN)
         kib = np.where(fields[REQUESTED_MEMORY] > 0, fields[REQUESTED_MEMORY], fields[USED_MEMORY])
-        known = (kib > 0) & (kib <= LARGEST_GIB * KIB_PER_GIB)
+        known = (kib > 0) & (kib <= validation.LARGEST_GIB * validation.KIB_PER_GIB)
         memory = np.ceil(np.where(known, kib, UNSET))
         _count(repaired, f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used", size <= 0)
         _count(repaired, "requested_time negative, run_time used", negative)
         _count(repaired, "requested_time missing, run_time used", (estimate <= 0) & ~negative)
         if self._default_memory is not None:
-            _count(repaired, default_used(self._default_memory), ~known)
-            memory[~known] = to_kib(self._default_memory)
+            _count(repaired, validation.default_used(self._default_memory), ~known)
+            memory[~known] = validation.to_kib(self._default_memory)
         for line in block.repairs.keys() & set(block.numbers.tolist()):
             repaired.update(block.repairs[line])
+        columns = {
+            name: np.minimum(fields[_EXTRA[name]], 2 * LONGEST_S) for name in extra
+        }  # above all job numbers, and 64 bits
+        for name in {extras.WAIT, extras.THINK} & columns.keys():
+            ticks = _ticks(columns[name].clip(min=0))
+            is_time = (columns[name] >= 0) & (columns[name] <= LONGEST_S)
+            columns[name] = np.where(is_time, ticks, UNSET) if name == extras.WAIT else ticks
         table = table_of(
-            submit=_ticks(fields[SUBMIT]),
+            submit=_ticks(fields[SUBMITTED]),
             id=fields[NUMBER],
             nodes=np.where(size > 0, size, fields[other]),
             run=np.maximum(_ticks(run), 1),
@@ -249,16 +241,9 @@ class SwfStream:
             group=fields[GROUP],
             status=fields[STATUS],
             memory=memory,
+            **columns,
         )
-        others = []
-        for field in added:
-            values = np.minimum(fields[field], 2 * LONGEST_S)  # above all job numbers, and fits 64-bit ticks
-            if field == WAIT:
-                values = np.where((values >= 0) & (values <= LONGEST_S), _ticks(values), UNSET)
-            elif field == THINK:
-                values = _ticks(np.maximum(values, 0))
-            others.append(values.astype(np.int64))
-        return np.column_stack([table, *others]), block.numbers
+        return table, block.numbers
 
 
 def read_swf(
@@ -289,8 +274,9 @@ def read_swf(
         path, processors_from=processors_from, use_estimates=use_estimates, keep=keep, scale=scale, lenient=lenient
     )
     provenance = stream.provenance
+    extra = [extras.WAIT] * flag("waits", waits) + [extras.PRECEDING, extras.THINK] * flag("feedback", feedback)
     tables, lines = [], []
-    for jobs, numbers in stream.tables(waits=flag("waits", waits), feedback=flag("feedback", feedback)):
+    for jobs, numbers in stream.tables(extra):
         kept = filtered(jobs, keep, provenance.dropped)
         tables.append(jobs[kept])
         lines.append(numbers[kept])
@@ -298,10 +284,11 @@ def read_swf(
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
     table = np.concatenate(tables)
-    _count(provenance.repaired, _SORTED, table[1:, 0] < table[:-1, 0])
-    order = np.lexsort((table[:, 1], table[:, 0]))
+    unsorted = table[1:, SUBMIT] < table[:-1, SUBMIT]
+    _count(provenance.repaired, "submitted before the job on the line above, sorted", unsorted)
+    order = np.lexsort((table[:, ID], table[:, SUBMIT]))
     table = table[order]
-    ids = table[:, 1]
+    ids = table[:, ID]
     if len(np.unique(ids)) < len(ids):
         number, times = Counter(ids.tolist()).most_common(1)[0]
         first, second, *_ = sorted(np.concatenate(lines)[order][ids == number].tolist())
@@ -310,14 +297,17 @@ def read_swf(
             f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
     _log.info("read %s: %s jobs in %.2f s", path, f"{len(table):,}", perf_counter() - began)
-    table, others = np.split(table, [len(JobRow._fields)], axis=1)
-    added = dict(zip([extras.WAIT] * waits + [extras.PRECEDING, extras.THINK] * feedback, others.T, strict=True))
     if feedback:
-        added = _with_earlier_jobs(ids, added, provenance.repaired)
-    extra = ExtraColumns(ids=ids, columns=added) if added else None
+        preceding, by_id = table[:, -2], np.argsort(ids)
+        place = by_id[np.searchsorted(ids, preceding, sorter=by_id).clip(max=len(ids) - 1)]
+        earlier = (ids[place] == preceding) & (place < np.arange(len(ids)))
+        reason = "preceding_job not submitted earlier, recorded submission used"
+        _count(provenance.repaired, reason, preceding[~earlier] != UNKNOWN)
+        table[~earlier, -2:] = UNKNOWN
+        if not earlier.any():
+            table, extra = table[:, :-2], extra[:-2]
     if scale is not None:
-        table = scaled(table, scale, int(table[0, 0]))
-        extra = extra and extra.think_times_scaled(scale.interarrival)
+        table = scaled(table, scale, int(table[0, SUBMIT]), think=table.shape[1] - 1 if extras.THINK in extra else None)
     arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     return Workload(
         table,
@@ -327,19 +317,6 @@ def read_swf(
         extra=extra,
         recipe=replace(stream.recipe, arguments=arguments),
     )
-
-
-def _with_earlier_jobs(ids: IntArray, columns: dict[str, IntArray], repaired: Counter[str]) -> dict[str, IntArray]:
-    """Return the columns without preceding jobs that were not submitted earlier; without both if no job is left."""
-    preceding = columns.pop(extras.PRECEDING)
-    think = columns.pop(extras.THINK)
-    order = np.argsort(ids)
-    place = order[np.searchsorted(ids, preceding, sorter=order).clip(max=len(ids) - 1)]
-    earlier = (ids[place] == preceding) & (place < np.arange(len(ids)))
-    _count(repaired, "preceding_job not submitted earlier, recorded submission used", preceding[~earlier] != UNKNOWN)
-    if not earlier.any():
-        return columns
-    return {extras.PRECEDING: np.where(earlier, preceding, UNKNOWN), extras.THINK: np.where(earlier, think, UNKNOWN), **columns}
 
 
 def _count(counts: Counter[str], reason: str, jobs: BoolArray) -> None:
@@ -366,40 +343,38 @@ def read_header(path: Path) -> dict[str, str]:
 def data_lines(
     path: Path, needed: Sequence[int], *, lenient: bool, dropped: Counter[str], messages: list[str]
 ) -> Iterator[Lines]:
-    """Yield the data lines of a file, some thousand at a time.
+    """Yield the data lines of a file, some thousand at a time.  Results depend on the fields ``needed``.
 
-    Results depend on the fields ``needed``.  If ``lenient``, malformed lines are counted as ``dropped``, and the first ten
-    messages kept; otherwise the first one is a TraceError, raised after all lines before it have been yielded.
+    If ``lenient``, malformed lines are counted as ``dropped``, and the first ten messages kept; otherwise the first one is a
+    TraceError, raised after all lines before it have been yielded.
     """
     for first, texts in _texts(path):
         block = [(number, text) for number, text in enumerate(texts, first) if text and text[0] != ";"]
         if not block:
             continue
-        failure = ""
         table = _numbers([text for _, text in block])
         whole = table[:, [*_WHOLE, PRECEDING]]
         usual = ((table >= 0) & (table <= LONGEST_S) | (table == UNKNOWN)).all(axis=1)
         usual &= (table[:, NUMBER] >= 0) & (whole == np.rint(whole)).all(axis=1)
-        repairs: dict[int, Sequence[str]] = {}
+        lines = Lines(np.array([number for number, _ in block]), table, {})
         good = np.ones(len(block), dtype=bool)
         for place in np.flatnonzero(~usual).tolist():
             number, text = block[place]
             try:
-                table[place], repairs[number] = _corrected(text, needed)
+                table[place], lines.repairs[number] = _corrected(text, needed)
             except ValueError as problem:
-                good[place] = False
                 message = f"{path}:{number}: {problem}"
                 if not lenient:
-                    failure = message
                     good[place:] = False
-                    break
+                    if good.any():
+                        yield lines.at(good)
+                    raise TraceError(message) from None
+                good[place] = False
                 dropped["malformed line"] += 1
-                if len(messages) < _MOST_MESSAGES:
+                if len(messages) < 10:
                     messages.append(message)
         if good.any():
-            yield Lines(np.array([number for number, _ in block]), table, repairs).at(good)
-        if failure:
-            raise TraceError(failure)
+            yield lines.at(good)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -428,7 +403,7 @@ def _numbers(texts: list[str]) -> FloatArray:
         table: FloatArray = np.loadtxt(texts, comments=None, ndmin=2)
         if table.shape == (len(texts), len(SWF_FIELDS)):
             return table
-    if len(texts) <= _FEW:
+    if len(texts) <= 16:  # few enough to look at each
         return np.full((len(texts), len(SWF_FIELDS)), np.nan)
     middle = len(texts) // 2
     return np.concatenate([_numbers(texts[:middle]), _numbers(texts[middle:])])
@@ -441,32 +416,28 @@ def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
     wrong = {field: problem for field, word in enumerate(words) if (problem := _problem(field, word, needed))}
     values = [UNKNOWN if field in wrong else float(word) for field, word in enumerate(words)]
-    counts = (values[SUBMIT] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
+    counts = (values[SUBMITTED] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
     for field in needed if counts else _DECISIVE:
         if field in wrong:
             raise ValueError(f"field {SWF_FIELDS[field]}: {wrong[field]}")
-    used = {field: "unknown (-1) used" if field in _LABELS else "ignored" for field in wrong}
-    return values, [f"{SWF_FIELDS[field]} invalid, {instead}" for field, instead in used.items()]
+    kept = (STATUS, USER, GROUP)  # with the job; no schedule depends on them
+    return values, [f"{SWF_FIELDS[field]} invalid, {'unknown (-1) used' if field in kept else 'ignored'}" for field in wrong]
 
 
 def _problem(field: int, word: str, needed: Sequence[int]) -> str:
     """Return what is wrong with a word in a field; empty if nothing is."""
-    try:
-        # Python's float accepts more than the format: 1_000, and the digits of all scripts.
-        value = float(word) if word.isascii() and "_" not in word else None
-    except ValueError:
-        value = None
-    if value is None:
-        return f"{quoted(word)} is not a number"
-    if not math.isfinite(value):
-        return f"{quoted(word)} is not a finite number"
-    if value < 0 and (value != UNKNOWN or field == 0) and field != ESTIMATE:  # a negative estimate is a missing one
-        return f"{shown(word)} is not allowed; it must be {'>= 0' if field == 0 else '>= 0, or -1 for unknown'}"
+    value = None
+    if word.isascii() and "_" not in word:  # Python's float accepts more than the format: 1_000, and the digits of all scripts
+        with suppress(ValueError):
+            value = float(word)
+    if value is None or not math.isfinite(value):
+        return f"{quoted(word)} is not a {'' if value is None else 'finite '}number"
+    if value < 0 and (value != UNKNOWN or field == NUMBER) and field != ESTIMATE:  # a negative estimate is a missing one
+        return f"{shown(word)} is not allowed; it must be {'>= 0' if field == NUMBER else '>= 0, or -1 for unknown'}"
     if value % 1 and (field in _WHOLE or (field == PRECEDING and field in needed)):
         return f"{shown(word)} is not a whole number"
-    if value > LONGEST_S and (field in _LIMITED or (field in (WAIT, THINK) and field in needed)):
-        return f"{shown(word)} is not allowed; it must be <= {LONGEST_S:g}"
-    return ""
+    is_limited = field in (*_WHOLE, SUBMITTED, RUN, ESTIMATE) or (field in (WAIT, THINK) and field in needed)
+    return f"{shown(word)} is not allowed; it must be <= {LONGEST_S:g}" if value > LONGEST_S and is_limited else ""
 
 
 def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> Iterator[Lines]:
@@ -476,46 +447,43 @@ def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> I
     first part.
     """
     whole = float(UNKNOWN)  # number of the last job with a line of its own
-    parts: FloatArray | None = None  # the partial executions before this line, summed up
-    first, repairs, number_of_parts = 0, [_SUMMED_UP], 0
-    for block in blocks:
-        if parts is None and not np.isin(block.table[:, STATUS], PARTIAL).any():
-            whole = float(block.table[-1, NUMBER])
-            yield block
-            continue
-        jobs: list[tuple[int, FloatArray]] = []
-        for line, values in zip(block.numbers.tolist(), block.table, strict=True):
-            number, is_partial = values[NUMBER], values[STATUS] in PARTIAL
-            if parts is not None and (number != parts[NUMBER] or not is_partial):
-                partial[_WITH_WHOLE if number == parts[NUMBER] else _SUMMED_UP] += number_of_parts
-                if number != parts[NUMBER]:
-                    jobs.append((first, parts))
-                    block.repairs[first] = repairs
-                parts = None
-            if not is_partial:
-                whole = number
-                jobs.append((line, values))
+    end = Lines(np.empty(0, dtype=np.int64), np.empty((0, len(SWF_FIELDS))), {})
+    rest = end  # the last job of the block before, if it has parts only: this block may have more of them
+    for block in chain(blocks, [end]):
+        lines = block
+        if len(rest.numbers):
+            numbers, table = np.append(rest.numbers, block.numbers), np.concatenate([rest.table, block.table])
+            lines, rest = Lines(numbers, table, {**rest.repairs, **block.repairs}), end
+        number, run, status = (lines.table[:, field] for field in (NUMBER, RUN, STATUS))
+        part = np.isin(status, PARTIAL)
+        kept = ~part
+        firsts = np.flatnonzero(np.diff(number, prepend=np.nan)).tolist() if part.any() else []
+        for first, after in pairwise([*firsts, len(number)]):  # the lines of a job follow each other
+            parts = int(part[first:after].sum())
+            if parts < after - first:
+                whole = number[first]
+            if parts and number[first] == whole:
+                partial[_WITH_WHOLE] += parts
+            if number[first] == whole:
                 continue
-            if number == whole:
-                partial[_WITH_WHOLE] += 1
-                continue
-            number_of_parts += 1
-            if parts is None:
-                first, parts, number_of_parts = line, values, 1
-                repairs = [*block.repairs.get(first, ()), _SUMMED_UP]
-            elif values[RUN] >= 0:
-                parts[RUN] = max(0.0, parts[RUN]) + values[RUN]
-            if parts[RUN] > LONGEST_S:
+            sums = run[first:after].clip(min=0).cumsum()
+            if (long := np.flatnonzero(sums > LONGEST_S)).size:
                 raise TraceError(
-                    f"{path}:{line}: field run_time: the partial executions of job {number:g} sum up to "
-                    f"{parts[RUN]:g} s; at most {LONGEST_S:g} s are allowed"
+                    f"{path}:{lines.numbers[first + long[0]]}: field run_time: the partial executions of job "
+                    f"{number[first]:g} sum up to {sums[long[0]]:g} s; at most {LONGEST_S:g} s are allowed"
                 )
-            parts[STATUS] = _STATUS_OF_JOB.get(int(values[STATUS]), UNKNOWN)
-        if jobs:
-            yield Lines(np.array([line for line, _ in jobs]), np.array([values for _, values in jobs]), block.repairs)
-    if parts is not None:
-        partial[_SUMMED_UP] += number_of_parts
-        yield Lines(np.array([first]), parts[np.newaxis], {first: repairs})
+            if after == len(number) and block is not end:
+                rest = lines.at(slice(first, None))
+                continue
+            kept[first] = True
+            run[first] = sums[-1] if (run[first:after] >= 0).any() else UNKNOWN
+            status[first] = _STATUS_OF_JOB.get(int(status[after - 1]), UNKNOWN)
+            partial[_SUMMED_UP] += parts
+            line = int(lines.numbers[first])
+            lines.repairs[line] = [*lines.repairs.get(line, ()), _SUMMED_UP]
+        if kept.any():
+            whole = number[kept][-1] if not part.any() else whole
+            yield lines.at(kept)
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
@@ -525,13 +493,11 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     so that equal schedules give equal bytes.  Raises OutputError if the file cannot be written.
     """
     lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
-    lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
+    for row in rows:
+        words = (str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0") for value in row)
+        lines.append(" ".join(words) + "\n")
     data = "".join(lines).encode()
     write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
 
 def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
@@ -549,32 +515,8 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     columns = (extras.PARTITION, queues, groups, "user", extras.JOB_NAME)
     maps = zip(("Partition", "Queue", "GroupMap", "UserMap", "ExecutableMap"), columns, strict=True)
     names = {key: tuple(map(visible, workload.names.get(column, ()))) for key, column in maps}
-    header, separate, left = _header(workload), [], LONGEST_NAMES
-    for key, texts in names.items():
-        length = sum(len(text) + len(key) + 16 for text in texts)
-        if length > left or any(len(text) > 10_000 for text in texts):
-            separate.append(key)
-        else:
-            left -= length
-            header += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
-    write_swf(path, _rows_of(workload, groups, queues), header=header)
-    notes = []
-    if lost := _lost(workload, {groups, queues}):
-        notes.append(f"not in the SWF file: {', '.join(lost)}")
-    if separate:
-        names_path = f"{os.fspath(path)}.names.csv"
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(("map", "number", "name"))
-        writer.writerows((key, number, name) for key in separate for number, name in enumerate(names[key], start=1))
-        write_file(names_path, table.getvalue())
-        notes.append(f"names, too many for the header: {', '.join(separate)} in {names_path}")
-    return notes
-
-
-def _header(workload: Workload) -> list[tuple[str, object]]:
     known, report, size = workload.provenance.header, workload.provenance.report, workload.machine_nodes
-    return [
+    header: list[tuple[str, object]] = [
         ("Version", "2.2"),
         ("Computer", known.get("Computer", workload.name)),
         ("Conversion", f"clustermodel {version('clustermodel')}"),
@@ -585,40 +527,56 @@ def _header(workload: Workload) -> list[tuple[str, object]]:
         ("Note", f"from {Path(workload.provenance.source).name}" + (f"; processors are {report.unit}" if report else "")),
         *(("Note", line) for line in workload.provenance.lines()),
     ]
+    separate, left = [], LONGEST_NAMES
+    for key, texts in names.items():
+        length = sum(len(text) + len(key) + 16 for text in texts)
+        if length > left or any(len(text) > 10_000 for text in texts):
+            separate.append(key)
+        else:
+            left -= length
+            header += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
+    write_swf(path, _rows_of(workload, groups, queues), header=header)
+    notes, without_field = (
+        [],
+        {
+            extras.ACCOUNT: "accounts",
+            extras.GPUS: "GPUs",
+            extras.SUSPENDED: "suspended time",
+            extras.REQUEUES: "run attempts before this one",
+            extras.ARRAY_LIMIT: "limits of job arrays",
+            **({extras.NODE_COUNT: "nodes and cores together"} if workload.has(extras.CORES) else {}),
+            extras.QOS: "QOS",
+        },
+    )
+    lost = [text for name, text in without_field.items() if name not in columns and (workload.column(name) > 0).any()]
+    if lost:
+        notes.append(f"not in the SWF file: {', '.join(lost)}")
+    if separate:
+        names_path = f"{os.fspath(path)}.names.csv"
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\\n")
+        writer.writerow(("map", "number", "name"))
+        writer.writerows((key, number, name) for key in separate for number, name in enumerate(names[key], start=1))
+        write_file(names_path, table.getvalue())
+        notes.append(f"names, too many for the header: {', '.join(separate)} in {names_path}")
+    return notes
 
 
 def _rows_of(workload: Workload, groups: str, queues: str) -> Iterator[tuple[float, ...]]:
     """Yield the data lines, made of a few thousand jobs at a time."""
 
-    def seconds(name: str) -> FloatArray:
-        ticks = workload.column(name)
-        return np.where(ticks < 0, UNSET, ticks / TICKS_PER_SECOND)
+    def values(name: str) -> FloatArray | IntArray:
+        column = workload.column(name)
+        if name in ("submit", extras.WAIT, "run", "estimate", extras.THINK):
+            return np.where(column < 0, UNSET, column / TICKS_PER_SECOND)
+        return column if name == "id" else column.clip(min=UNSET)
 
-    def labels(name: str) -> IntArray:
-        return workload.column(name).clip(min=UNSET)
-
-    unknown, preceding = np.full(len(workload), UNSET), workload.column(extras.PRECEDING)
-    columns = [
-        workload.column("id"), seconds("submit"), seconds(extras.WAIT), seconds("run"), labels("nodes"), unknown, unknown,
-        unknown, seconds("estimate"), workload.column("memory"), labels("status"), labels("user"), labels(groups),
-        workload.column(extras.JOB_NAME), workload.column(queues), workload.column(extras.PARTITION), preceding,
-        np.where(preceding == UNSET, UNSET, seconds(extras.THINK)),
-    ]  # fmt: skip
+    names = (
+        "id", "submit", extras.WAIT, "run", "nodes", None, None, None, "estimate", "memory", "status", "user", groups,
+        extras.JOB_NAME, queues, extras.PARTITION, extras.PRECEDING, extras.THINK,
+    )  # fmt: skip
+    unknown = np.full(len(workload), UNSET)
+    columns = [unknown if name is None else values(name) for name in names]
+    columns[THINK] = np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK])
     for start in range(0, len(workload), _BLOCK):
         yield from zip(*(column[start : start + _BLOCK].tolist() for column in columns), strict=True)
-
-
-def _lost(workload: Workload, kept: set[str]) -> list[str]:
-    """Return what the workload has and SWF has no field for."""
-    without_field = {
-        extras.ACCOUNT: "accounts",
-        extras.GPUS: "GPUs",
-        extras.SUSPENDED: "suspended time",
-        extras.REQUEUES: "run attempts before this one",
-        extras.ARRAY_LIMIT: "limits of job arrays",
-        extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "",
-        extras.QOS: "QOS",
-    }
-    return [
-        text for column, text in without_field.items() if text and column not in kept and (workload.column(column) > 0).any()
-    ]

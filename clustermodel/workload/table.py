@@ -10,7 +10,7 @@ import copy
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from time import perf_counter
@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import FloatArray, IntArray, dot
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.formatting import duration, html_fields
 from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
@@ -28,7 +28,7 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
 from clustermodel.workload import transforms
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale, Unit, filtered, scaled, shifted
+from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +36,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
-NAMED_COLUMNS: Final = ("account", "partition", "qos", "queue", "job_name")
+"""Position of the job's label in ``streams``; number of the job on whose completion the submission depends; ticks from that
+completion to the submission.  :data:`~clustermodel.job.UNSET` where a job has no value."""
+ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS = ("account", "partition", "qos", "queue", "job_name")
 """Recorded columns whose numbers stand for names."""
-RECORDED_COLUMNS: Final = (
+WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
     "wait", "suspended", "requeues", "array_limit", "node_count", "cores", "gpus", *NAMED_COLUMNS,
 )  # fmt: skip
-"""What an accounting log records of a job; no schedule depends on it."""
-ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS
-WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS = RECORDED_COLUMNS[:7]
+"""What an accounting log records of a job, on which no schedule depends: ticks; numbers of run attempts before this one and of
+tasks of its job array that may run at a time; nodes, cores, GPUs; numbers of names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
@@ -54,80 +55,21 @@ _OF_FRAME: Final = {
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
-_ALWAYS: Final = JobRow._fields[:9]
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 COLUMNS_OF_JOBS: Final = (*_NEEDED, *(column for column in _OF_FRAME if column not in _NEEDED))
 """The columns of a table that :meth:`Workload.from_frame` knows."""
-_SUBMIT, _ID, _USER = map(JobRow._fields.index, ("submit", "id", "user"))
 _TIMES: Final = [JobRow._fields.index(name) for name in LEAST_TICKS]
 _CHUNK: Final = 4096  # rows converted at a time, so that a million jobs are never a million Python objects at once
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExtraColumns:
-    """Extra columns by job number; they may cover more jobs than the workload that has them.
-
-    ``stream``: position of the job's label in :attr:`labels`; ``preceding``: number of the job on whose completion the
-    submission depends; ``think``: ticks from that completion to the submission.  :data:`~clustermodel.job.UNSET` where a job
-    has no value.
-
-    Recorded by an accounting log, in ticks: ``wait``, ``suspended``; numbers: ``requeues`` (run attempts before this one),
-    ``array_limit`` (tasks of its job array that may run at a time), ``node_count``, ``cores``, ``gpus``; numbers of
-    :attr:`names`: ``account``, ``partition``, ``qos``, ``queue``, ``job_name``.
-    """
-
-    ids: IntArray
-    """Job numbers, shape ``(jobs,)``, in any order, each once."""
-    columns: Mapping[str, IntArray]
-    """Some of ``EXTRA_COLUMNS`` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
-    labels: tuple[str, ...] = ()
-    """Names of the streams."""
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The names that the numbers 1, 2, ... of a column stand for; of :data:`NAMED_COLUMNS`, ``user`` and ``group``."""
-
-    def of(self, ids: IntArray) -> dict[str, IntArray]:
-        """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them."""
-        order = np.argsort(self.ids)
-        place = order[np.searchsorted(self.ids, ids, sorter=order)]
-        columns = {name: column[place] for name, column in self.columns.items()}
-        if PRECEDING in columns:
-            columns[PRECEDING] = np.where(np.isin(columns[PRECEDING], ids), columns[PRECEDING], UNSET)
-            _require_an_order(ids, columns[PRECEDING])
-            columns.setdefault(THINK, np.zeros(len(ids), dtype=np.int64))
-        for column in columns.values():
-            column.setflags(write=False)
-        return columns
-
-    def without_streams(self) -> ExtraColumns:
-        """Return the same without the column of streams."""
-        return replace(self, columns={name: column for name, column in self.columns.items() if name != STREAM}, labels=())
-
-    def think_times_scaled(self, factor: float) -> ExtraColumns:
-        """Return the same with think times multiplied by ``factor``."""
-        if factor == 1 or THINK not in self.columns:
-            return self
-        think = self.columns[THINK]
-        longer = np.where(think > 0, np.rint(think * factor), think).astype(np.int64)
-        return replace(self, columns={**self.columns, THINK: longer})
-
-    def renumbered(self, shift: int) -> ExtraColumns:
-        """Return the same with ``shift`` added to all job numbers."""
-        columns = dict(self.columns)
-        if PRECEDING in columns:
-            columns[PRECEDING] = shifted(columns[PRECEDING], shift)
-        return replace(self, ids=self.ids + shift, columns=columns)
-
-
 def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
     """Refuse jobs of which each waits for another one, so that none would ever be submitted."""
-    order = np.argsort(ids)
-    none = len(ids)
+    order, none = np.argsort(ids), len(ids)
     before = np.where(preceding == UNSET, none, order[np.searchsorted(ids, preceding, sorter=order).clip(max=none - 1)])
     ancestor = np.append(before, none)
     for _ in range(len(ids).bit_length()):  # each step doubles how far an ancestor is away
         ancestor = ancestor[ancestor]
-    circular = np.flatnonzero(ancestor[:-1] != none)
-    if len(circular):
+    if (circular := np.flatnonzero(ancestor[:-1] != none)).size:
         raise SpecificationError(
             f"preceding: job {ids[circular[0]]} would wait for itself, through the jobs before it; "
             "each chain of preceding jobs must begin with a job that has none"
@@ -139,10 +81,6 @@ def _refused(message: str) -> SpecificationError:
 
 
 def _require_columns(frame: pd.DataFrame) -> None:
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise _refused(f"{quoted(frame)} is not allowed; it must be a pandas.DataFrame")
     for column in _NEEDED:
         if column not in frame.columns:
             raise _refused(f"column {column!r} is missing; {', '.join(_NEEDED)} are needed")
@@ -155,59 +93,15 @@ def _require_columns(frame: pd.DataFrame) -> None:
     for column, other in (("preceding", "job"), ("think_time_s", "preceding")):
         if column in frame and other not in frame:
             raise _refused(f"column {other!r} is missing; {column!r} needs it")
-
-
-def _jobs_of_frame(frame: pd.DataFrame) -> tuple[IntArray, ExtraColumns | None]:
-    """Return the rows of a table of the user as an array, and extra columns if it has any."""
-    import pandas as pd
-
-    _require_columns(frame)
-    names: dict[str, tuple[str, ...]] = {}
-    labels: tuple[str, ...] = ()
-    columns = {name: _column(frame, column) for column, name in _OF_FRAME.items()}
-    columns["run"] = np.maximum(1, columns["run"])
-    columns["estimate"] = np.where(columns["estimate"] > 0, columns["estimate"], columns["run"])
-    interval = columns["checkpoint_interval"]
-    columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
-    if "job" not in frame:
-        columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
-    rows = np.stack([columns.pop(name) for name in JobRow._fields], axis=1)
-    ids = rows[:, _ID]
-    if "stream" in frame:
-        columns[STREAM], labels = _streams(frame["stream"])
-    preceding = columns[PRECEDING]
-    if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, ids))).size:
-        raise _refused(
-            f"row {unknown[0]}: preceding: there is no job {preceding[unknown[0]]}; it must be the number of a job of the "
-            "table, or -1"
-        )
-    for name in NAMED_COLUMNS:
-        if name in frame:
-            codes, texts = pd.factorize(frame[name].astype(object))
-            columns[name], names[name] = np.where(codes < 0, UNSET, codes + 1).astype(np.int64), tuple(map(str, texts))
-    given = {name: columns[name] for column, name in _OF_FRAME.items() if name in columns and column in frame}
-    if PRECEDING in given:
-        given[THINK] = columns[THINK]
-    return rows, ExtraColumns(ids=ids, columns=given, labels=labels, names=names) if given else None
-
-
-def _streams(column: pd.Series[Any]) -> tuple[IntArray, tuple[str, ...]]:
-    """Return the position of each row's label, and the labels."""
-    import pandas as pd
-
-    if (missing := np.flatnonzero(column.isna())).size:
+    if STREAM in frame and (missing := np.flatnonzero(frame[STREAM].isna())).size:
         raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
-    known = list(map(str, column.cat.categories)) if isinstance(column.dtype, pd.CategoricalDtype) else None
-    texts = column.astype(str)
-    codes, labels = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
-    return codes.astype(np.int64), tuple(map(str, labels))
 
 
 def _column(frame: pd.DataFrame, column: str) -> IntArray:
     """Return a column in ticks, KiB or whole numbers, -1 where the table has no value (0 for some)."""
     missing = 0 if column in ("estimate_s", "priority", "think_time_s") else UNSET
     values = np.full(len(frame), missing, dtype=np.int64)
-    if column not in frame or column == "stream" or column in NAMED_COLUMNS:
+    if column not in frame or column in (STREAM, *NAMED_COLUMNS):
         return values
 
     def checked(row: int, value: Any) -> float:
@@ -237,11 +131,9 @@ class Recipe:
     """How a workload was made, so that it can be made again; workloads of rows have none."""
 
     source: Source
-    arguments: Mapping[str, Any]
-    """Of the function, by name."""
+    arguments: Mapping[str, Any]  # of the function, by name
     name: str
-    machine_nodes: int | None
-    """Name and size of the machine as the function has given them, which may have been changed since."""
+    machine_nodes: int | None  # like the name, as the function has given it; it may have been changed since
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
     model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
@@ -249,8 +141,6 @@ class Recipe:
 
 JOBS: Final = "jobs"
 """Key of :attr:`ImportReport.counts` for the lines that gave jobs."""
-
-
 _PLURAL: Final = re.compile(r"^((?:\w+ )?(?:break|component|header|job|line|message|record|step))s\b")
 
 
@@ -288,6 +178,9 @@ class ImportReport:
         return visible("\n".join((f"{self.source}: {self.format}", *self.texts())), keep="\n")
 
 
+_NONE: Final[Counter[str]] = Counter()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
     """Where a workload came from.  The counters grow while a stream is read."""
@@ -316,19 +209,14 @@ class Provenance:
 
     def lines(self) -> list[str]:
         """Return what an import reports, notes, and a line per reason of drops and repairs and kind of partial executions."""
-        return [
-            *(() if self.report is None else self.report.texts()),
-            *self.notes,
-            *(
-                f"{counted(count, what)} {verb}: {reason}"
-                for what, verb, counts in (
-                    ("job", "dropped", self.dropped),
-                    ("job", "repaired", self.repaired),
-                    ("partial execution", "read", self.partial),
-                )
-                for reason, count in sorted(counts.items())
-            ),
-        ]
+        lines = [*(() if self.report is None else self.report.texts()), *self.notes]
+        for what, verb, counts in (
+            ("job", "dropped", self.dropped),
+            ("job", "repaired", self.repaired),
+            ("partial execution", "read", self.partial),
+        ):
+            lines += [f"{counted(count, what)} {verb}: {reason}" for reason, count in sorted(counts.items())]
+        return lines
 
 
 @runtime_checkable
@@ -352,10 +240,14 @@ class JobSource(Protocol):
 
 
 def table_of(**columns: npt.ArrayLike) -> IntArray:
-    """Return rows, shape ``(jobs, 13)``, of their columns by name; priorities are 0, other columns that are missing -1."""
-    rows = np.full((len(np.asarray(columns["id"])), len(JobRow._fields)), UNSET, dtype=np.int64)
+    """Return a table of its columns by name: those of :class:`~clustermodel.job.JobRow`, then others in the order given.
+
+    Priorities are 0, other columns that are missing -1.
+    """
+    names = [*JobRow._fields, *(name for name in columns if name not in JobRow._fields)]
+    rows = np.full((len(np.asarray(columns["id"])), len(names)), UNSET, dtype=np.int64)
     for name, values in {"priority": 0, **columns}.items():
-        rows[:, JobRow._fields.index(name)] = values
+        rows[:, names.index(name)] = values
     return rows
 
 
@@ -363,11 +255,13 @@ class Workload:
     """An immutable table of jobs in order of submission, then id.
 
     Args:
-        rows: the jobs, in any order; or an array of them, shape ``(jobs, 13)``.
+        rows: the jobs, in any order; or an array of them, shape ``(jobs, 13)``, wider with ``extra`` columns.
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
-        extra: columns beside the rows, which may cover more jobs than these.
+        extra: names of further columns of ``rows``, of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`.
+        streams: labels of the streams that were merged, by the numbers 0, 1, ... of the column ``stream``.
+        names: the names that the numbers 1, 2, ... of a column stand for.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
@@ -382,41 +276,51 @@ class Workload:
         name: str = "workload",
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
-        extra: ExtraColumns | None = None,
+        extra: Sequence[str] = (),
+        streams: tuple[str, ...] = (),
+        names: Mapping[str, tuple[str, ...]] | None = None,
         recipe: Recipe | None = None,
     ) -> None:
+        def refused(message: str) -> SpecificationError:
+            return SpecificationError(f"Workload {name!r}: {message}")
+
         given = rows if isinstance(rows, np.ndarray) else list(rows)
+        self.extra = tuple(extra)
+        self._places = {column: place for place, column in enumerate((*JobRow._fields, *extra))}
         try:
-            table = np.array(given if len(given) else np.empty((0, len(JobRow._fields))), dtype=np.int64)
+            table = np.array(given if len(given) else np.empty((0, len(self._places))), dtype=np.int64)
         except OverflowError:
-            raise SpecificationError(
-                f"Workload {name!r}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
-            ) from None
+            raise refused("a time or size is too large for 64-bit ticks; scale it by smaller factors") from None
         except (TypeError, ValueError):
             table = np.empty(0, dtype=np.int64)
-        if table.shape[1:] != (len(JobRow._fields),):
-            raise SpecificationError(
-                f"Workload {name!r}: rows: {quoted(given[:1])} is not allowed; each must be a JobRow of "
-                f"{len(JobRow._fields)} whole numbers; from_jobs takes jobs in seconds"
-            )
+        if table.shape[1:] != (len(self._places),):
+            must = f"each must be a JobRow of {len(JobRow._fields)} whole numbers; from_jobs takes jobs in seconds"
+            raise refused(f"rows: {quoted(given[:1])} is not allowed; {must}")
         if not len(table):
-            raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
-        if (refused := (table[:, _TIMES] < list(LEAST_TICKS.values())).any(axis=1)).any():
-            raise SpecificationError(f"Workload {name!r}: {problem_of(row_of(table[np.argmax(refused)].tolist()))}")
-        table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
-        ids = np.sort(table[:, _ID])
+            raise refused("it has no jobs; at least one is needed")
+        if (early := (table[:, _TIMES] < list(LEAST_TICKS.values())).any(axis=1)).any():
+            raise refused(problem_of(row_of(table[np.argmax(early), : len(JobRow._fields)].tolist())))
+        table = table[np.lexsort((table[:, ID], table[:, SUBMIT]))]
+        ids = np.sort(table[:, ID])
         if (repeated := ids[1:][ids[1:] == ids[:-1]]).size:
             times = int((ids == repeated[0]).sum())
-            raise SpecificationError(f"Workload {name!r}: job id {repeated[0]} appears {times} times; ids must be unique")
+            raise refused(f"job id {repeated[0]} appears {times} times; ids must be unique")
+        if PRECEDING in extra:
+            preceding = table[:, self._places[PRECEDING]]
+            preceding[~np.isin(preceding, ids)] = UNSET
+            _require_an_order(table[:, ID], preceding)
         table.setflags(write=False)
         self.table: IntArray = table
-        """The rows, shape ``(jobs, 13)``, read-only."""
-        self.name = name
+        """The rows, and beside them the columns :attr:`extra`, read-only."""
+        self.name, self.machine_nodes, self.recipe = name, machine_nodes, recipe
         self.provenance = provenance or Provenance(source=name)
-        self.machine_nodes = machine_nodes
-        self.extra = extra
-        self.recipe = recipe
-        self._columns: dict[str, IntArray] = {} if extra is None else extra.of(table[:, _ID])
+        self.streams = streams
+        """The labels of the streams that were merged into this workload; empty if it is one stream."""
+        self.names = names or {}
+        """The names that the numbers 1, 2, ... of a column stand for, by column: ``names["user"][number - 1]``.
+
+        Workloads from accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
+        """
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
@@ -433,8 +337,36 @@ class Workload:
             SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
                 position, from 0.
         """
-        rows, extra = _jobs_of_frame(frame)
-        return cls(rows, name=name, machine_nodes=machine_nodes, extra=extra)
+        import pandas as pd
+
+        if not isinstance(frame, pd.DataFrame):
+            raise _refused(f"{quoted(frame)} is not allowed; it must be a pandas.DataFrame")
+        _require_columns(frame)
+        columns = {name: _column(frame, column) for column, name in _OF_FRAME.items()}
+        columns["run"] = np.maximum(1, columns["run"])
+        columns["estimate"] = np.where(columns["estimate"] > 0, columns["estimate"], columns["run"])
+        interval = columns["checkpoint_interval"]
+        columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
+        if "job" not in frame:
+            columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
+        preceding = columns[PRECEDING]
+        if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, columns["id"]))).size:
+            raise _refused(
+                f"row {unknown[0]}: preceding: there is no job {preceding[unknown[0]]}; it must be the number of a job of the "
+                "table, or -1"
+            )
+        names: dict[str, tuple[str, ...]] = {STREAM: ()}
+        for label in (STREAM, *NAMED_COLUMNS):
+            if label in frame:
+                codes, texts = pd.factorize(frame[label].astype(str if label == STREAM else object))
+                columns[label] = codes if label == STREAM else np.where(codes < 0, UNSET, codes + 1)
+                names[label] = tuple(map(str, texts))
+        extra = [name for column, name in _OF_FRAME.items() if column in frame and name not in JobRow._fields]
+        if PRECEDING in extra and THINK not in extra:
+            extra.append(THINK)
+        table = table_of(**{column: columns[column] for column in (*JobRow._fields, *extra)})
+        streams = names.pop(STREAM)
+        return cls(table, name=name, machine_nodes=machine_nodes, extra=extra, streams=streams, names=names)
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
@@ -452,54 +384,56 @@ class Workload:
         """Return whether the other is a workload of the same jobs, name and machine."""
         if not isinstance(other, Workload):
             return NotImplemented
-        own, others = ((each.name, each.machine_nodes, each.streams, each._columns.keys()) for each in (self, other))
-        if own != others or not np.array_equal(self.table, other.table):
+        if (self.name, self.machine_nodes, self.streams) != (other.name, other.machine_nodes, other.streams):
             return False
-        return all(np.array_equal(column, other._columns[name]) for name, column in self._columns.items())
+        alike = self._places.keys() == other._places.keys()
+        return alike and all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
 
     def __hash__(self) -> int:
-        return hash((len(self), *self.table[0].tolist(), *self.table[-1].tolist()))
+        return hash((len(self), *self.table[[0, -1], : len(JobRow._fields)].ravel().tolist()))
 
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
 
     def _repr_html_(self) -> str:
         nodes, size, unit = self.column("nodes"), self.machine_nodes, self.provenance.unit
-        load = None if size is None or len(self) < 2 or not self.span_s else self.offered_load(size)
-        fields: list[tuple[str, object]] = [
-            ("jobs", f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}"),
-            ("submitted over", duration(self.span_s)),
-            ("recorded on", "unknown" if size is None else counted(size, unit)),
-            ("offered load", load),
-            (f"{unit}s of a job", f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}"),
-        ]
-        for name, title in (("run", "run time"), ("estimate", "estimate")):
-            values = self.seconds(name)
-            fields.append((title, f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"))
-        return html_fields(f"Workload {self.name}", [*fields, ("source", self.provenance.source)])
+        times = {
+            title: f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"
+            for title, values in (("run time", self.seconds("run")), ("estimate", self.seconds("estimate")))
+        }
+        fields = {
+            "jobs": f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}",
+            "submitted over": duration(self.span_s),
+            "recorded on": "unknown" if size is None else counted(size, unit),
+            "offered load": None if size is None or not self.span_s else self.offered_load(size),
+            f"{unit}s of a job": f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}",
+            **times,
+            "source": self.provenance.source,
+        }
+        return html_fields(f"Workload {self.name}", fields.items())
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
         for start in range(0, len(self.table), _CHUNK):
-            yield from map(row_of, self.table[start : start + _CHUNK].tolist())
+            yield from map(row_of, self.table[start : start + _CHUNK, : len(JobRow._fields)].tolist())
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""
         return map(Job.from_row, self.rows())
 
     def column(self, name: str) -> IntArray:
-        """Return one column of :class:`~clustermodel.job.JobRow` or :class:`~clustermodel.workload.table.ExtraColumns`.
+        """Return a column of :class:`~clustermodel.job.JobRow`, or one of :data:`EXTRA_COLUMNS` or :data:`RECORDED_COLUMNS`.
 
         It has shape ``(jobs,)``, is read-only, and has times in ticks; an extra column that is missing is -1 throughout.
         """
-        if name in EXTRA_COLUMNS + RECORDED_COLUMNS:
-            return self._columns.get(name, np.full(len(self), UNSET, dtype=np.int64))
-        column: IntArray = self.table[:, JobRow._fields.index(name)]
+        if name not in self._places and name in EXTRA_COLUMNS + RECORDED_COLUMNS:
+            return np.full(len(self), UNSET, dtype=np.int64)
+        column: IntArray = self.table[:, self._places[name]]
         return column
 
     def has(self, name: str) -> bool:
         """Return whether the workload has this extra column."""
-        return name in self._columns
+        return name in self.extra
 
     def values(self, name: str, jobs: IntArray) -> IntArray:
         """Return a column of the jobs with these numbers, shape ``(jobs,)``."""
@@ -527,7 +461,11 @@ class Workload:
         columns: dict[str, Any] = {}
         for column, name in _OF_FRAME.items():
             values = self.column(name)
-            if name not in _ALWAYS and not self.has(name) and (name not in JobRow._fields or (values == UNSET).all()):
+            if (
+                name not in JobRow._fields[:9]
+                and not self.has(name)
+                and (name not in JobRow._fields or (values == UNSET).all())
+            ):
                 continue
             if name == THINK:
                 values = np.where(self.column(PRECEDING) == UNSET, UNSET, values)
@@ -543,22 +481,9 @@ class Workload:
         return pd.DataFrame(columns)
 
     @property
-    def streams(self) -> tuple[str, ...]:
-        """The labels of the streams that were merged into this workload; empty if it is one stream."""
-        return self.extra.labels if self.extra is not None else ()
-
-    @property
-    def names(self) -> Mapping[str, tuple[str, ...]]:
-        """The names that the numbers 1, 2, ... of a column stand for, by column: ``names["user"][number - 1]``.
-
-        Workloads from accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
-        """
-        return {} if self.extra is None else self.extra.names
-
-    @property
     def has_feedback(self) -> bool:
         """Whether the submission of a job depends on the completion of another one."""
-        return PRECEDING in self._columns and bool((self._columns[PRECEDING] != UNSET).any())
+        return bool((self.column(PRECEDING) != UNSET).any())
 
     @property
     def span_s(self) -> float:
@@ -580,14 +505,13 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         dropped: Counter[str] = Counter()
-        rows = self.table[filtered(self.table, keep, dropped)]
+        rows = self.table[transforms.filtered(self.table, keep, dropped)]
         return self._derived(rows, KEEP, keep, {"filter": keep}, dropped=dropped)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
-        extra = None if self.extra is None else self.extra.think_times_scaled(scale.interarrival)
-        rows = scaled(self.table, scale, int(self.table[0, _SUBMIT]))
-        return self._derived(rows, SCALE, scale, {"scale": scale}, extra=extra)
+        rows = transforms.scaled(self.table, scale, int(self.table[0, SUBMIT]), think=self._places.get(THINK))
+        return self._derived(rows, SCALE, scale, {SCALE: scale})
 
     def with_default_memory(self, gib: float) -> Workload:
         """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.
@@ -598,11 +522,11 @@ class Workload:
         memory = self.column("memory")
         repaired = +Counter({default_used(gib): int((memory == UNSET).sum())})
         rows = self._with(memory=np.where(memory == UNSET, default, memory))
-        return self._derived(rows, MEMORY, gib, {"default_memory_gib": gib}, repaired=repaired)
+        return self._derived(rows, MEMORY, gib, {MEMORY: gib}, repaired=repaired)
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""
-        return self._derived(self._with(estimate=self.column("run")), ESTIMATES, None, {"estimates": "run time"})
+        return self._derived(self._with(estimate=self.column("run")), ESTIMATES, None, {ESTIMATES: "run time"})
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
         """Return the same jobs with estimates by the phi model of overestimation (Zhang et al. 2003, section 2.1).
@@ -611,13 +535,10 @@ class Workload:
         times a factor drawn from ``seed``; one seed gives the same random numbers y for every ``phi`` and every scaling of run
         times.  Factors have no upper bound; the estimate is at most 1e10 s (317 years), so that it fits 64-bit ticks.
         """
-        require_whole("seed", seed, at_least=0)
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_ESTIMATES))
-        factor = phi_factors(rng, len(self), phi)
-        run = self.column("run")
+        factor, run = phi_factors(_random(seed, "estimates"), len(self), phi), self.column("run")
         most = np.maximum(0, to_ticks(LONGEST_S) - run)
         estimate = run + np.minimum(np.rint(run * (factor - 1)), most).astype(np.int64)
-        options = {"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}
+        options = {ESTIMATES: f"phi model, phi={float(phi):g}, seed={seed}"}
         return self._derived(self._with(estimate=estimate), ESTIMATES, {"phi": phi, "seed": seed}, options)
 
     def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
@@ -637,32 +558,32 @@ class Workload:
         Raises:
             SpecificationError: an argument is not allowed, or there are not two weeks, blocks or users.
         """
-        of = transforms.checked_unit(of)
+        of, rng = transforms.checked_unit(of), _random(seed, "resampling")
         if of == "users":
-            draws = transforms.drawn_users(self.column("user"), seed)
+            draws = transforms.drawn_users(self.column("user"), rng)
         else:
-            draws = transforms.drawn_blocks(self.column("submit"), of, seed, self.provenance.header)
+            draws = transforms.drawn_blocks(self.column("submit"), of, rng, self.provenance.header)
         if not len(draws.place):
             raise SpecificationError(f"Workload.resampled: the {of} drawn have no jobs; give another seed")
-        table = self.table[draws.place]
-        table[:, _SUBMIT] += draws.shift
-        table[:, _ID], added = transforms.distinct_jobs(table[:, _ID], draws.draw)
-        extra, names = self.extra, dict(self.names)
+        table, names = self.table[draws.place], dict(self.names)
+        table[:, SUBMIT] += draws.shift
+        self._add_to_ids(table, transforms.added_to_ids(table[:, ID], draws.draw))
         if of == "users":
-            table[:, _USER], users = transforms.distinct_users(table[:, _USER], draws.draw, names.get("user", ()))
+            table[:, USER], users = transforms.distinct_users(table[:, USER], draws.draw, names.get("user", ()))
             names |= {"user": users} if users else {}
-        if extra is not None:
-            columns = {name: column[draws.place] for name, column in self._columns.items()}
-            if PRECEDING in columns:
-                columns[PRECEDING] = shifted(columns[PRECEDING], added)
-            extra = replace(extra, ids=table[:, _ID], columns=columns, names=names)
         what = {"of": of, "seed": seed}
-        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(draws.note,), extra=extra)
+        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(draws.note,), names=names)
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
-        extra = None if self.extra is None else self.extra.renumbered(shift)
-        return self._like(self._with(id=self.column("id") + shift), extra=extra)
+        self._add_to_ids(table := self.table.copy(), shift)
+        return self._like(table)
+
+    def _add_to_ids(self, table: IntArray, added: IntArray | int) -> None:
+        table[:, ID] += added
+        if self.has(PRECEDING):
+            preceding = table[:, self._places[PRECEDING]]
+            preceding += np.where(preceding == UNSET, 0, added)
 
     def split(self, by: str = "user") -> list[Workload]:
         """Return one workload per value of the column ``by``, to be run as separate job streams.
@@ -670,17 +591,22 @@ class Workload:
         The streams of a merged workload (``by="stream"``) get their labels as names.  Where a job follows a job of another
         part, its submission no longer depends on it.
         """
-        if not isinstance(by, str) or by not in (*JobRow._fields, *self._columns):
-            allowed = ", ".join((*JobRow._fields, *self._columns))
-            raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; it must be one of {allowed}")
+        if not isinstance(by, str) or by not in self._places:
+            must = f"it must be one of {', '.join(self._places)}"
+            raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; {must}")
         column, texts = self.column(by), self.names.get(by, ())
-        extra = None if self.extra is None else self.extra.without_streams()
+        kept = [place for name, place in self._places.items() if name != STREAM]
+        extra = [name for name in self.extra if name != STREAM]
         parts = []
         for value in np.unique(column).tolist():
             text = texts[value - 1] if 0 < value <= len(texts) else str(value)
             name = self.streams[value] if by == STREAM else f"{self.name} {by} {text}"
-            parts.append(self._like(self.table[column == value], name=name, extra=extra))
+            parts.append(self._like(self.table[column == value][:, kept], name=name, extra=extra, streams=()))
         return parts
+
+    def part(self, which: BoolArray, name: str) -> Workload:
+        """Return the jobs for which ``which`` is true, shape ``(jobs,)``, under another name."""
+        return self._like(self.table[which], name=name)
 
     def made_by(self, source: Source, arguments: Mapping[str, object]) -> Workload:
         """Note the function and its arguments that made the workload, and return it."""
@@ -691,7 +617,7 @@ class Workload:
         """Return a copy of the table with other columns."""
         table = self.table.copy()
         for name, values in columns.items():
-            table[:, JobRow._fields.index(name)] = values
+            table[:, self._places[name]] = values
         return table
 
     def _derived(
@@ -701,28 +627,34 @@ class Workload:
         what: object,
         options: Mapping[str, object],
         *,
-        dropped: Mapping[str, int] | None = None,
-        repaired: Mapping[str, int] | None = None,
+        dropped: Counter[str] = _NONE,
+        repaired: Counter[str] = _NONE,
         notes: tuple[str, ...] = (),
-        extra: ExtraColumns | None = None,
+        **changes: Any,
     ) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one."""
         old = self.provenance
         provenance = replace(
             old,
             options={**old.options, **options},
-            dropped=old.dropped + Counter(dropped),
-            repaired=old.repaired + Counter(repaired),
-            partial=Counter(old.partial),
+            dropped=old.dropped + dropped,
+            repaired=old.repaired + repaired,
+            partial=old.partial + _NONE,
             notes=(*old.notes, *notes),
         )
         recipe = self.recipe and replace(self.recipe, steps=(*self.recipe.steps, (step, what)))
-        return self._like(rows, provenance=provenance, extra=self.extra if extra is None else extra, recipe=recipe)
+        return self._like(rows, provenance=provenance, recipe=recipe, **changes)
 
-    def _like(self, rows: Iterable[JobRow] | IntArray, **changes: Any) -> Workload:
-        """Return other rows with the name, the provenance, the machine and the extra columns of these, but for ``changes``."""
-        kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra")}
+    def _like(self, rows: IntArray, **changes: Any) -> Workload:
+        """Return other rows with all else as it is here, but for ``changes``; the recipe is not kept."""
+        kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra", "streams", "names")}
         return Workload(rows, **{**kept, **changes})
+
+
+def _random(seed: int, purpose: str) -> np.random.Generator:
+    """Return random numbers that differ from those of other purposes with the same seed."""
+    key = (crc32(purpose.encode()),)
+    return np.random.default_rng(np.random.SeedSequence(require_whole("seed", seed, at_least=0), spawn_key=key))
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -741,14 +673,13 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
         values = (*args, *(kwargs[name] for name in sorted(kwargs)))
         key = (make, len(args), *sorted(kwargs), values, *map(type, values))
         try:
-            workload = _kept.get(key)
+            workload = _kept.pop(key, None)
         except TypeError:  # an argument has no hash
             return make(*args, **kwargs)
         if workload is None:
             began = perf_counter()
             workload = make(*args, **kwargs)
             _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
-        _kept.pop(key, None)
         _kept[key] = workload
         while sum(map(len, list(_kept.values()))) > MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
@@ -757,38 +688,33 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
     return made
 
 
-_ESTIMATES = (crc32(b"estimates"),)
-"""Separates the random stream of estimates from all others of the same seed."""
-
-
 def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
     """Return the facts of a workload as values for JSON; times in seconds, percentiles as ``p50``."""
     size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
-    percentiles = (0, 25, 50, 75, 90, 99, 100)
+    known, percentiles = workload.provenance, (0, 25, 50, 75, 90, 99, 100)
+    loads = [
+        workload.offered_load(nodes, kill_at_estimate=kill) if nodes and workload.span_s else None for kill in (True, False)
+    ]
 
     def spread(values: np.ndarray) -> dict[str, float]:
         return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
 
-    def load(*, kill_at_estimate: bool) -> float | None:
-        """Return the offered load, None without a machine size or without time between submissions."""
-        return workload.offered_load(nodes, kill_at_estimate=kill_at_estimate) if nodes and workload.span_s else None
-
     return {
-        "trace": workload.provenance.source,
+        "trace": known.source,
         "jobs": len(workload),
         "users": len(np.unique(workload.column("user"))),
         "span_s": workload.span_s,
         "machine_nodes": nodes,
-        "offered_load": load(kill_at_estimate=True),
-        "offered_load_without_killing": load(kill_at_estimate=False),
+        "offered_load": loads[0],
+        "offered_load_without_killing": loads[1],
         "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
         "jobs_beyond_estimate": int((run > estimate).sum()),
         "nodes": spread(size),
         "run_s": spread(run),
         "estimate_s": spread(estimate),
         "estimate_over_run": spread(estimate / run),
-        "dropped": dict(sorted(workload.provenance.dropped.items())),
-        "repaired": dict(sorted(workload.provenance.repaired.items())),
-        "partial_executions": dict(sorted(workload.provenance.partial.items())),
-        "header": dict(workload.provenance.header),
+        "dropped": dict(sorted(known.dropped.items())),
+        "repaired": dict(sorted(known.repaired.items())),
+        "partial_executions": dict(sorted(known.partial.items())),
+        "header": dict(known.header),
     }

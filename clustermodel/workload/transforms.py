@@ -8,22 +8,26 @@ block bootstrap (Künsch 1989), which do not overlap here, since submissions dep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Integral, Real
-from typing import Final, Literal, NamedTuple
-from zlib import crc32
+from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
-from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.job import UNSET, JobRow
+from clustermodel.errors import SpecificationError, counted, refused
+from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import require_seconds, require_whole
+from clustermodel.validation import require, require_seconds
 from clustermodel.workload.distributions import Checked, positive
+
+SUBMIT, ID, NODES, RUN, ESTIMATE, USER, STATUS = map(
+    JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
+)
+"""Columns of a table of rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,28 +44,24 @@ class JobFilter:
     """Keep jobs of these users."""
 
     def __post_init__(self) -> None:
-        for fields, is_allowed, allowed, kind in (
-            (("window_s", "nodes"), _is_interval, "(low, high), low <= high", tuple),
-            (("statuses", "users"), _are_numbers, "a set of whole numbers", frozenset),
-        ):
-            for field in fields:
-                value = getattr(self, field)
-                if value is not None and not is_allowed(value):
-                    raise SpecificationError(f"JobFilter.{field}: {quoted(value)} is not allowed; it must be {allowed}")
-                if value is not None:
-                    object.__setattr__(self, field, kind(value))
+        for field in ("window_s", "nodes", "statuses", "users"):
+            value = getattr(self, field)
+            if value is not None:
+                is_interval = field in ("window_s", "nodes")
+                allowed = "(low, high), low <= high" if is_interval else "a set of whole numbers"
+                fits = (_is_interval if is_interval else _are_numbers)(value)
+                require(fits, f"JobFilter.{field}", value, f"it must be {allowed}")
+                object.__setattr__(self, field, tuple(value) if is_interval else frozenset(value))
 
 
-def _are_numbers(value: object) -> bool:
-    if not isinstance(value, Collection) or isinstance(value, bytes | bytearray):
-        return False
-    return all(isinstance(number, Integral) for number in value)
+def _are_numbers(value: Any) -> bool:
+    is_set = isinstance(value, Collection) and not isinstance(value, bytes | bytearray)
+    return is_set and all(isinstance(number, Integral) for number in value)
 
 
-def _is_interval(value: object) -> bool:
-    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, Real) for end in value):
-        return False
-    return bool(value[0] <= value[1])
+def _is_interval(value: Any) -> bool:
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    return is_pair and all(isinstance(end, Real) for end in value) and bool(value[0] <= value[1])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,52 +76,43 @@ class LoadScale(Checked, interarrival=positive, run_time=positive, size=positive
     """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
 
 
-_SUBMIT, _ID, _NODES, _RUN, _ESTIMATE, _USER, _STATUS = map(
-    JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
-)
-
-
 def filtered(table: IntArray, keep: JobFilter | None, dropped: Counter[str]) -> BoolArray:
     """Return which jobs of a table of rows are kept, shape ``(jobs,)``; the others are counted by the first reason."""
+    conditions: list[tuple[str, int, Callable[[int], bool]]] = []
+    if keep is not None and keep.window_s is not None:
+        low, high = (end * TICKS_PER_SECOND for end in keep.window_s)
+        conditions.append(("outside the time window", SUBMIT, lambda submit: low <= submit < high))
+    if keep is not None and keep.nodes is not None:
+        fewest, most = keep.nodes
+        conditions.append(("outside the size range", NODES, lambda nodes: fewest <= nodes <= most))
+    if keep is not None and keep.statuses is not None:
+        conditions.append(("status not selected", STATUS, keep.statuses.__contains__))
+    if keep is not None and keep.users is not None:
+        conditions.append(("user not selected", USER, keep.users.__contains__))
     kept = np.ones(len(table), dtype=bool)
-    if keep is None:
-        return kept
-
-    def require(reason: str, passed: Iterable[bool]) -> None:
-        nonlocal kept
-        passed = np.fromiter(passed, dtype=bool, count=len(table))
+    for reason, column, holds in conditions:
+        passed = np.fromiter(map(holds, table[:, column].tolist()), dtype=bool, count=len(table))
         if wrong := int((kept & ~passed).sum()):
             dropped[reason] += wrong
-        kept = kept & passed
-
-    if keep.window_s is not None:
-        low, high = (end * TICKS_PER_SECOND for end in keep.window_s)
-        require("outside the time window", (low <= submit < high for submit in table[:, _SUBMIT].tolist()))
-    if keep.nodes is not None:
-        fewest, most = keep.nodes
-        require("outside the size range", (fewest <= nodes <= most for nodes in table[:, _NODES].tolist()))
-    if keep.statuses is not None:
-        require("status not selected", map(keep.statuses.__contains__, table[:, _STATUS].tolist()))
-    if keep.users is not None:
-        require("user not selected", map(keep.users.__contains__, table[:, _USER].tolist()))
+        kept &= passed
     return kept
 
 
-def scaled(table: IntArray, scale: LoadScale, first: int) -> IntArray:
-    """Return a table of rows scaled; the submission at ``first``, ticks, does not move."""
+def scaled(table: IntArray, scale: LoadScale, first: int, think: int | None = None) -> IntArray:
+    """Return a table of rows scaled, and the column ``think`` of think times; the submission at ``first``, ticks, stays."""
     changed = table.copy()
-    for column, factor, least in (
-        (_SUBMIT, scale.interarrival, 0), (_RUN, scale.run_time, 1), (_ESTIMATE, scale.run_time, 1), (_NODES, scale.size, 1),
+    for column, origin, factor, least in (
+        (SUBMIT, first, scale.interarrival, 0), (RUN, 0, scale.run_time, 1), (ESTIMATE, 0, scale.run_time, 1),
+        (NODES, 0, scale.size, 1), (think, 0, scale.interarrival, 0),
     ):  # fmt: skip
-        origin = first if column == _SUBMIT else 0
+        if column is None:
+            continue
         amount = table[:, column] - origin
         with np.errstate(over="ignore"):  # infinity is too large, too
             values = np.where(amount > 0, np.maximum(least, np.rint(amount * float(factor))), amount)
         if (large := np.flatnonzero(origin + values >= float(LAST_TICK))).size:
-            raise SpecificationError(
-                f"LoadScale: job {table[large[0], _ID]}: a time or size is too large for 64-bit ticks; "
-                "scale it by smaller factors"
-            )
+            wrong = f"LoadScale: job {table[large[0], ID]}: a time or size is too large for 64-bit ticks"
+            raise SpecificationError(f"{wrong}; scale it by smaller factors")
         changed[:, column] = origin + values.astype(np.int64)
     return changed
 
@@ -131,23 +122,16 @@ Unit = Literal["weeks", "users"] | float
 WEEK_S: Final = 7 * 86_400
 RESAMPLE: Final = "resample"
 """The option by which the provenance of a workload says that it is resampled."""
-FEW_BLOCKS: Final = 8
-"""The number of blocks below which a note says that they are few."""
-_PURPOSE: Final = (crc32(b"resampling"),)
-"""Separates the random stream of resampling from all others of the same seed."""
+_FEW_BLOCKS: Final = 8
 
 
 class Draws(NamedTuple):
-    """The jobs that were drawn."""
+    """The jobs that were drawn; arrays have shape ``(jobs,)``."""
 
-    place: IntArray
-    """Places in the log, shape ``(jobs,)``."""
-    shift: IntArray
-    """Ticks by which each is submitted later than in the log, shape ``(jobs,)``."""
-    draw: IntArray
-    """Number of the draw, from 0, shape ``(jobs,)``; of users: how often the user was drawn before."""
+    place: IntArray  # in the log
+    shift: IntArray  # ticks by which each is submitted later than in the log
+    draw: IntArray  # number of the draw, from 0; of users: how often the user was drawn before
     note: str
-    """What was drawn."""
 
 
 def is_resampled(options: Mapping[str, object]) -> bool:
@@ -157,40 +141,36 @@ def is_resampled(options: Mapping[str, object]) -> bool:
 
 def checked_unit(unit: Unit) -> Unit:
     """Return ``unit`` if it is ``"weeks"``, ``"users"`` or a number of seconds above zero."""
-    if unit in ("weeks", "users"):
-        return unit
     if isinstance(unit, str):
-        raise SpecificationError(f"of: {quoted(unit)} is not allowed; it must be 'weeks', 'users' or a number of seconds")
+        require(unit in ("weeks", "users"), "of", unit, "it must be 'weeks', 'users' or a number of seconds")
+        return unit
     return require_seconds("of", unit, positive=True)
 
 
-def drawn_blocks(submit: IntArray, unit: Unit, seed: int, header: Mapping[str, str]) -> Draws:
+def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header: Mapping[str, str]) -> Draws:
     """Return whole blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut.
 
-    ``submit`` are the submissions of the log in order, ticks, shape ``(jobs,)``.  Weeks begin on Monday at 0:00 if the header
-    says when the log begins; blocks of other lengths, seconds, begin with the first submission.
+    ``submit`` are the submissions of the log in order, ticks.  Weeks begin on Monday at 0:00 if the header says when the log
+    begins; blocks of other lengths, seconds, begin with the first submission.
     """
     length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
     first, last = int(submit[0]), int(submit[-1])
     begin = first + (_since_monday(header, first) if unit == "weeks" else 0)
     blocks = (last + 1 - begin) // length
-    what = "week" if unit == "weeks" else f"block of {unit:g} s"
     if blocks < 2:
         days = (last - first) / TICKS_PER_SECOND / 86_400
-        raise SpecificationError(
-            f"of: {quoted(unit)} is not allowed; the jobs span {days:.3g} days, less than two whole blocks"
-        )
+        raise refused("of", unit, f"the jobs span {days:.3g} days, less than two whole blocks")
     count = -(-(last + 1 - first) // length)
-    chosen = _random(seed).integers(blocks, size=count)
+    chosen = rng.integers(blocks, size=count)
     low, high = (np.searchsorted(submit, begin + (chosen + end) * length) for end in (0, 1))
     place = np.concatenate([np.arange(*ends) for ends in zip(low, high, strict=True)])
     draw = np.repeat(np.arange(count), high - low)
     shift = (draw - chosen[draw]) * length
     kept = submit[place] + shift - begin <= last - first
+    what = "week" if unit == "weeks" else f"block of {unit:g} s"
     note = f"{counted(count, what)} drawn with replacement from {blocks:,}, the last one cut"
-    if blocks < FEW_BLOCKS:
-        note += f"; fewer than {FEW_BLOCKS} are too few for intervals"
-    return Draws(place[kept], shift[kept], draw[kept], note)
+    few = f"; fewer than {_FEW_BLOCKS} are too few for intervals" if blocks < _FEW_BLOCKS else ""
+    return Draws(place[kept], shift[kept], draw[kept], note + few)
 
 
 def _since_monday(header: Mapping[str, str], first: int) -> int:
@@ -204,25 +184,23 @@ def _since_monday(header: Mapping[str, str], first: int) -> int:
     return -since % WEEK_S * TICKS_PER_SECOND - first % TICKS_PER_SECOND
 
 
-def drawn_users(user: IntArray, seed: int) -> Draws:
+def drawn_users(user: IntArray, rng: np.random.Generator) -> Draws:
     """Return all jobs of users drawn with replacement, as many users as there are, at their recorded times.
 
-    ``user`` is the number of each job's user, shape ``(jobs,)``; jobs without one count as those of one user.
+    ``user`` is the number of each job's user; jobs without one count as those of one user.
     """
     known, owner = np.unique(user, return_inverse=True)
     if len(known) < 2:
         raise SpecificationError("of: 'users' is not allowed; the jobs have fewer than two users")
-    times = np.bincount(_random(seed).integers(len(known), size=len(known)), minlength=len(known))[owner]
+    times = np.bincount(rng.integers(len(known), size=len(known)), minlength=len(known))[owner]
     place = np.repeat(np.arange(len(user)), times)
     draw = np.arange(len(place)) - np.repeat(np.cumsum(times) - times, times)
-    note = (
-        f"{counted(len(known), 'user')} drawn with replacement: {len(place):,} jobs instead of {len(user):,}; the load varies"
-    )
-    return Draws(place, np.zeros_like(place), draw, note)
+    drawn = f"{counted(len(known), 'user')} drawn with replacement"
+    return Draws(place, np.zeros_like(place), draw, f"{drawn}: {len(place):,} jobs instead of {len(user):,}; the load varies")
 
 
 def distinct_users(user: IntArray, draw: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
-    """Return numbers of users that differ between draws of a user, shape ``(jobs,)``, and the names with the new ones."""
+    """Return numbers of users that differ between draws of a user, and the names with the new ones."""
     again = draw > 0
     pairs, which = np.unique(np.stack([draw[again], user[again]]), axis=1, return_inverse=True)
     numbers = user.copy()
@@ -232,23 +210,14 @@ def distinct_users(user: IntArray, draw: IntArray, names: tuple[str, ...]) -> tu
     return numbers, names
 
 
-def distinct_jobs(ids: IntArray, draw: IntArray) -> tuple[IntArray, IntArray]:
-    """Return job numbers that differ between draws, and the amounts added, shape ``(jobs,)`` both.
+def added_to_ids(ids: IntArray, draw: IntArray) -> IntArray:
+    """Return what to add to job numbers so that they differ between draws.
 
-    The last digits are the original number: with up to 28,490 jobs, job 123 of the third draw is 200,123.
+    The last digits remain the original number: with up to 28,490 jobs, job 123 of the third draw is 200,123.
     """
     highest, lowest = int(ids.max()), int(ids.min())
     step = 10 ** len(str(max(highest, highest - lowest)))
     if highest + step * int(draw.max()) > LAST_TICK:
         raise SpecificationError(f"resampled: job numbers up to {highest} are too large to tell draws apart; renumber the jobs")
-    added = step * draw
-    return ids + added, added
-
-
-def shifted(preceding: IntArray, added: IntArray | int) -> IntArray:
-    """Return the numbers of preceding jobs in the same draw, shape ``(jobs,)``."""
-    return np.where(preceding == UNSET, UNSET, preceding + added)
-
-
-def _random(seed: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(require_whole("seed", seed, at_least=0), spawn_key=_PURPOSE))
+    added: IntArray = step * draw
+    return added

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -57,14 +58,12 @@ def workload_from(value: object, place: Place) -> JobSource:
     kind = kinds[0]
     # The size of the machine is an argument of the functions that generate job streams.
     after = {"name", "steps"} if kind in ("job_stream", "job_streams") else {"name", "steps", "machine_nodes"}
-    source = _MAKERS[kind](table[kind], {key: table[key] for key in table if key not in (kind, *after)}, place)
+    source = _made_of(kind, table[kind], {key: table[key] for key in table if key not in (kind, *after)}, place)
     if not isinstance(source, Workload):
         for key in after & table.keys():
             raise place.at(key).error("not allowed with stream = true, which is read as the file has it")
         return source
-    steps = table.get("steps", [])
-    if not isinstance(steps, list):
-        raise place.at("steps").refused(steps, "a list of tables")
+    steps = _of_type(list, table.get("steps", []), place.at("steps"), "a list of tables")
     for number, step in enumerate(steps):
         source = _transformed(source, step, place.at("steps").at(number))
     if "name" in table:
@@ -78,80 +77,54 @@ def workload_from(value: object, place: Place) -> JobSource:
     return source
 
 
-def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSource:
-    if not isinstance(value, str):
-        raise place.at("trace").refused(value, "the name of a file")
-    path = place.folder / value
-    if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
-        raise place.at("trace").error(f"{quoted(value)}: there is no such file")
-    arguments |= {key: _part(key, arguments[key], place) for key in _PARTS if key in arguments}
-    if arguments.pop("stream", False) is True:
-        return made(SwfStream, arguments, place, path=path)
-    reader = placed(lambda: reader_for(path), place, ())
-    make: Callable[..., Workload] = read_swf if reader is SWF else read_trace
-    return made(make, arguments, place, path=path)
-
-
-def _of_model(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    if isinstance(value, str):
+def _made_of(kind: str, value: Any, arguments: dict[str, Any], place: Place) -> JobSource:
+    """Return the jobs of the function that a key names: ``value`` is of that key, ``arguments`` are the others."""
+    inside = place.at(kind)
+    make: Callable[..., JobSource] = synthetic_workload
+    others: dict[str, object] = {}
+    if kind == "trace":
+        path = others["path"] = place.folder / _of_type(str, value, inside, "the name of a file")
+        if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
+            raise inside.error(f"{quoted(value)}: there is no such file")
+        arguments |= {key: _part(key, arguments[key], place) for key in _PARTS if key in arguments}
+        if arguments.pop("stream", False) is True:
+            make = SwfStream
+        else:
+            make = read_swf if placed(lambda: reader_for(path), place, ()) is SWF else read_trace
+    elif kind == "model" and isinstance(value, str):
         name = value if value in shipped_models() else place.folder / value
-        model = placed(lambda: load_model(name), place, ("model",))
-    elif isinstance(value, Mapping):
-        model = model_from(value, place.at("model"))
+        make = placed(lambda: load_model(name), place, ("model",)).generate
+    elif kind == "model":
+        allowed = f"one of {', '.join(shipped_models())}, the name of a file, or a table"
+        make = model_from(_of_type(Mapping, value, inside, allowed), inside).generate
+    elif kind == "synthetic":
+        if value is not True:
+            raise inside.refused(value, "true")
+    elif kind == "job_stream":
+        make = _job_stream(value, inside).generate
+    elif not isinstance(value, Mapping) or not value:
+        raise inside.refused(value, "a table with a table for each label")
+    elif kind == "job_streams":
+        make = JobStreamMix({label: _job_stream(each, inside.at(label)) for label, each in value.items()}).generate
     else:
-        raise place.at("model").refused(value, f"one of {', '.join(shipped_models())}, the name of a file, or a table")
-    return made(model.generate, arguments, place)
+        require_keys(arguments, (), place)
+        parts = {label: workload_from(each, inside.at(label)) for label, each in value.items()}
+        return placed(lambda: merge(**parts), place, parts)
+    return made(make, arguments, place, **others)
 
 
-def _synthetic(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    if value is not True:
-        raise place.at("synthetic").refused(value, "true")
-    return made(synthetic_workload, arguments, place)
-
-
-def _of_job_stream(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    return made(_job_stream(value, place.at("job_stream")).generate, arguments, place)
-
-
-def _of_job_streams(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    streams = {label: _job_stream(value, inside) for label, value, inside in _labelled(value, place.at("job_streams"))}
-    return made(JobStreamMix(streams).generate, arguments, place)
-
-
-def _merged(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    require_keys(arguments, (), place)
-    parts = {label: workload_from(value, inside) for label, value, inside in _labelled(value, place.at("merge"))}
-    return placed(lambda: merge(**parts), place, parts)
-
-
-_MAKERS: Final[dict[str, Callable[[object, dict[str, Any], Place], JobSource]]] = {
-    "trace": _of_trace,
-    "model": _of_model,
-    "synthetic": _synthetic,
-    "job_stream": _of_job_stream,
-    "job_streams": _of_job_streams,
-    "merge": _merged,
-}
-
-
-def _labelled(value: object, place: Place) -> list[tuple[str, object, Place]]:
-    if not isinstance(value, Mapping) or not value:
-        raise place.refused(value, "a table with a table for each label")
-    return [(label, each, place.at(label)) for label, each in value.items()]
-
-
-def _table(value: object, place: Place) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise place.refused(value, "a table")
+def _of_type(kind: type[Any], value: object, place: Place, allowed: str = "a table") -> Any:
+    if not isinstance(value, kind):
+        raise place.refused(value, allowed)
     return value
 
 
 def _part(key: str, value: object, place: Place) -> Any:
-    return made(_PARTS[key], _table(value, place.at(key)), place.at(key))
+    return made(_PARTS[key], _of_type(Mapping, value, place.at(key)), place.at(key))
 
 
 def _transformed(workload: Workload, step: object, place: Place) -> Workload:
-    table = _table(step, place)
+    table = _of_type(Mapping, step, place)
     require_keys(table, _STEPS, place)
     if len(table) != 1:
         raise place.error(f"a step has one of {', '.join(_STEPS[:-1])} and {_STEPS[-1]}; steps are carried out in order")
@@ -163,21 +136,19 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), inside, ())
     if key == RESAMPLE:
-        return made(workload.resampled, _table(value, inside), inside)
+        return made(workload.resampled, _of_type(Mapping, value, inside), inside)
     if value == RUN_TIME:
         return workload.with_perfect_estimates()
-    if not isinstance(value, Mapping):
-        raise inside.refused(value, f"{RUN_TIME!r}, or a table with phi and seed")
-    return made(workload.with_phi_estimates, value, inside)
+    table = _of_type(Mapping, value, inside, f"{RUN_TIME!r}, or a table with phi and seed")
+    return made(workload.with_phi_estimates, table, inside)
 
 
 def _job_stream(value: object, place: Place) -> JobStream:
-    if not isinstance(value, Mapping):
-        raise place.refused(value, "a table with the fields of a JobStream")
-    return made(JobStream, {key: _ingredient(each, place.at(key)) for key, each in value.items()}, place)
+    table = _of_type(Mapping, value, place, "a table with the fields of a JobStream")
+    return made(JobStream, {key: _ingredient(each, place.at(key)) for key, each in table.items()}, place)
 
 
-def _ingredient(value: object, place: Place) -> Any:
+def _ingredient(value: Any, place: Place) -> Any:
     """Return a part of a job stream; numbers and texts are what they are, and the class that gets them refuses wrong ones."""
     if isinstance(value, list):
         return [_ingredient(each, place.at(number)) for number, each in enumerate(value)]
@@ -191,29 +162,22 @@ def _ingredient(value: object, place: Place) -> Any:
             raise place.at("workload").error("not allowed with stream = true; the jobs must be in memory")
         return TraceArrivals(workload)
     if "scipy" in value:
-        return _of_scipy(value, place)
+        import scipy.stats
+
+        name = value["scipy"]
+        family = getattr(scipy.stats, name, None) if isinstance(name, str) else None
+        if not isinstance(family, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
+            raise place.at("scipy").refused(name, "the name of a distribution of scipy.stats, as 'geom'")
+        positional = _of_type(list, value.get("args", []), place.at("args"), "a list of numbers")
+        named = {key: each for key, each in value.items() if key not in ("scipy", "args")}
+        return placed(partial(family, *positional, **named), place, ())
     if "type" not in value:
         return {_number(key, place): weight for key, weight in value.items()}
     kind = value["type"]
     if not isinstance(kind, str) or kind not in TYPES:
         hint = did_you_mean(str(kind), TYPES)
         raise place.at("type").error(f"{quoted(kind)} is unknown{hint}; known are {', '.join(TYPES)}")
-    parts = {key: _ingredient(each, place.at(key)) for key, each in value.items() if key != "type"}
-    return made(TYPES[kind], parts, place)
-
-
-def _of_scipy(value: Mapping[str, Any], place: Place) -> object:
-    import scipy.stats
-
-    name = value["scipy"]
-    kind = getattr(scipy.stats, name, None) if isinstance(name, str) else None
-    if not isinstance(kind, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
-        raise place.at("scipy").refused(name, "the name of a distribution of scipy.stats, as 'geom'")
-    positional = value.get("args", [])
-    if not isinstance(positional, list):
-        raise place.at("args").refused(positional, "a list of numbers")
-    named = {key: each for key, each in value.items() if key not in ("scipy", "args")}
-    return placed(lambda: kind(*positional, **named), place, ())
+    return made(TYPES[kind], {key: _ingredient(each, place.at(key)) for key, each in value.items() if key != "type"}, place)
 
 
 def _number(key: str, place: Place) -> float:
@@ -230,10 +194,12 @@ def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
         how = "write it with write_trace first and read that file" if isinstance(source, Workload) else "it must be a Workload"
         raise place.error(f"{shown(source.name)!r} exists in memory only, so that no file can name it; {how}")
     arguments = {name: value for name, value in recipe.arguments.items() if value is not None and value != {}}
-    if recipe.source == "trace":
-        arguments = {name: value for name, value in arguments.items() if not (value is False and name in _OFF)}
+    if recipe.source == "trace":  # these say nothing where they are false, and not every reader has them
+        off = ("stream", "feedback", "lenient", "waits")
+        arguments = {name: value for name, value in arguments.items() if not (value is False and name in off)}
     else:
-        arguments = {_KEYS.get(name, name): value for name, value in arguments.items()}
+        keys = {"stream": "job_stream", "streams": "job_streams", "workloads": "merge"}
+        arguments = {keys.get(name, name): value for name, value in arguments.items()}
     if recipe.source == "synthetic":
         arguments = {"synthetic": True, **arguments}
     table = _entries(arguments, place)
@@ -248,46 +214,34 @@ def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
     return table
 
 
-_KEYS: Final = {"stream": "job_stream", "streams": "job_streams", "workloads": "merge"}
-"""Keys of a table for arguments that have other names; ``stream`` of a trace is true or false."""
-_OFF: Final = ("stream", "feedback", "lenient", "waits")
-"""Arguments of traces that say nothing where they are false, and which not every reader has."""
-
-
 def _described(value: Any, place: Place) -> Any:
     """Return a value as a file has it: plain, or a table of a workload, a model, a job stream or a part of one."""
-    for kind, describe in _WRITERS:
-        if isinstance(value, kind):
-            return describe(value, place)
-    if type(value).__module__.startswith("scipy.stats") and hasattr(value, "dist"):
+    kind = type(value)
+    described: Any
+    if isinstance(value, Workload | SwfStream):
+        described = table_of_workload(value, place)
+    elif isinstance(value, WorkloadModel):
+        is_shipped = value.name in shipped_models() and value == load_model(value.name)
+        fields_of_file = {key: each for key, each in json.loads(value.to_json()).items() if key not in MODEL_FORMAT}
+        described = value.name if is_shipped else fields_of_file
+    elif isinstance(value, TraceArrivals):
+        described = {"workload": table_of_workload(value.trace, place.at("workload"))}
+    elif kind is JobStream or TYPES.get(kind.__name__) is kind:
+        named = {} if kind is JobStream else {"type": kind.__name__}
+        described = named | _entries({field.name: getattr(value, field.name) for field in fields(value)}, place)
+    elif isinstance(value, os.PathLike):
+        described = relative(Path(value), place)
+    elif isinstance(value, Mapping):
+        described = _entries(value, place)
+    elif kind.__module__.startswith("scipy.stats") and hasattr(value, "dist"):
         positional = {"args": plain(value.args, place)} if value.args else {}
-        return {"scipy": value.dist.name, **positional, **plain(value.kwds, place)}
-    if TYPES.get(type(value).__name__) is type(value):
-        return {"type": type(value).__name__, **_fields(value, place)}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_described(each, place.at(number)) for number, each in enumerate(value)]
-    return plain(value, place)
-
-
-def _fields(value: Any, place: Place) -> dict[str, Any]:
-    return _entries({field.name: getattr(value, field.name) for field in fields(value)}, place)
+        described = {"scipy": value.dist.name, **positional, **plain(value.kwds, place)}
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        described = [_described(each, place.at(number)) for number, each in enumerate(value)]
+    else:
+        described = plain(value, place)
+    return described
 
 
 def _entries(values: Mapping[Any, Any], place: Place) -> dict[str, Any]:
     return {str(key): _described(each, place.at(str(key))) for key, each in values.items() if each is not None}
-
-
-def _model(model: WorkloadModel, _: Place) -> Any:
-    if model.name in shipped_models() and model == load_model(model.name):
-        return model.name
-    return {key: each for key, each in json.loads(model.to_json()).items() if key not in MODEL_FORMAT}
-
-
-_WRITERS: Final[tuple[tuple[Any, Callable[[Any, Place], Any]], ...]] = (
-    ((Workload, SwfStream), table_of_workload),
-    (WorkloadModel, _model),
-    (TraceArrivals, lambda arrivals, place: {"workload": table_of_workload(arrivals.trace, place.at("workload"))}),
-    (JobStream, _fields),
-    (os.PathLike, lambda path, place: relative(Path(path), place)),
-    (Mapping, _entries),
-)

@@ -17,13 +17,13 @@ from clustermodel import StudyTable, Workload, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.flurry import RESTORED
-from tests.scripts import stored, study_of
+from tests.scripts import defined_in, stored, study_of
 from tests.shared_data import trace_path
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "perkovic_2000"
 SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")
+RESTORED = defined_in("papers/perkovic_2000/cleaned_log").RESTORED
 FLURRIES = ("cleaned", *RESTORED)
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"
 

@@ -201,7 +201,7 @@ def test_fields_17_and_18_of_a_trace_are_honoured_on_request(write_trace: Callab
     path = write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5), line(3, 20, 5, 2, 7), line(4, 21, 1, 77, 7))
     recorded, honoured = read_swf(path), read_swf(path, feedback=True)
     assert list(recorded.rows()) == list(honoured.rows())
-    assert recorded.extra is None
+    assert recorded.extra == ()
     assert times(run(recorded))[3] == (20, 20, 25)
     assert times(run(honoured))[3] == (22, 22, 27)
     assert times(run(honoured))[4] == (21, 21, 22)

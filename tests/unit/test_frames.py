@@ -15,7 +15,7 @@ def test_a_table_gives_the_workload_it_came_from() -> None:
     whole = synthetic_workload(jobs=200)
     again = Workload.from_frame(whole.frame, name="again", machine_nodes=64)
     assert list(again.rows()) == list(whole.rows())
-    assert (again.name, again.machine_nodes, again.extra) == ("again", 64, None)
+    assert (again.name, again.machine_nodes, again.extra) == ("again", 64, ())
 
 
 def test_a_table_with_every_column_survives() -> None:

@@ -28,7 +28,7 @@ MODULES_A_PAGE_NAMES = {
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity_loss"},
     "studies.md": {"experiment.measure_table"},
-    "workloads.md": {"theory.queueing", "workload.flurry"},
+    "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 

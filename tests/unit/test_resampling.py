@@ -109,15 +109,12 @@ def test_users_are_drawn_with_all_their_jobs_and_a_user_drawn_twice_is_two() -> 
 
 def test_names_of_users_drawn_again_tell_them_apart() -> None:
     trace = log(users=3)
-    assert trace.extra is None
+    assert trace.extra == ()
     users = pd.DataFrame(
         {"job": [1, 2, 3], "submit_s": [0.0, 1, 2], "nodes": 1, "run_s": 5.0, "user": [1, 2, 2], "account": ["a"] * 3}
     )
     named = Workload.from_frame(users)
-    assert named.extra is not None
-    named.extra = type(named.extra)(
-        ids=named.extra.ids, columns=named.extra.columns, names={**named.extra.names, "user": ("ann", "bob")}
-    )
+    named.names = {**named.names, "user": ("ann", "bob")}
     twice = next(one for seed in range(50) if len(one := named.resampled("users", seed=seed)) == 4)
     assert twice.names["user"] == ("ann", "bob", "bob (2)")
     assert sorted(twice.column("user").tolist()) == [2, 2, 3, 3]

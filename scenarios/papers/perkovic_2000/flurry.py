@@ -20,6 +20,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from cleaned_log import Flurry
 from numpy.typing import NDArray
 from paper_jobs import CLEANED, DEFAULT, FLURRIES, paper_jobs
 from queue_order import GUARANTEES, PAIRS, SLOWDOWN, TITLES, WAIT, guarantees
@@ -28,7 +29,6 @@ from clustermodel import Interval, Machine, Result, Scenario, Study, StudyTable,
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.measure_table import class_measures, measure_table, published_table
 from clustermodel.job import UNSET
-from clustermodel.workload.flurry import Flurry
 
 TECHNIQUE = "half + speculation"
 COMBINED = [f"{name}, {TECHNIQUE}" for name in ("1/L-NG", "R/L-NG")]

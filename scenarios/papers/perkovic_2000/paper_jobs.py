@@ -11,8 +11,9 @@ lognormal distribution with the mean and the mean reciprocal above.  No paramete
 from dataclasses import replace
 from typing import Final
 
+from cleaned_log import RESTORED, Flurry, with_flurry
+
 from clustermodel import Workload
-from clustermodel.workload.flurry import RESTORED, Flurry, with_flurry
 from clustermodel.workload.synthetic import study_jobs
 
 CLEANED: Final = "cleaned"

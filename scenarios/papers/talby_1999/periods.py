@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import pairwise
 from math import inf
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 
-from clustermodel import TICKS_PER_SECOND, JobFilter, JobRow, Machine, Scenario, Workload, read_swf, synthetic_workload
+from clustermodel import TICKS_PER_SECOND, JobFilter, Machine, Scenario, Workload, read_swf, synthetic_workload
 
 NODES = 128
 
@@ -30,23 +31,16 @@ def by_month(workload: Workload) -> dict[str, Workload]:
     """Return the jobs by month of submission, such as ``"1996-09"``, in the time zone of the machine that the header names."""
     header = workload.provenance.header
     began, zone = int(header["UnixStartTime"]), ZoneInfo(header["TimeZoneString"])
-    months = groupby(
-        workload.rows(), key=lambda row: f"{datetime.fromtimestamp(began + row.submit // TICKS_PER_SECOND, zone):%Y-%m}"
+    months = np.array(
+        [
+            f"{datetime.fromtimestamp(began + submit // TICKS_PER_SECOND, zone):%Y-%m}"
+            for submit in workload.column("submit").tolist()
+        ]
     )
-    return {month: _month(workload, rows, month) for month, rows in months}
+    return {month: workload.part(months == month, f"{workload.name} {month}") for month in dict.fromkeys(months.tolist())}
 
 
 def in_parts(workload: Workload, parts: int) -> dict[str, Workload]:
     """Return successive parts of equal length between the first and the last submission, ``"part 1"``, ``"part 2"``, ..."""
     ends = [0.0, *(number * workload.span_s / parts for number in range(1, parts)), inf]
     return {f"part {number}": workload.select(JobFilter(window_s=window)) for number, window in enumerate(pairwise(ends), 1)}
-
-
-def _month(workload: Workload, rows: Iterable[JobRow], month: str) -> Workload:
-    return Workload(
-        rows,
-        name=f"{workload.name} {month}",
-        provenance=workload.provenance,
-        machine_nodes=workload.machine_nodes,
-        extra=workload.extra,
-    )

@@ -10,9 +10,12 @@ import pytest
 from clustermodel import JobRow, SpecificationError, Workload, synthetic_workload
 from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.flurry import BURST, RESTORED, Flurry, with_flurry
-from clustermodel.workload.table import ExtraColumns
+from clustermodel.workload.table import table_of
 from tests.conftest import refusal
+from tests.scripts import defined_in
+
+SCRIPT = defined_in("papers/perkovic_2000/cleaned_log")
+BURST, RESTORED, Flurry, with_flurry = SCRIPT.BURST, SCRIPT.RESTORED, SCRIPT.Flurry, SCRIPT.with_flurry
 
 FACTS: dict[str, Any] = {"estimate_s": 21_600, "mean_run_s": 100, "mean_overestimation": 857}
 FLURRY = Flurry(first=50, last=260, **FACTS)
@@ -85,7 +88,8 @@ def test_a_seed_draws_times_and_run_times(cleaned: Workload) -> None:
 
 def test_extra_columns_stay(cleaned: Workload) -> None:
     ids = cleaned.column("id")
-    with_extra = Workload(cleaned.rows(), extra=ExtraColumns(ids=ids, columns={"cores": ids * 2}))
+    columns = {name: cleaned.column(name) for name in JobRow._fields}
+    with_extra = Workload(table_of(**columns, cores=ids * 2), extra=["cores"])
     restored = with_flurry(with_extra, FLURRY)
     assert restored.values("cores", ids).tolist() == (ids * 2).tolist()
     assert restored.values("cores", np.array([50, 51])).tolist() == [UNSET, UNSET]

@@ -4,8 +4,6 @@ Logs of the Parallel Workloads Archive are *cleaned* of flurries, bursts of jobs
 log keeps the original job numbers.  Where these are in order of submission, each missing number lies between two known times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, log, sqrt
@@ -14,12 +12,11 @@ from zlib import crc32
 
 import numpy as np
 
+from clustermodel import TICKS_PER_SECOND, SpecificationError, Workload
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError
 from clustermodel.job import UNSET
-from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number, require_whole
-from clustermodel.workload.table import Workload, table_of
+from clustermodel.workload.table import table_of
 
 RESTORED: Final = ("uniform", "gap-start", "bursts")
 """Where in its gap a restored job is submitted: at a uniformly distributed time; with the last job before the gap; or with
@@ -88,19 +85,17 @@ def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed
     sigma, estimate = flurry.sigma, round(flurry.estimate_s * TICKS_PER_SECOND)
     run_s = runs.lognormal(log(flurry.mean_run_s) - sigma**2 / 2, sigma, len(missing))
     run = np.round(np.clip(run_s, 1.0, flurry.estimate_s)).astype(np.int64) * TICKS_PER_SECOND
-    rows = table_of(submit=submit, id=missing, nodes=flurry.nodes, run=run, estimate=estimate)
-    extra = workload.extra
-    if extra is not None:
-        unset = np.full(len(missing), UNSET, dtype=np.int64)
-        columns = {name: np.concatenate([column, unset]) for name, column in extra.columns.items()}
-        extra = replace(extra, ids=np.concatenate([extra.ids, missing]), columns=columns)
+    unset = dict.fromkeys(workload.extra, UNSET)
+    rows = table_of(submit=submit, id=missing, nodes=flurry.nodes, run=run, estimate=estimate, **unset)
     options = {**workload.provenance.options, "flurry": flurry, "at": rule, "flurry_seed": seed}
     return Workload(
         np.concatenate([workload.table, rows]),
         name=workload.name,
         provenance=replace(workload.provenance, options=options),
         machine_nodes=workload.machine_nodes,
-        extra=extra,
+        extra=workload.extra,
+        streams=workload.streams,
+        names=workload.names,
     )
 
 
