@@ -77,7 +77,8 @@ class JobStreams:
     """
 
     def __init__(self, sources: Sequence[JobSource]) -> None:
-        self._sources, self._labels = sources, [_labels(source) for source in sources]
+        self._sources = sources
+        self._labels = [(isinstance(source, Workload) and source.streams) or (source.name,) for source in sources]
         self._shifts, self._largest = [0] * len(sources), [0]
         self._ids: IntArray | None = None
         if len(sources) == 1:
@@ -156,10 +157,6 @@ class JobStreams:
         return np.searchsorted(self._largest[:-1], jobs)
 
 
-def _labels(source: JobSource) -> tuple[str, ...]:
-    return (source.streams if isinstance(source, Workload) else ()) or (source.name,)
-
-
 class Renumbered:
     """A job stream that is not in memory, with ``shift`` added to its job numbers."""
 
@@ -220,10 +217,9 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
     The names of the arguments become labels: the column ``stream`` of ``Result.jobs``, and the rows of
     ``Result.by_stream``.  Jobs are renumbered as in ``Scenario(workload=[...])``, with the same schedule: streams without a
     job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
-    memory.  Feedback is kept; labels of earlier merges are replaced.
-
-    Workloads give a workload; :class:`~clustermodel.workload.job_stream.JobStream` builders give a :class:`JobStreamMix`, to
-    be generated together with independent random numbers.
+    memory.  Feedback is kept; labels of earlier merges are replaced.  Workloads give a workload; builders,
+    :class:`~clustermodel.workload.job_stream.JobStream`, a :class:`JobStreamMix`, to be generated together with independent
+    random numbers.
 
     Raises:
         SpecificationError: no stream is given, streams and builders are mixed, a stream has no jobs, or two generated streams

@@ -90,16 +90,11 @@ class Lines(NamedTuple):
 class SwfStream:
     """A trace read in constant memory; it can be iterated repeatedly.
 
-    The jobs must be in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).
-
-    Args:
-        path: a ``.swf`` or ``.swf.gz`` file.
-        processors_from: ``"allocated"`` or ``"requested"``; if that field is missing, the other is used, and counted.
-        use_estimates: when false, every estimate is replaced by the run time.
-        keep: which jobs to keep.
-        scale: factors for interarrival times, run times and sizes, applied after ``keep``.
-        lenient: count and skip a malformed line instead of raising.
-        default_memory_gib: memory per node of jobs whose memory is unknown, GiB; they are counted.
+    The jobs must be in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).  Sizes are
+    the ``"allocated"`` or ``"requested"`` processors; if that field is missing, the other is used, and counted.  Without
+    ``use_estimates`` every estimate is the run time.  ``scale`` is applied to the jobs that ``keep`` selects.  ``lenient``:
+    count and skip malformed lines instead of raising.  Jobs whose memory is unknown need ``default_memory_gib`` per node, and
+    are counted.
 
     Raises:
         TraceError: the file cannot be read, is damaged, or a line is malformed.
@@ -157,15 +152,9 @@ class SwfStream:
         return hash(self.path.absolute())
 
     def rows(self) -> Iterator[JobRow]:
-        """Yield the jobs in file order.
-
-        Raises:
-            TraceError: as for the class, or a job was submitted before the job on the line above.
-        """
+        """Yield the jobs in file order; TraceError if one was submitted before the job on the line above."""
         last = first_submit = None
         for table, lines in self.tables():
-            kept = filtered(table, self._keep, self.provenance.dropped)
-            table, lines = table[kept], lines[kept]  # noqa: PLW2901
             if self._scale is not None and len(table):
                 first_submit = int(table[0, SUBMIT]) if first_submit is None else first_submit
                 table = scaled(table, self._scale, first_submit)  # noqa: PLW2901
@@ -183,7 +172,7 @@ class SwfStream:
                 yield row
 
     def tables(self, extra: Sequence[str] = ()) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield the jobs in file order, neither filtered nor scaled, some thousands at a time, with their line numbers.
+        """Yield the jobs that are kept in file order, not scaled, some thousands at a time, with their line numbers.
 
         The columns are those of :class:`~clustermodel.job.JobRow`, then the ``extra`` ones.
         """
@@ -194,7 +183,9 @@ class SwfStream:
         needed += [_EXTRA[name] for name in extra if name != extras.WAIT]
         blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
         for block in _whole_jobs(self.path, blocks, provenance.partial):
-            yield self._jobs(block, extra)
+            table, lines = self._jobs(block, extra)
+            kept = filtered(table, self._keep, provenance.dropped)
+            yield table[kept], lines[kept]
 
     def _jobs(self, block: Lines, extra: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
@@ -224,13 +215,12 @@ class SwfStream:
             memory[~known] = validation.to_kib(self._default_memory)
         for line in block.repairs.keys() & set(block.numbers.tolist()):
             repaired.update(block.repairs[line])
-        columns = {
-            name: np.minimum(fields[_EXTRA[name]], 2 * LONGEST_S) for name in extra
-        }  # above all job numbers, and 64 bits
+        most = 2 * LONGEST_S  # above all job numbers, and fits 64 bits
+        columns = {name: np.minimum(fields[_EXTRA[name]], most) for name in extra}
         for name in {extras.WAIT, extras.THINK} & columns.keys():
-            ticks = _ticks(columns[name].clip(min=0))
-            is_time = (columns[name] >= 0) & (columns[name] <= LONGEST_S)
-            columns[name] = np.where(is_time, ticks, UNSET) if name == extras.WAIT else ticks
+            seconds = columns[name]
+            is_time = (seconds >= 0) & (seconds <= LONGEST_S) | (name == extras.THINK)
+            columns[name] = np.where(is_time, _ticks(seconds.clip(min=0)), UNSET)
         table = table_of(
             submit=_ticks(fields[SUBMITTED]),
             id=fields[NUMBER],
@@ -260,10 +250,10 @@ def read_swf(
     """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``, without the memory
     (:meth:`Workload.with_default_memory <clustermodel.workload.table.Workload.with_default_memory>`).
 
-    With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
-    job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was
-    not submitted earlier.  By default all recorded submissions are used.  With ``waits=True`` the column ``wait`` has the
-    recorded waits (field 3); no schedule depends on them.
+    With ``feedback`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that job
+    has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was not
+    submitted earlier.  By default all recorded submissions are used.  With ``waits`` the column ``wait`` has the recorded
+    waits (field 3); no schedule depends on them.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -275,15 +265,11 @@ def read_swf(
     )
     provenance = stream.provenance
     extra = [extras.WAIT] * flag("waits", waits) + [extras.PRECEDING, extras.THINK] * flag("feedback", feedback)
-    tables, lines = [], []
-    for jobs, numbers in stream.tables(extra):
-        kept = filtered(jobs, keep, provenance.dropped)
-        tables.append(jobs[kept])
-        lines.append(numbers[kept])
-    if not sum(map(len, tables)):
+    blocks = list(stream.tables(extra))
+    if not sum(len(table) for table, _ in blocks):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
-    table = np.concatenate(tables)
+    table, lines = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     unsorted = table[1:, SUBMIT] < table[:-1, SUBMIT]
     _count(provenance.repaired, "submitted before the job on the line above, sorted", unsorted)
     order = np.lexsort((table[:, ID], table[:, SUBMIT]))
@@ -291,7 +277,7 @@ def read_swf(
     ids = table[:, ID]
     if len(np.unique(ids)) < len(ids):
         number, times = Counter(ids.tolist()).most_common(1)[0]
-        first, second, *_ = sorted(np.concatenate(lines)[order][ids == number].tolist())
+        first, second, *_ = sorted(lines[order][ids == number].tolist())
         raise TraceError(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
@@ -487,10 +473,10 @@ def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> I
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
-    """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
+    """Write data lines of 18 numbers each (``-1`` for unknown) under a ``; Key: value`` for each line of a value of ``header``.
 
-    Each line of a value gets a ``; Key:`` of its own.  A file whose name ends in ``.gz`` is compressed, without a time stamp,
-    so that equal schedules give equal bytes.  Raises OutputError if the file cannot be written.
+    A file whose name ends in ``.gz`` is compressed, without a time stamp, so that equal schedules give equal bytes.  Raises
+    OutputError if the file cannot be written.
     """
     lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
     for row in rows:
@@ -554,7 +540,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     if separate:
         names_path = f"{os.fspath(path)}.names.csv"
         table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\\n")
+        writer = csv.writer(table, lineterminator="\n")
         writer.writerow(("map", "number", "name"))
         writer.writerows((key, number, name) for key in separate for number, name in enumerate(names[key], start=1))
         write_file(names_path, table.getvalue())

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, runtime_checkable
 from zlib import crc32
@@ -103,19 +103,22 @@ def _column(frame: pd.DataFrame, column: str) -> IntArray:
     values = np.full(len(frame), missing, dtype=np.int64)
     if column not in frame or column in (STREAM, *NAMED_COLUMNS):
         return values
-
-    def checked(row: int, value: Any) -> float:
-        name = f"Workload.from_frame: row {row}: {column}"
-        if column.endswith("_s"):
-            return require_seconds(name, value, positive=column in ("run_s", "checkpoint_interval_s")) * TICKS_PER_SECOND
-        if column.endswith("_gib"):
-            return require_gib(name, value) * KIB_PER_GIB
-        return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-
+    check: Callable[[str, Any], float] = _whole
+    unit = 1
+    if column.endswith("_s"):
+        check = partial(require_seconds, positive=column in ("run_s", "checkpoint_interval_s"))
+        unit = TICKS_PER_SECOND
+    elif column.endswith("_gib"):
+        check, unit = require_gib, KIB_PER_GIB
     present = np.ones(len(frame), dtype=bool) if column in (*_NEEDED, "job") else frame[column].notna().to_numpy()
-    given = frame[column].tolist()
-    values[present] = np.rint([checked(row, given[row]) for row in np.flatnonzero(present).tolist()])
+    given = enumerate(frame[column].tolist())
+    checked = [check(f"Workload.from_frame: row {row}: {column}", value) * unit for row, value in given if present[row]]
+    values[present] = np.rint(checked)
     return values
+
+
+def _whole(name: str, value: Any) -> int:
+    return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 Source = Literal["trace", "model", "synthetic", "job_stream", "job_streams", "merge"]
@@ -139,8 +142,7 @@ class Recipe:
     model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
 
 
-JOBS: Final = "jobs"
-"""Key of :attr:`ImportReport.counts` for the lines that gave jobs."""
+JOBS: Final = "jobs"  # key of ImportReport.counts for the lines that gave jobs
 _PLURAL: Final = re.compile(r"^((?:\w+ )?(?:break|component|header|job|line|message|record|step))s\b")
 
 
@@ -176,9 +178,6 @@ class ImportReport:
 
     def __str__(self) -> str:
         return visible("\n".join((f"{self.source}: {self.format}", *self.texts())), keep="\n")
-
-
-_NONE: Final[Counter[str]] = Counter()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,8 +259,9 @@ class Workload:
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
         extra: names of further columns of ``rows``, of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`.
-        streams: labels of the streams that were merged, by the numbers 0, 1, ... of the column ``stream``.
-        names: the names that the numbers 1, 2, ... of a column stand for.
+        streams: labels of the streams that were merged into this workload, by the numbers of the column ``stream``.
+        names: the names that the numbers 1, 2, ... of a column stand for: ``names["user"][number - 1]``.  Workloads from
+            accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
@@ -314,24 +314,15 @@ class Workload:
         """The rows, and beside them the columns :attr:`extra`, read-only."""
         self.name, self.machine_nodes, self.recipe = name, machine_nodes, recipe
         self.provenance = provenance or Provenance(source=name)
-        self.streams = streams
-        """The labels of the streams that were merged into this workload; empty if it is one stream."""
-        self.names = names or {}
-        """The names that the numbers 1, 2, ... of a column stand for, by column: ``names["user"][number - 1]``.
-
-        Workloads from accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
-        """
+        self.streams, self.names = streams, names or {}
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
-        """Return a workload of the rows of a table, which may be in any order.
+        """Return a workload of the rows of a table with the columns of :attr:`frame`, in any order.
 
-        Args:
-            frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; the others may be
-                missing, or ``nan`` where a job has no value; ``stream`` is a label, ``memory_gib`` per node, ``preceding`` the
-                number of a job.  Without ``job``, jobs are numbered from 1 in order of submission.
-            name: a label for tables and figures.
-            machine_nodes: size of the machine they were recorded on, used as the default machine.
+        ``submit_s``, ``nodes`` and ``run_s`` are needed; the others may be missing, or ``nan`` where a job has no value.
+        ``stream`` is a label, ``memory_gib`` per node, ``preceding`` the number of a job.  Without ``job``, jobs are numbered
+        from 1 in order of submission.  ``machine_nodes`` is the size of the machine they were recorded on.
 
         Raises:
             SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
@@ -384,10 +375,8 @@ class Workload:
         """Return whether the other is a workload of the same jobs, name and machine."""
         if not isinstance(other, Workload):
             return NotImplemented
-        if (self.name, self.machine_nodes, self.streams) != (other.name, other.machine_nodes, other.streams):
-            return False
-        alike = self._places.keys() == other._places.keys()
-        return alike and all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
+        own, others = ((each.name, each.machine_nodes, each.streams, each._places.keys()) for each in (self, other))
+        return own == others and all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
 
     def __hash__(self) -> int:
         return hash((len(self), *self.table[[0, -1], : len(JobRow._fields)].ravel().tolist()))
@@ -397,19 +386,16 @@ class Workload:
 
     def _repr_html_(self) -> str:
         nodes, size, unit = self.column("nodes"), self.machine_nodes, self.provenance.unit
-        times = {
-            title: f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"
-            for title, values in (("run time", self.seconds("run")), ("estimate", self.seconds("estimate")))
-        }
         fields = {
             "jobs": f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}",
             "submitted over": duration(self.span_s),
             "recorded on": "unknown" if size is None else counted(size, unit),
             "offered load": None if size is None or not self.span_s else self.offered_load(size),
             f"{unit}s of a job": f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}",
-            **times,
-            "source": self.provenance.source,
         }
+        for title, values in (("run time", self.seconds("run")), ("estimate", self.seconds("estimate"))):
+            fields[title] = f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"
+        fields["source"] = self.provenance.source
         return html_fields(f"Workload {self.name}", fields.items())
 
     def rows(self) -> Iterator[JobRow]:
@@ -452,20 +438,16 @@ class Workload:
         """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``.
 
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
-        ``checkpoint_interval_s``, ``preceding`` and ``think_time_s``, and by what an accounting log has recorded:
-        ``wait_s``, ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, and the names
-        ``account``, ``partition``, ``qos``, ``queue`` and ``job_name``.
+        ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
+        ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
+        ``partition``, ``qos``, ``queue``, ``job_name``.
         """
         import pandas as pd
 
         columns: dict[str, Any] = {}
         for column, name in _OF_FRAME.items():
-            values = self.column(name)
-            if (
-                name not in JobRow._fields[:9]
-                and not self.has(name)
-                and (name not in JobRow._fields or (values == UNSET).all())
-            ):
+            values, is_extra = self.column(name), name not in JobRow._fields
+            if name not in JobRow._fields[:9] and not (self.has(name) if is_extra else (values != UNSET).any()):
                 continue
             if name == THINK:
                 values = np.where(self.column(PRECEDING) == UNSET, UNSET, values)
@@ -545,18 +527,16 @@ class Workload:
         """Return a log as it might have been: weeks or users of this one, drawn with replacement.
 
         Whole weeks (or blocks of ``of`` seconds) are laid end to end until they are as long as this log; each job keeps its
-        time in the week, its run time, estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log's first
-        day, if the header says when and where that was, otherwise with the first submission, as other blocks do.  What lasts
-        longer than a week is lost, such as trends and seasons (Künsch 1989).
+        time in the week, its run time, estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log, if the
+        header says when and where it began, otherwise with the first submission, as other blocks do.  What lasts longer than a
+        week is lost, such as trends and seasons (Künsch 1989).
 
         Users (``"users"``) are drawn with all their jobs, at their recorded times; a user drawn twice appears as two users who
         submit the same jobs at the same times.  The number of jobs and the offered load then vary between seeds.
 
         A job whose preceding job is not in the same week and draw is submitted at its own time.  Numbers of jobs end with the
-        original number; the digits before it count draws from 0.
-
-        Raises:
-            SpecificationError: an argument is not allowed, or there are not two weeks, blocks or users.
+        original number; the digits before it count draws from 0.  Raises SpecificationError if an argument is not allowed, or
+        there are not two weeks, blocks or users.
         """
         of, rng = transforms.checked_unit(of), _random(seed, "resampling")
         if of == "users":
@@ -595,13 +575,13 @@ class Workload:
             must = f"it must be one of {', '.join(self._places)}"
             raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; {must}")
         column, texts = self.column(by), self.names.get(by, ())
-        kept = [place for name, place in self._places.items() if name != STREAM]
         extra = [name for name in self.extra if name != STREAM]
+        table = self.table[:, [self._places[name] for name in (*JobRow._fields, *extra)]]
         parts = []
         for value in np.unique(column).tolist():
             text = texts[value - 1] if 0 < value <= len(texts) else str(value)
             name = self.streams[value] if by == STREAM else f"{self.name} {by} {text}"
-            parts.append(self._like(self.table[column == value][:, kept], name=name, extra=extra, streams=()))
+            parts.append(self._like(table[column == value], name=name, extra=extra, streams=()))
         return parts
 
     def part(self, which: BoolArray, name: str) -> Workload:
@@ -620,27 +600,16 @@ class Workload:
             table[:, self._places[name]] = values
         return table
 
-    def _derived(
-        self,
-        rows: IntArray,
-        step: str,
-        what: object,
-        options: Mapping[str, object],
-        *,
-        dropped: Counter[str] = _NONE,
-        repaired: Counter[str] = _NONE,
-        notes: tuple[str, ...] = (),
-        **changes: Any,
-    ) -> Workload:
-        """Return a workload of ``rows`` that one more step has made of this one."""
+    def _derived(self, rows: IntArray, step: str, what: object, options: Mapping[str, object], **changes: Any) -> Workload:
+        """Return a workload of ``rows`` that one more step has made of this one; ``changes`` are counts, notes or names."""
         old = self.provenance
         provenance = replace(
             old,
             options={**old.options, **options},
-            dropped=old.dropped + dropped,
-            repaired=old.repaired + repaired,
-            partial=old.partial + _NONE,
-            notes=(*old.notes, *notes),
+            dropped=old.dropped + changes.pop("dropped", Counter()),
+            repaired=old.repaired + changes.pop("repaired", Counter()),
+            partial=old.partial + Counter(),
+            notes=(*old.notes, *changes.pop("notes", ())),
         )
         recipe = self.recipe and replace(self.recipe, steps=(*self.recipe.steps, (step, what)))
         return self._like(rows, provenance=provenance, recipe=recipe, **changes)
@@ -673,13 +642,14 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
         values = (*args, *(kwargs[name] for name in sorted(kwargs)))
         key = (make, len(args), *sorted(kwargs), values, *map(type, values))
         try:
-            workload = _kept.pop(key, None)
+            workload = _kept.get(key)
         except TypeError:  # an argument has no hash
             return make(*args, **kwargs)
         if workload is None:
             began = perf_counter()
             workload = make(*args, **kwargs)
             _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
+        _kept.pop(key, None)
         _kept[key] = workload
         while sum(map(len, list(_kept.values()))) > MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
@@ -692,9 +662,7 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
     """Return the facts of a workload as values for JSON; times in seconds, percentiles as ``p50``."""
     size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
     known, percentiles = workload.provenance, (0, 25, 50, 75, 90, 99, 100)
-    loads = [
-        workload.offered_load(nodes, kill_at_estimate=kill) if nodes and workload.span_s else None for kill in (True, False)
-    ]
+    load = partial(workload.offered_load, nodes) if nodes and workload.span_s else lambda **_: None
 
     def spread(values: np.ndarray) -> dict[str, float]:
         return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
@@ -705,16 +673,15 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
         "users": len(np.unique(workload.column("user"))),
         "span_s": workload.span_s,
         "machine_nodes": nodes,
-        "offered_load": loads[0],
-        "offered_load_without_killing": loads[1],
+        "offered_load": load(kill_at_estimate=True),
+        "offered_load_without_killing": load(kill_at_estimate=False),
         "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
         "jobs_beyond_estimate": int((run > estimate).sum()),
         "nodes": spread(size),
         "run_s": spread(run),
         "estimate_s": spread(estimate),
         "estimate_over_run": spread(estimate / run),
-        "dropped": dict(sorted(known.dropped.items())),
-        "repaired": dict(sorted(known.repaired.items())),
+        **{name: dict(sorted(getattr(known, name).items())) for name in ("dropped", "repaired")},
         "partial_executions": dict(sorted(known.partial.items())),
         "header": dict(known.header),
     }

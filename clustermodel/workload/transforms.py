@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Integral, Real
+from operator import contains
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -45,23 +46,18 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         for field in ("window_s", "nodes", "statuses", "users"):
-            value = getattr(self, field)
-            if value is not None:
-                is_interval = field in ("window_s", "nodes")
-                allowed = "(low, high), low <= high" if is_interval else "a set of whole numbers"
-                fits = (_is_interval if is_interval else _are_numbers)(value)
-                require(fits, f"JobFilter.{field}", value, f"it must be {allowed}")
-                object.__setattr__(self, field, tuple(value) if is_interval else frozenset(value))
-
-
-def _are_numbers(value: Any) -> bool:
-    is_set = isinstance(value, Collection) and not isinstance(value, bytes | bytearray)
-    return is_set and all(isinstance(number, Integral) for number in value)
-
-
-def _is_interval(value: Any) -> bool:
-    is_pair = isinstance(value, tuple | list) and len(value) == 2
-    return is_pair and all(isinstance(end, Real) for end in value) and bool(value[0] <= value[1])
+            value: Any = getattr(self, field)
+            if value is None:
+                continue
+            if is_interval := field in ("window_s", "nodes"):
+                fits = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(end, Real) for end in value)
+                fits = fits and value[0] <= value[1]
+            else:
+                fits = isinstance(value, Collection) and not isinstance(value, bytes | bytearray)
+                fits = fits and all(isinstance(number, Integral) for number in value)
+            allowed = "(low, high), low <= high" if is_interval else "a set of whole numbers"
+            require(fits, f"JobFilter.{field}", value, f"it must be {allowed}")
+            object.__setattr__(self, field, tuple(value) if is_interval else frozenset(value))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,23 +74,22 @@ class LoadScale(Checked, interarrival=positive, run_time=positive, size=positive
 
 def filtered(table: IntArray, keep: JobFilter | None, dropped: Counter[str]) -> BoolArray:
     """Return which jobs of a table of rows are kept, shape ``(jobs,)``; the others are counted by the first reason."""
-    conditions: list[tuple[str, int, Callable[[int], bool]]] = []
-    if keep is not None and keep.window_s is not None:
-        low, high = (end * TICKS_PER_SECOND for end in keep.window_s)
-        conditions.append(("outside the time window", SUBMIT, lambda submit: low <= submit < high))
-    if keep is not None and keep.nodes is not None:
-        fewest, most = keep.nodes
-        conditions.append(("outside the size range", NODES, lambda nodes: fewest <= nodes <= most))
-    if keep is not None and keep.statuses is not None:
-        conditions.append(("status not selected", STATUS, keep.statuses.__contains__))
-    if keep is not None and keep.users is not None:
-        conditions.append(("user not selected", USER, keep.users.__contains__))
     kept = np.ones(len(table), dtype=bool)
-    for reason, column, holds in conditions:
-        passed = np.fromiter(map(holds, table[:, column].tolist()), dtype=bool, count=len(table))
-        if wrong := int((kept & ~passed).sum()):
-            dropped[reason] += wrong
-        kept &= passed
+    if keep is None:
+        return kept
+    window = keep.window_s and tuple(end * TICKS_PER_SECOND for end in keep.window_s)
+    conditions: tuple[tuple[str, int, Any, Callable[[Any, int], bool]], ...] = (
+        ("outside the time window", SUBMIT, window, lambda ends, submit: ends[0] <= submit < ends[1]),
+        ("outside the size range", NODES, keep.nodes, lambda ends, nodes: ends[0] <= nodes <= ends[1]),
+        ("status not selected", STATUS, keep.statuses, contains),
+        ("user not selected", USER, keep.users, contains),
+    )
+    for reason, column, allowed, holds in conditions:
+        if allowed is not None:
+            passed = np.array([holds(allowed, value) for value in table[:, column].tolist()], dtype=bool)
+            if wrong := int((kept & ~passed).sum()):
+                dropped[reason] += wrong
+            kept &= passed
     return kept
 
 
