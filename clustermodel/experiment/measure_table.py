@@ -74,12 +74,7 @@ Classify = Callable[[Result], "npt.ArrayLike"]
 
 
 def measure_table(
-    table: StudyTable,
-    columns: Columns,
-    *,
-    by: Sequence[str] | None = None,
-    published: pd.DataFrame | None = None,
-    level: float = LEVEL,
+    table: StudyTable, columns: Columns, *, by: Sequence[str] | None = None, published: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return the means of measures with their intervals, and published values before them.
 
@@ -99,7 +94,7 @@ def measure_table(
     points = [point for point in table.points(by) if is_compared(point)]
     frame = pd.DataFrame(points, dtype=object)
     for title, measure in measures.items():
-        cells: list[Any] = [_value(table, measure, {**point, **measure.at}, level) for point in points]
+        cells: list[Any] = [_value(table, measure, {**point, **measure.at}) for point in points]
         if isinstance(measure, Scaled) and all(isnan(mean.half) for mean in cells if mean != ""):
             cells = [mean and mean.mean for mean in cells]
         frame[title] = pd.Series(cells, frame.index, dtype=object)
@@ -108,49 +103,40 @@ def measure_table(
     return with_published(frame.set_index(frame.columns[0]), published).reset_index()
 
 
-def _value(table: StudyTable, measure: Scaled | Relative, levels: dict[str, Label], level: float) -> Interval | str:
+def _value(table: StudyTable, measure: Scaled | Relative, levels: dict[str, Label]) -> Interval | str:
     if measure.at and levels not in table.points(list(levels)):
         return ""
     if isinstance(measure, Relative):
-        return table.difference(measure.measure, levels, {**levels, **measure.to}, ratio=measure.ratio, level=level)
+        return table.difference(measure.measure, levels, {**levels, **measure.to}, ratio=measure.ratio)
     try:
-        mean = table.interval(measure.measure, level=level, **levels)
+        mean = table.interval(measure.measure, level=LEVEL, **levels)
     except MissingValueError:
         return ""
     return replace(mean, mean=measure.scale * mean.mean, half=measure.scale * mean.half)
 
 
-def readings_table(
-    table: StudyTable,
-    columns: Columns,
-    published: Mapping[Any, float],
-    *,
-    of: str = "reading",
-    near: tuple[float, float] = (0.05, 0.10),
-    level: float = LEVEL,
-) -> pd.DataFrame:
+def readings_table(table: StudyTable, columns: Columns, published: Mapping[Any, float], *, of: str = "reading") -> pd.DataFrame:
     """Return which reading of a paper gives which published number: the paper's row, and a row for each reading.
 
     ``columns`` are the published quantities, as for :func:`measure_table`, each with the levels of other factors (``at``);
     ``published`` has the paper's numbers by title, and may lack some; ``of`` is the factor whose levels are readings.  Values
-    are marked as in Markdown where they are ``near``: bold, with two stars, and in italics, with one, up to the two relative
-    deviations.  The last column counts the numbers within the larger one.
+    are marked as in Markdown: bold, with two stars, within 5 %, and in italics, with one, within 10 %.  The last column counts
+    the numbers within 10 %.
     """
     import pandas as pd
 
     known = {title: float(published[title]) for title in columns if title in published and not isnan(published[title])}
-    close, fair = near
-    count = f"within {100 * fair:g} %"
+    count = "within 10 %"
     rows: list[dict[str, object]] = [{of: "paper", **{title: cell(known[title]) for title in known}}] if known else []
-    for measured in measure_table(table, columns, by=[of], level=level).to_dict("records"):
+    for measured in measure_table(table, columns, by=[of]).to_dict("records"):
         row: dict[str, object] = {of: measured[of]}
         hits = 0
         for title in columns:
             value, marks = measured[title], ""
             if title in known and value != "":
                 off = abs(getattr(value, "mean", value) - known[title])
-                hits += off <= fair * abs(known[title])
-                marks = "**" if off <= close * abs(known[title]) else "*" if off <= fair * abs(known[title]) else ""
+                marks = "**" if off <= 0.05 * abs(known[title]) else "*" if off <= 0.1 * abs(known[title]) else ""
+                hits += bool(marks)
             row[title] = f"{marks}{cell(value)}{marks}"
         rows.append({**row, count: f"{hits} of {len(known)}"})
     return pd.DataFrame(rows, columns=[of, *columns, count] if known else [of, *columns]).fillna("")

@@ -1,4 +1,4 @@
-"""Maps, crossovers and sequential studies: the same results on one process, on two, on Dask, in shards, after kill -9."""
+"""All kinds of experiments: the same results on one process, on two, on Dask, in shards, after kill -9."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.tiers import some
 pytestmark = pytest.mark.long
 
 SCRIPT = Path(__file__).with_name("three.py")
-WHICH = ["map", "until", "crossover"]
+WHICH = ["map", "until", "crossover", "validation"]
 MOMENTS = some(range(10), one_in=4)
 
 
@@ -116,7 +116,7 @@ def test_kill_9_at_a_random_moment_and_resumed_leaves_the_same_bytes(
 # Shards.
 
 
-@pytest.mark.parametrize("which", ["map", "until"])
+@pytest.mark.parametrize("which", ["map", "until", "validation"])
 def test_four_shards_are_the_whole_experiment(tmp_path: Path, which: str) -> None:
     serial(SCRIPT, tmp_path / "whole", settings={"which": which})
     expected = frame(tmp_path / "whole")

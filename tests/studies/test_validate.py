@@ -1,13 +1,7 @@
-"""Validations: right formulas agree and wrong ones differ, the same however they are run and whatever stops them."""
+"""Validations: right formulas agree and wrong ones differ."""
 
 from __future__ import annotations
 
-import io
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,30 +13,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Result, Scenario, StudyTable, Validation, sweep, synthetic_workload, validate
-from clustermodel.experiment.exhibits import EXHIBITS
+from clustermodel import Machine, Result, Scenario, StudyTable, Validation, synthetic_workload, validate
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.script import load_experiment
-from clustermodel.experiment.store import Store
 from clustermodel.experiment.validate import load_validation
 from clustermodel.figures.study import formula_and_simulation
 from tests.conftest import Finished, refusal
-from tests.processes import started
-from tests.tiers import some
 
 SCRIPT = Path(__file__).with_name("validation_example.py")
-MOMENTS = [0, *some(range(1, 10), one_in=4)]
 Command = Callable[..., Finished]
 
 
 def example() -> Validation:
     return load_validation(SCRIPT, SCRIPT.read_text())
-
-
-def results(directory: Path) -> str:
-    """Return all numbers of all runs, as a file has them."""
-    with Store.read(directory) as store:
-        return str(store.results().to_csv(index=False))
 
 
 @pytest.fixture(scope="module")
@@ -100,51 +83,6 @@ def test_a_point_without_a_verdict_says_how_many_replications_it_needs(whole: Pa
     assert undecided.more is not None
     assert str(undecided) == f"undecided: needs {undecided.more:,} more replications"
     assert f"undecided (+{undecided.more:,})" in found.shown["verdict"].tolist()
-
-
-# The same results however they are run.
-
-
-@pytest.mark.parametrize("how", [{"workers": 2}, {"shards": 4}], ids=["two processes", "four shards"])
-@pytest.mark.long
-def test_results_are_the_same(how: dict[str, int], whole: Path, tmp_path: Path) -> None:
-    study = example()
-    if "shards" in how:
-        for number in range(1, how["shards"] + 1):
-            study.run(tmp_path / "out", workers=1, shard=(number, how["shards"]))
-    else:
-        sweep(SCRIPT, tmp_path / "out", workers=2)
-    assert results(tmp_path / "out") == results(whole)
-    pd.testing.assert_frame_equal(study.stored(tmp_path / "out").frame, study.stored(whole).frame)
-
-
-@pytest.mark.long
-def test_results_are_the_same_on_a_cluster(whole: Path, tmp_path: Path) -> None:
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
-        sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address)
-    assert results(tmp_path / "out") == results(whole)
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_validation_goes_on_to_the_same_bytes(moment: int, tmp_path: Path, whole: Path, command_line: Command) -> None:
-    out = tmp_path / "out"
-    arguments = [sys.executable, "-B", "-m", "clustermodel", "validate", str(SCRIPT), "--out", str(out), "--workers", "1"]
-    runs = random.Random(moment).randrange(len(pd.read_csv(io.StringIO(results(whole)))))
-    with started(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        while len(list(out.glob("runs/*.json"))) < runs and process.poll() is None:
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-    kept = {path.name: path.read_bytes() for path in out.glob("runs/*.json")}
-    again = command_line("validate", SCRIPT, "--out", out, "--workers", "1")
-    assert again.code == 1  # two points differ
-    assert {name: (out / "runs" / name).read_bytes() for name in kept} == kept
-    assert results(out) == results(whole)
-    stored = command_line("validate", SCRIPT, "--out", whole, "--stored")
-    assert stored.out == again.out
-    for path in (whole / EXHIBITS).iterdir():
-        assert (out / EXHIBITS / path.name).read_bytes() == path.read_bytes()
 
 
 # 100 repetitions.

@@ -1,20 +1,25 @@
-"""Three experiments that the tests run in several ways: ``--set which=map``, ``until`` or ``crossover``."""
+"""Experiments that the tests run in several ways: ``--set which=map``, ``until``, ``crossover`` or ``validation``."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clustermodel import (
     ContextSwitch,
+    Job,
     Machine,
     Precision,
     Scenario,
     Study,
     StudyTable,
     TimeSlicing,
+    Workload,
     crossover,
     synthetic_workload,
     tradeoff_map,
+    validate,
 )
 from clustermodel.experiment.study import Experiment
 
@@ -32,6 +37,13 @@ def sliced(fraction: float, mpl: int, policy: str, seed: int) -> Scenario | None
     )
 
 
+def drawn(error: float, seed: int) -> Scenario:
+    """Return jobs that start at once; run times of 100 s on average are drawn anew for each level of ``error``."""
+    run_s = np.random.default_rng([seed, round(1000 * error)]).uniform(90, 110, 40)
+    jobs = [Job(id=number, submit_s=0, nodes=1, run_s=time) for number, time in enumerate(run_s)]
+    return Scenario(machine=Machine(nodes=40), workload=Workload.from_jobs(jobs), policy="fcfs")
+
+
 def study(which: str = "map") -> Experiment[Any]:
     """Return one of the experiments."""
     if which == "map":
@@ -42,6 +54,16 @@ def study(which: str = "map") -> Experiment[Any]:
         until = Precision(measure="utilization", relative=0.1, at_least=3, at_most=12)
         return Study(
             name="until", factors={"fraction": [0.1], "mpl": [2, 3], "policy": ["gs", "bf"]}, scenario=sliced, until=until
+        )
+    if which == "validation":
+        return validate(
+            lambda error: 100 * (1 + error),
+            scenario=drawn,
+            factors={"error": [0.0, 0.05]},
+            measure="mean_response_s",
+            margin=0.004,
+            replications=5,
+            at_most=80,
         )
     return crossover(
         lambda fraction, policy, seed: sliced(fraction, 4, policy, seed),
