@@ -20,13 +20,11 @@ from clustermodel.errors import ClusterModelError, SpecificationError, shown
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+# Groups of entry points: what makes a policy, from keyword arguments; a run-time predictor or a reader of traces, from nothing.
 POLICIES: Final = "clustermodel.policies"
-"""Group of entry points: what makes a policy, from keyword arguments."""
 PREDICTORS: Final = "clustermodel.predictors"
-"""Group of entry points: what makes a run-time predictor, from nothing."""
 READERS: Final = "clustermodel.readers"
-"""Group of entry points: what makes a reader of traces, from nothing."""
-GROUPS: Final = (POLICIES, PREDICTORS, READERS)
+_KINDS: Final = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}
 
 _log = logging.getLogger(__name__)
 
@@ -35,11 +33,9 @@ _log = logging.getLogger(__name__)
 class Plugin:
     """An entry point of an installed package."""
 
-    kind: str
-    """What it is, for messages: ``"policy"``."""
+    kind: str  # what it is, for messages: ``"policy"``
     entry: EntryPoint
-    others: tuple[str, ...]
-    """Packages that have another plug-in of this name."""
+    others: tuple[str, ...]  # packages that have another plug-in of this name
 
     @property
     def name(self) -> str:
@@ -52,25 +48,19 @@ class Plugin:
         return _package(self.entry)
 
     def problem(self, taken: Collection[str] = (), *, unfit: str = "") -> str:
-        """Return why the name cannot be used, without importing anything; empty if it can.
-
-        It is among the names ``taken``, has one of the characters ``unfit``, or several packages have it.
-        """
+        """Return why the name cannot be used, if so: ``taken``, with a character of ``unfit``, or of several packages."""
+        what = f"{self.kind} {shown(self.name)!r}"
         if self.name in taken:
-            return f"{self.kind} {shown(self.name)!r} of package {self.package}: the name is taken; it is ignored"
+            return f"{what} of package {self.package}: the name is taken; it is ignored"
         if not self.name or set(self.name) & set(unfit):
-            return f"{self.kind} {shown(self.name)!r} of package {self.package}: a name has none of {unfit}; it is ignored"
+            return f"{what} of package {self.package}: a name has none of {unfit}; it is ignored"
         if self.others:
             packages = " and ".join((self.package, *self.others))
-            return f"{self.kind} {shown(self.name)!r}: packages {packages} have a plug-in of this name; uninstall all but one"
+            return f"{what}: packages {packages} have a plug-in of this name; uninstall all but one"
         return ""
 
     def load(self) -> Callable[..., object]:
-        """Import the plug-in and return it.
-
-        Raises:
-            SpecificationError: several packages have a plug-in of this name, the import fails, or it cannot be called.
-        """
+        """Import the plug-in and return it; refuse one of several packages, that cannot be imported, or not be called."""
         if problem := self.problem():
             raise SpecificationError(problem)
         return _loaded(self.kind, self.entry)
@@ -91,7 +81,7 @@ def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
     """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""
     from importlib.metadata import entry_points  # noqa: PLC0415  few runs ask for plug-ins
 
-    kind = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}[group]
+    kind = _KINDS[group]
     entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
     by_name: dict[str, Plugin] = {}
     for name, same in groupby(entries, key=lambda entry: entry.name):
@@ -103,7 +93,7 @@ def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
 
 @lru_cache(maxsize=32)
 def _packages(_path: tuple[str, ...]) -> frozenset[str]:
-    modules = {plugin.entry.module for group in GROUPS for plugin in plugins(group).values()}
+    modules = {plugin.entry.module for group in _KINDS for plugin in plugins(group).values()}
     return frozenset(module.partition(".")[0] for module in modules) - {"clustermodel"}
 
 

@@ -51,8 +51,7 @@ class DowneySpeedup:
         S(n) = n A (sigma + 1) / (sigma (n + A - 1) + A)        for n <= A + A sigma - sigma
                A                                                beyond.
 
-    Raises:
-        SpecificationError: ``sigma`` is negative, or ``parallelism`` below 1.
+    A negative ``sigma`` and a ``parallelism`` below 1 are refused.
     """
 
     sigma: float = 1.0
@@ -77,9 +76,9 @@ class DowneySpeedup:
 
     def time_on(self, ticks: int, asked: int, nodes: int) -> int:
         """Return ``ticks`` x S(``asked``) / S(``nodes``), rounded up."""
-        average = self.parallelism * asked
         if nodes == asked:
             return ticks
+        average = self.parallelism * asked
         return max(1, ceil(ticks * (self.speedup(asked, average) / self.speedup(nodes, average))))
 
 

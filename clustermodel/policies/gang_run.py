@@ -80,11 +80,12 @@ class GangRun:
         nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
         # Without reservations and migrations every step has the same result if the same job is first and could not start.
         is_stuck = self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
-        if not matrix.compact(self._guard()) and not nodes_changed and is_stuck:
+        guard = self if self._planning else None  # without reservations nothing can be violated
+        if not matrix.compact(guard) and not nodes_changed and is_stuck:
             return decisions
         matrix.clean()
         waiting = self._schedule(queue, decisions)
-        if self._migration and matrix.collapse_with_migration(self._guard()):
+        if self._migration and matrix.collapse_with_migration(self if self._planning else None):
             self._improvable = True
             self._schedule(waiting, decisions)
         if plans.reserved and self._lacks_memory and not matrix.occupants:
@@ -130,11 +131,6 @@ class GangRun:
             for occupant in matrix.occupants.values():
                 matrix.note_migrating(occupant, migrates=view.running[occupant.job.id].migrating)
         return view.waiting.values()
-
-    def _guard(self) -> GangRun | None:
-        return self if self._planning else None  # without reservations nothing can be violated
-
-    # Schedule.
 
     def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
         """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait."""
@@ -211,8 +207,6 @@ class GangRun:
     def _length(self, job: QueuedJob) -> int:
         """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
         return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job)
-
-    # Reservations.
 
     def _set_alarm(self, decisions: list[Decision]) -> None:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
@@ -291,8 +285,6 @@ class GangRun:
     def moved(self, gang: Occupant, source: int) -> None:
         """Move ``gang`` in the plans too."""
         self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
-
-    # Memory, where it is limited.
 
     def _rows_with_memory(self, job: QueuedJob, rows: list[int], end: int | None = None) -> list[int]:
         """Return those of ``rows`` in which enough free columns have memory for a job."""

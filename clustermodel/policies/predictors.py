@@ -101,8 +101,6 @@ class _LearnsNothing:
 class UserEstimate(_LearnsNothing, Stateless):
     """The user's estimate."""
 
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
     def predict(self, job: QueuedJob) -> int:
         return job.estimate
 
@@ -110,24 +108,12 @@ class UserEstimate(_LearnsNothing, Stateless):
 Past = tuple[tuple[int, int], ...]  # run times and estimates of the last two jobs of a user, the last one last
 
 
-def _as_accurate(job: QueuedJob, past: Past) -> int:
-    run, estimate = past[-1] if past else (1, 1)
-    return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
-
-
-def _mean_of_two(job: QueuedJob, past: Past) -> int:
-    if len(past) < 2:
-        return job.estimate
-    mean = sum(run for run, _ in past) // 2
-    return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
-
-
 class _FromPast(_LearnsNothing):
     """Predicts by a rule from the last completed jobs of the same user."""
 
     def __init__(self, rule: Callable[[QueuedJob, Past], int]) -> None:
         self._rule = rule
-        self._past: dict[int, Past] = {}  # user -> their last jobs
+        self._past: dict[int, Past] = {}  # by user
 
     def predict(self, job: QueuedJob) -> int:
         return self._rule(job, self._past.get(job.user, ()))
@@ -136,39 +122,35 @@ class _FromPast(_LearnsNothing):
         self._past[job.user] = (*self._past.get(job.user, ())[-1:], (run, job.estimate))
 
 
-@dataclass(frozen=True)
-class LastModel:
-    """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
+def _as_accurate(job: QueuedJob, past: Past) -> int:
+    """Return the estimate, corrected by the lifetime accuracy of the last job: run time / estimate (Yuan et al. 2010, 5.2).
 
-    Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
-    never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
+    It is the estimate itself without such a job, and never more: "prediction that exceeds user estimates is meaningless"
+    (section 3.2).
     """
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Predictions:
-        return _FromPast(_as_accurate)
+    run, estimate = past[-1] if past else (1, 1)
+    return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
 
 
-@dataclass(frozen=True)
-class LastTwo:
-    """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
+def _mean_of_two(job: QueuedJob, past: Past) -> int:
+    """Return the mean run time of the last two jobs, in whole seconds, but at most the estimate, also where there are fewer.
 
-    The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
-    al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
+    Tsafrir et al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015.
     """
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-    at_submission: ClassVar[bool] = True
-
-    def start(self, setup: Setup) -> Predictions:
-        return _FromPast(_mean_of_two)
+    if len(past) < 2:
+        return job.estimate
+    mean = sum(run for run, _ in past) // 2
+    return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
 
 
 class _FromSubmitted(_LearnsNothing):
+    """Takes the accuracy of the last submitted job, completed or not, which no real scheduler knows.
+
+    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2).  Predicts when a job is submitted.
+    """
+
     def __init__(self, setup: Setup) -> None:
-        self._run_time = setup.run_time
-        self._past = _FromPast(_as_accurate)
+        self._run_time, self._past = setup.run_time, _FromPast(_as_accurate)
         self._predicted: dict[int, int] = {}  # job id -> prediction
 
     def submitted(self, job: QueuedJob) -> None:
@@ -179,37 +161,15 @@ class _FromSubmitted(_LearnsNothing):
         return self._predicted[job.id]
 
 
-@dataclass(frozen=True)
-class LastSubmitted:
-    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
-
-    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
-    when a job is submitted and not again.
-    """
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Predictions:
-        return _FromSubmitted(setup)
-
-
 class _Perfect(_LearnsNothing):
+    """Knows the run time, as no real scheduler does; it is the estimate where the job will be killed at it."""
+
     def __init__(self, setup: Setup) -> None:
         self._run_time, self._kills = setup.run_time, setup.kill_at_estimate
 
     def predict(self, job: QueuedJob) -> int:
         run = self._run_time(job)
         return min(run, job.estimate) if self._kills else run
-
-
-@dataclass(frozen=True)
-class Perfect:
-    """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
-
-    depends_on: ClassVar[frozenset[str]] = NOTHING
-
-    def start(self, setup: Setup) -> Predictions:
-        return _Perfect(setup)
 
 
 class _Virtual(_Perfect):
@@ -248,12 +208,25 @@ class Virtual:
         return _Virtual(setup, self.max_error)
 
 
-PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
-    "estimate": UserEstimate,
-    "last": LastModel,
-    "last-submitted": LastSubmitted,
-    "last-two": LastTwo,
-    "perfect": Perfect,
+@dataclass(frozen=True)
+class _Shipped:
+    """A predictor without parameters."""
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    in_run: Callable[[Setup], Predictions]
+    at_submission: bool = False
+    """Whether each job is predicted once, when it is submitted."""
+
+    def start(self, setup: Setup) -> Predictions:
+        return self.in_run(setup)
+
+
+PREDICTORS: Final[dict[str, Predictor]] = {
+    "estimate": UserEstimate(),
+    "last": _Shipped(lambda _: _FromPast(_as_accurate)),
+    "last-submitted": _Shipped(_FromSubmitted),
+    "last-two": _Shipped(lambda _: _FromPast(_mean_of_two), at_submission=True),
+    "perfect": _Shipped(_Perfect),
 }
 """Predictors by name; besides these there is ``virtual:X``, with a maximum error of X, and those of plug-ins."""
 
@@ -275,7 +248,7 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
             raise refused(f"{field} {predictor!r}", made, must)
         return made
     other = ", virtual:X, a plug-in, or in Python an object with start"
-    return PREDICTORS[choice(field, predictor, [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)], other=other)]()
+    return PREDICTORS[choice(field, predictor, [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)], other=other)]
 
 
 def installed_predictor(name: object) -> Callable[..., object] | None:

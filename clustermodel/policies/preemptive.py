@@ -127,8 +127,6 @@ class PreemptiveRun:
         """Return when the order will change next although nothing happens; ``running`` are jobs from now on, with starts."""
         return None
 
-    # Choosing.
-
     def _choose(self, view: View) -> list[Preemption]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
         suspends, latest = self._mode == "suspend", view.now - self._min_run

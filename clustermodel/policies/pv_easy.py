@@ -145,10 +145,8 @@ class PVEasyRun:
         self._blocked = None if claimed else head
         return decisions
 
-    # Section 4.2.
-
     def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
-        """Return the jobs to preempt for ``head``: as many of the shadow load as it needs, from low priority to high."""
+        """Return the jobs to preempt for ``head`` (section 4.2): as many of the shadow load as it needs, the lowest first."""
         shadow_load = [job for job, _, stopping in self._load.values() if job.queue_order > head.queue_order and not stopping]
         if free + sum(job.nodes for job in shadow_load) < head.nodes:
             return ()  # the head of the queue could not start at once
@@ -157,7 +155,6 @@ class PVEasyRun:
         return [job for job, before in zip(shadow_load, needed, strict=False) if before < head.nodes]
 
     def _has_memory(self, job: QueuedJob) -> bool:
-        """Return whether the idle nodes have enough memory for a job."""
         return self._memory is None or self._memory.place(job) is not None
 
     def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Preemption:
@@ -170,10 +167,8 @@ class PVEasyRun:
         """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
         return 0 if self._mode == "kill" else self._times(job)[0]
 
-    # Section 4.3.
-
     def _reservation(self, head: QueuedJob, view: View) -> tuple[Profile, int]:
-        """Step 1: return the profile of the running load and the expected start of the first blocked job in it.
+        """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job.
 
         Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         """

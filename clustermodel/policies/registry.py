@@ -12,8 +12,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -237,11 +237,12 @@ def _with_level(typed: str) -> str:
 
 
 def _of_module(name: str) -> PolicyFactory:
-    """Return the class or function of a module on the path, or in the working directory; only a policy is ever called."""
+    """Return the class or function of a module on the path, or at last in the working directory; only a policy is called."""
     module, _, attribute = name.partition(":")
+    folder = str(Path.cwd())
+    sys.path.append(folder)
     try:
-        with _working_directory_on_path():
-            policy: object = import_module(module)
+        policy: object = import_module(module)
     except ClusterModelError:
         raise
     except (Exception, SystemExit) as problem:  # of the module
@@ -249,6 +250,8 @@ def _of_module(name: str) -> PolicyFactory:
             hint = did_you_mean(module, policy_names())
             raise SpecificationError(f"policy: {shown(name)!r}: there is no module {shown(module)}{hint}") from None
         raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {_in_words(problem)}") from problem
+    finally:
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]  # the last one: the program may have it there itself
     for part in attribute.split("."):
         policy = getattr(policy, part, None)
     if not (isinstance(policy, type) and callable(getattr(policy, "start", None))) and not _takes_setup(policy):
@@ -258,17 +261,6 @@ def _of_module(name: str) -> PolicyFactory:
             f"start or a function of setup{renamed}"
         )
     return cast("PolicyFactory", policy)
-
-
-@contextmanager
-def _working_directory_on_path() -> Iterator[None]:
-    """Search the working directory too, after all other folders of the module path."""
-    folder = str(Path.cwd())
-    sys.path.append(folder)
-    try:
-        yield
-    finally:
-        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]  # the last one: the program may have it there itself
 
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:
@@ -286,14 +278,13 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             raise SpecificationError(f"policy {name}: parameter {key!r} is unknown{hint}; parameters: {known}")
         if key in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
-        meanings, choices = (_parse_value(value), value), _choices(types.get(key))
-        # A number is text where only that is declared.
-        fitting = [meaning for meaning in meanings if not choices or any(_is(meaning, choice) for choice in choices)]
-        if not fitting:
-            words = [_WORDS[choice] if isinstance(choice, type) else repr(choice) for choice in choices]
-            needed = " or ".join(dict.fromkeys(words))
-            raise SpecificationError(f"policy {name}: {key}: {shown(value)!r} is not allowed; it must be {needed}")
-        parameters[key] = fitting[0]
+        choices, parameters[key] = _choices(types.get(key)), _parse_value(value)
+        if choices and not any(_is(parameters[key], choice) for choice in choices):
+            parameters[key] = value  # a number is text where only that is declared
+            if not any(_is(value, choice) for choice in choices):
+                words = dict.fromkeys(_WORDS[choice] if isinstance(choice, type) else repr(choice) for choice in choices)
+                must = " or ".join(words)
+                raise SpecificationError(f"policy {name}: {key}: {shown(value)!r} is not allowed; it must be {must}")
     return parameters
 
 

@@ -151,8 +151,6 @@ class SelectiveSuspensionRun:
         for outage in batch.repaired:
             self._idle |= 1 << outage.node
 
-    # Expansion factors.
-
     def _waited(self, job: QueuedJob, now: int) -> int:
         return now - job.submit - self._dispatched.get(job.id, 0)
 
@@ -160,8 +158,6 @@ class SelectiveSuspensionRun:
         """Return the first tick at which a waiting job has an xfactor of at least ``bar``."""
         waited = -(-bar.numerator * job.estimate // bar.denominator) - job.estimate
         return job.submit + self._dispatched.get(job.id, 0) + waited
-
-    # Starting.
 
     def _nodes_for(self, job: QueuedJob) -> int:
         """Return the nodes on which a job can start now, 0 if none: first those kept for it, last those of suspended jobs."""
@@ -193,8 +189,6 @@ class SelectiveSuspensionRun:
         started.append(_Running(self._sf * xfactor, tuple(-place for place in job.queue_order), job))
         reason = Reason(f"xfactor {float(xfactor):.2f}, and {why}") if self._explain else None
         return Start(job=job, columns=from_mask(nodes), reason=reason)
-
-    # Preempting.
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
         """Return the jobs that a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""

@@ -50,9 +50,7 @@ class SlackRun:
             setup.nodes, may_overrun=may_overrun
         )  # the running jobs, and the reservations of the plan
         self.plan: list[SlackReservation] = []  # the waiting jobs within quota, the earliest start first
-        quotas = policy.quotas
-        self._over_quota = OverQuota(quotas)
-        self._has_quotas = quotas is not None and (quotas.user is not None or quotas.group is not None)
+        self._over_quota = OverQuota(policy.quotas)
         self._alarm: int | None = None
         self._submitted: list[QueuedJob] = []  # jobs still to be inserted
         self._nodes_freed = False  # whether a job has ended early since the last *remove*
@@ -63,9 +61,8 @@ class SlackRun:
         if batch.alarm:
             self._alarm = None
         self._nodes_freed |= self.profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
-        if self._has_quotas:
-            for gang in batch.ended:
-                self._over_quota.ended(gang.job, now - gang.start)
+        for gang in batch.ended:
+            self._over_quota.ended(gang.job, now - gang.start)
         self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
         late = self.profile.overrunning(now, view.running)
         if batch.failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
@@ -77,13 +74,13 @@ class SlackRun:
             self.remove(now)
         decisions = self.tick(view)
         for job in self._submitted:
-            if self._has_quotas and self._over_quota.admit(job, now):
+            if self._over_quota.admit(job, now):
                 continue
             reservation = self.insert(job, now)
             if reservation.start > now:
                 decisions.append(Reserve(job=job, start=reservation.latest))
             decisions += self.tick(view)
-        if self._has_quotas and self._over_quota:
+        if self._over_quota:
             for job in self._over_quota.plan(self.profile.copy(), now):
                 self.profile.reserve(now, now + job.estimate, job.nodes)
                 decisions.append(self._start(job, view))
@@ -95,14 +92,12 @@ class SlackRun:
         return decisions
 
     def _next_alarm(self) -> int | None:
-        times = self._over_quota.starts() if self._has_quotas else []
+        times = self._over_quota.starts()
         if self.plan:
             times.append(self.plan[0].start)
         if self._extend_unfinished and (end := self.profile.next_end()) is not None:
             times.append(end)
         return min(times, default=None)
-
-    # The three operations of the paper.
 
     def insert(self, job: QueuedJob, now: int) -> SlackReservation:
         """Put a submitted job into the plan by the cheapest schedule, then fix its priority and slack."""
@@ -129,7 +124,7 @@ class SlackRun:
         return inserted
 
     def remove(self, now: int) -> None:
-        """Look for a cheaper schedule after jobs ended early; the dummy job that is inserted takes no time and no nodes."""
+        """Look for a cheaper schedule after jobs ended early, as if a job were inserted that takes no time and no nodes."""
         best = self._search(now, None, sorted({reservation.start for reservation in self.plan}))
         if best is not None and best.price < 0:
             self._carry_out(best)
@@ -142,8 +137,6 @@ class SlackRun:
         starting = self.plan[:due]
         del self.plan[:due]
         return [self._start(view.waiting[reservation.job.id], view) for reservation in starting]  # in their reservations
-
-    # Their parts.
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
         search = Search(self.profile, self.plan, self._weights, now, arriving)
@@ -219,7 +212,7 @@ class OverQuota:
     """
 
     def __init__(self, quotas: Quotas | None) -> None:
-        self._quotas = quotas
+        self._limits: dict[str, Limits] = {} if quotas is None else {"user": quotas.user, "group": quotas.group}
         self.used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> what has been charged, node-ticks
         self._waiting: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job and its planned start, in order of arrival
         self.running: set[int] = set()  # ids of the running jobs over quota
@@ -241,14 +234,15 @@ class OverQuota:
 
     def over(self, job: QueuedJob) -> bool:
         """Return whether more than the quota of the job's user, or of its group, has been charged."""
-        return any(self.used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
+        keys = ("user", job.user), ("group", job.group)
+        return any(self.used[key] > limit for key in keys if (limit := self._limit(*key)) is not None)
 
     def _charge(self, job: QueuedJob, ticks: int) -> None:
-        for key in _keys(job):
-            self.used[key] += job.nodes * ticks
+        self.used["user", job.user] += job.nodes * ticks
+        self.used["group", job.group] += job.nodes * ticks
 
     def _limit(self, kind: str, number: int) -> int | None:
-        limits: Limits = getattr(self._quotas, kind)
+        limits = self._limits.get(kind)
         if isinstance(limits, Mapping):
             limits = limits.get(number)
         elif number == _UNKNOWN:
@@ -271,7 +265,3 @@ class OverQuota:
     def starts(self) -> list[int]:
         """Return the planned starts of the waiting jobs, ticks."""
         return [start for _, start in self._waiting.values()]
-
-
-def _keys(job: QueuedJob) -> tuple[tuple[str, int], tuple[str, int]]:
-    return ("user", job.user), ("group", job.group)

@@ -140,8 +140,6 @@ class UrgentJobs:
             self._in_memory[job.id] = occupant.columns
         yield preempt(job, mode)
 
-    # Memory, where it is limited.
-
     def kept_on(self, job: QueuedJob) -> int:
         """Return the nodes whose memory keeps a waiting job that is suspended, a bitmask."""
         return 0 if job in self._discarded else as_mask(self._view.suspended_on(job) or ())
@@ -178,8 +176,6 @@ class UrgentJobs:
                 if self._matrix.memory is not None:
                     self._matrix.memory.give_back(nodes, other.memory)
                 yield Kill(job=other, requeue=True)
-
-    # Jobs that go on.
 
     def is_saved(self, job: QueuedJob) -> bool:
         """Return whether a waiting job has been checkpointed or suspended."""

@@ -17,9 +17,8 @@ from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import summarize
-from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.policies.backfilling.parts import Greedy, TestRuns
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
-from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account

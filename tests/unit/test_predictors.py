@@ -10,16 +10,7 @@ import pytest
 
 from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, make_policy, synthetic_workload
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.predictors import (
-    LastModel,
-    LastTwo,
-    Perfect,
-    Predictions,
-    Predictor,
-    UserEstimate,
-    Virtual,
-    predictor_of,
-)
+from clustermodel.policies.predictors import PREDICTORS, Predictions, Predictor, UserEstimate, Virtual, predictor_of
 from clustermodel.policies.pv_easy import PVEasy
 
 SECOND = 1_000_000
@@ -43,7 +34,7 @@ def test_the_users_estimate() -> None:
 
 
 def test_last_model_takes_the_accuracy_of_the_last_job_of_the_same_user() -> None:
-    model = begun(LastModel())
+    model = begun(PREDICTORS["last"])
     assert model.predict(job(1, 100)) == 100
     model.ended(job(2, 80), 20)
     assert (model.predict(job(3, 100)), model.predict(job(4, 100, user=2))) == (25, 100)
@@ -52,7 +43,7 @@ def test_last_model_takes_the_accuracy_of_the_last_job_of_the_same_user() -> Non
 
 
 def test_last_model_is_never_below_a_tick_nor_above_the_estimate() -> None:
-    model = begun(LastModel())
+    model = begun(PREDICTORS["last"])
     model.ended(job(2, 1000), 1)
     assert model.predict(job(3, 100)) == 1
     model.ended(job(2, 50), 200)  # it ran on past its estimate
@@ -60,7 +51,7 @@ def test_last_model_is_never_below_a_tick_nor_above_the_estimate() -> None:
 
 
 def test_the_mean_of_the_last_two() -> None:
-    model = begun(LastTwo())
+    model = begun(PREDICTORS["last-two"])
     model.ended(job(2, 80), 20)
     assert model.predict(job(1, 100)) == 100
     model.ended(job(3, 80), 31)
@@ -69,7 +60,7 @@ def test_the_mean_of_the_last_two() -> None:
     assert (model.predict(job(1, 100)), model.predict(job(1, 40))) == (55, 40)
 
 
-@pytest.mark.parametrize("model", [LastModel(), LastTwo()])
+@pytest.mark.parametrize("model", [PREDICTORS["last"], PREDICTORS["last-two"]])
 def test_a_run_knows_nothing_of_others(model: Predictor) -> None:
     run = model.start(setup())
     for number in range(2):
@@ -79,9 +70,9 @@ def test_a_run_knows_nothing_of_others(model: Predictor) -> None:
 
 
 def test_perfect_knows_when_a_job_will_be_killed() -> None:
-    assert begun(Perfect()).predict(job(1, 50)) == 50
-    assert begun(Perfect()).predict(job(1, 90)) == 70
-    assert begun(Perfect(), setup(kill=False)).predict(job(1, 50)) == 70
+    assert begun(PREDICTORS["perfect"]).predict(job(1, 50)) == 50
+    assert begun(PREDICTORS["perfect"]).predict(job(1, 90)) == 70
+    assert begun(PREDICTORS["perfect"], setup(kill=False)).predict(job(1, 50)) == 70
 
 
 def test_virtual_errs_by_at_most_x_and_by_half_of_that_on_average() -> None:
@@ -163,7 +154,7 @@ def test_a_predictor_of_ones_own_does_what_other_estimates_would_where_nothing_i
         ("virtual:2", "easy: predictor: 'virtual:2' is not allowed; write virtual:X, with the maximum error X in"),
         ("virtual:nan", "easy: predictor: 'virtual:nan' is not allowed"),
         (7, "easy: predictor: 7 is not allowed; it must be one of"),
-        (LastModel, "easy: predictor: <class .* is not allowed"),
+        (UserEstimate, "easy: predictor: <class .* is not allowed"),
     ],
 )
 def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:

@@ -10,7 +10,7 @@ import clustermodel as cm
 from clustermodel.experiment.store import Store
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, dependencies_of
-from clustermodel.policies.predictors import LastModel
+from clustermodel.policies.predictors import UserEstimate
 
 EVERYTHING = {*PARTS, RANDOM_NUMBERS}
 
@@ -78,7 +78,7 @@ def test_a_subclass_and_parts_of_ones_own_use_everything_unless_they_say() -> No
     class Mine(Easy):
         """May do anything."""
 
-    class MyPredictor(LastModel):
+    class MyPredictor(UserEstimate):
         """May do anything."""
 
     assert dependencies_of(Mine()) == EVERYTHING

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustermodel.policies.backfilling.guarantees import FirstPhase
-from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of
-from clustermodel.policies.backfilling.speculation import Speculation
+from clustermodel.policies.backfilling.parts import ASKED, FirstPhase, Sizes, Speculation, StartTimeWidening, shapes_of
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from clustermodel.policies.backfilling import parts
 from clustermodel.policies.backfilling.cycle import BackfillingRun
-from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
-from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, require_factor, sizes_of
-from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
@@ -50,21 +48,21 @@ class Backfilling:
     """
 
     order: str | QueueOrder = "D"
-    guarantees: str | Guarantees = "all"
+    guarantees: str | parts.Guarantees = "all"
     levels: int = PRIORITY_LEVELS
     starvation_weight: float = 0.0
     threshold: float = 2.0
     relaxation: float = 0.5
     speculation: float | None = None
-    test_runs: bool | TestRuns = False
-    width: str | float | Sizes = "asked"
+    test_runs: bool | parts.TestRuns = False
+    width: str | float | parts.Sizes = "asked"
     widening: bool | float = False
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None
 
     def __post_init__(self) -> None:
         require_order("backfilling", self.order, self.levels, self.starvation_weight)
-        known = isinstance(self.test_runs, bool | TestRuns)
+        known = isinstance(self.test_runs, bool | parts.TestRuns)
         require(known, "backfilling: test_runs", self.test_runs, "it must be True, False or TestRuns(...)")
         correction_of("backfilling", self.correction)
         _ = self.depends_on, self._speculation(), self._widest()
@@ -81,26 +79,26 @@ class Backfilling:
     def depends_on(self) -> frozenset[str]:
         """What its parts depend on."""
         drawn = {RANDOM_NUMBERS} if self.order in CRITERIA and self.order not in ("D", "1/L") else NOTHING  # P or R
-        parts = (self._guarantees(), predictor_of("backfilling", self.predictor), sizes_of(self.width))
-        return frozenset(drawn).union(*map(dependencies_of, parts))
+        used = (self._guarantees(), predictor_of("backfilling", self.predictor), parts.sizes_of(self.width))
+        return frozenset(drawn).union(*map(dependencies_of, used))
 
-    def _guarantees(self) -> Guarantees:
-        if isinstance(self.guarantees, Guarantees) and not isinstance(self.guarantees, type):
+    def _guarantees(self) -> parts.Guarantees:
+        if isinstance(self.guarantees, parts.Guarantees) and not isinstance(self.guarantees, type):
             return self.guarantees
-        parts: dict[str, Guarantees] = {"all": EveryJob(), "none": NoJob()}
-        parts |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
-        return parts[choice("backfilling: guarantees", self.guarantees, parts, other=", or an object with start")]
+        kinds: dict[str, parts.Guarantees] = {"all": parts.EveryJob(), "none": parts.NoJob()}
+        kinds |= {"selective": parts.Selective(self.threshold), "relaxed": parts.Relaxed(self.relaxation)}
+        return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
 
-    def _speculation(self) -> Speculation | None:
-        tests = TestRuns() if self.test_runs is True else self.test_runs or None
+    def _speculation(self) -> parts.Speculation | None:
+        tests = parts.TestRuns() if self.test_runs is True else self.test_runs or None
         if self.speculation is None and tests is None:
             return None
-        return Speculation(1.0 if self.speculation is None else self.speculation, tests)
+        return parts.Speculation(1.0 if self.speculation is None else self.speculation, tests)
 
     def _widest(self) -> float | None:
         if self.widening is False:
             return None
-        return require_factor("backfilling: widening", 1.0 if self.widening is True else self.widening)
+        return parts.require_factor("backfilling: widening", 1.0 if self.widening is True else self.widening)
 
     def start(self, setup: Setup) -> BackfillingRun:
         """Start a run."""
@@ -110,10 +108,10 @@ class Backfilling:
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
             lengths=lengths,
             sorter=QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng),
-            sizes=sizes_of(self.width),
+            sizes=parts.sizes_of(self.width),
             guarantees=self._guarantees().start(setup),
             speculation=self._speculation(),
-            widening=None if widest is None else StartTimeWidening(widest, setup),
+            widening=None if widest is None else parts.StartTimeWidening(widest, setup),
         )
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
