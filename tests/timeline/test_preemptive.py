@@ -184,14 +184,3 @@ def test_what_is_refused() -> None:
         play(1, "1 0 1 5", "gs", checkpointing=Checkpointing(restart_charge="every-decision"))
     with pytest.raises(SpecificationError, match="srtf: mode=checkpoint: the machine takes no checkpoints"):
         play(1, "1 0 1 5", "srtf", checkpointing=Checkpointing(max_tasks_per_slice=0))
-    for policy, message in (
-        ("las:thresholds=0", "las: thresholds: 0 is not allowed; it must be a number of node-seconds > 0"),
-        ("las:thresholds=6/2", "las: thresholds: '6/2' is not allowed"),
-        ("las:promote=0", "las: promote: 0 is not allowed"),
-        ("srtf:victim=oldest", "srtf: victim: 'oldest' is not allowed"),
-        ("srsf:round_s=-1", "srsf: round_s: -1 is not allowed"),
-        ("fifo-preempt:min_run_s=-1", "fifo-preempt: min_run_s: -1 is not allowed"),
-        ("srtf:skip=1", "srtf: skip: 1 is not allowed"),
-    ):
-        with pytest.raises(SpecificationError, match=message):
-            play(1, "1 0 1 5", policy)

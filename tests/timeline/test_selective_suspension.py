@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustermodel import Checkpointing, ContextSwitch, SpecificationError, make_policy
+from clustermodel import Checkpointing, ContextSwitch, SpecificationError
 from clustermodel.recording.ledger import Account
 from tests.timeline.timeline import play, spans, spent, stopped
 
@@ -173,22 +173,6 @@ def test_nodes_are_kept_for_a_job_while_those_it_has_preempted_are_saved() -> No
 
 
 # What is refused.
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("ss:sf=1", "ss: sf: 1 is not allowed; it must be a finite number > 1"),
-        ("ss:sf=nan", "ss: sf: nan is not allowed; it must be a finite number > 1"),
-        ("ss:sf=true", "ss: sf: True is not allowed; it must be a finite number > 1"),
-        ("ss:mode=suspended",
-         r"ss: mode: 'suspended' is not allowed \(did you mean 'suspend'\?\); it must be one of kill, check"),
-        ("ss:interval_s=0", "ss: interval_s: 0 is not allowed; it must be a finite number of seconds > 0"),
-    ],
-)  # fmt: skip
-def test_parameters_out_of_range_are_refused(policy: str, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
-        make_policy(policy)
 
 
 def test_a_store_that_takes_no_tasks_is_needed_for_checkpoints_only() -> None:

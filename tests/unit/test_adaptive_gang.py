@@ -86,32 +86,6 @@ def test_bf_mode_all_the_time_is_worth_what_bf_is_without_switching_costs(busy: 
     assert adaptive.jobs["start_s"].to_list() == bf.jobs["start_s"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("adaptive:threshold=2", "adaptive: threshold: 2 is not allowed; it must be a number >= 0 and <= 1"),
-        ("adaptive:hysteresis=-0.1", "adaptive: hysteresis: -0.1 is not allowed; it must be a number >= 0 and <= 1"),
-        ("adaptive:window_s=0", "adaptive: window_s: 0 is not allowed; "
-         "it must be a finite number of seconds > 0 and <= 1e+10"),
-        ("adaptive:mpl=0", "adaptive: mpl: 0 is not allowed; it must be an integer >= 1"),
-        ("bf:queue_order=arival", "bf: queue_order: 'arival' is not allowed (did you mean 'arrival'?); "
-         "it must be one of arrival, shortest, narrowest, widest, or a callable"),
-        ("mgs:queue_order=3", "mgs: queue_order: 3 is not allowed; "
-         "it must be one of arrival, shortest, narrowest, widest, or a callable"),
-    ],
-)  # fmt: skip
-def test_wrong_parameters_are_named(policy: str, message: str) -> None:
-    with pytest.raises(cm.SpecificationError) as refused:
-        cm.make_policy(policy)
-    assert str(refused.value) == message
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("policy", ["bf", "adaptive", "adaptive:threshold=0.4,window_s=30", "bf:queue_order=widest"])
-def test_the_checker_finds_nothing(policy: str) -> None:
-    assert cm.check_policy(policy, failures=True) == []
-
-
 def test_bf_is_conservative_backfilling(busy: cm.Workload) -> None:
     assert ends("bf", busy) == ends("conservative", busy)
 

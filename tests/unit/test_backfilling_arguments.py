@@ -128,28 +128,3 @@ def test_parts_can_be_given_as_objects() -> None:
         policy = Backfilling(order="R", guarantees=part, speculation=0.3)
         assert check_policy(policy) == []
         assert policy.name == f"R {type(part).__name__}"
-
-
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        ("R/L-NG:speculation=1.5", "backfilling: speculation: 1.5 is not allowed; it must be a number > 0 and <= 1"),
-        ("R:width=-2", "backfilling: width: -2 is not allowed"),
-        ("R:width=haf", "backfilling: width: 'haf' is not allowed (did you mean 'half'?)"),
-        ("R/L:sepculation=0.5", "policy R/L: parameter 'sepculation' is unknown (did you mean 'speculation'?)"),
-        ("R-NG:levels=3", "policy R-NG: parameter 'levels' is unknown"),
-        ("R-NG:guarantees=all", "policy R-NG: parameter 'guarantees' is unknown"),
-        ("backfilling:order=shortest,starvation_weight=1", "backfilling: starvation_weight: 1.0 is not allowed with order"),
-        ("R/N", "policy: 'R/N' is unknown"),
-    ],
-)  # fmt: skip
-def test_the_command_line_refuses_them_in_one_line(
-    command_line: Callable[..., Any], write_trace: Callable[..., Any], policy: str, words: str
-) -> None:
-    trace = write_trace("; MaxNodes: 4", "1 0 0 10 1 -1 -1 1 10 -1 1 1 1 -1 -1 -1 -1 -1")
-    finished = command_line("run", "--trace", trace, "--policy", policy)
-    assert finished.code not in {0, None}
-    assert finished.out == ""
-    assert words in finished.err
-    assert finished.err.count("\n") <= 2
-    assert "Traceback" not in finished.err

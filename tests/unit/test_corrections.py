@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustermodel import Job, Machine, QueuedJob, Scenario, SpecificationError, Workload, check_policy, to_ticks
+from clustermodel import Job, Machine, QueuedJob, Scenario, SpecificationError, Workload, to_ticks
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import CORRECTIONS
 
@@ -94,24 +94,3 @@ def test_what_a_correction_does_not_know_is_left_to_the_policy() -> None:
 def test_a_correction_that_returns_no_whole_number_is_refused() -> None:
     with pytest.raises(SpecificationError, match=r"^correction: 0\.5 is not allowed; it must be whole ticks$"):
         starts(Easy(predictor="last-two", correction=lambda *_: 0.5))  # type: ignore[arg-type, return-value]
-
-
-@pytest.mark.parametrize("policy", ["easy", "conservative", "pv-easy", "backfilling"])
-def test_another_name_is_refused_in_one_line(policy: str) -> None:
-    with pytest.raises(SpecificationError, match=rf"^{policy}: correction: 'no' is not allowed; .*tsafrir.*, or a callable$"):
-        starts(f"{policy}:correction=no")
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        "easy:predictor=last-two,correction=tsafrir,backfill_order=shortest",
-        "easy:predictor=last-two,correction=double,reserve_depth=3",
-        "conservative:predictor=last,correction=tsafrir",
-        "backfilling:predictor=last,correction=second,guarantees=none",
-        "pv-easy:correction=tsafrir",
-        "pv-easy:predictor=last-submitted",
-    ],
-)
-def test_policies_keep_every_rule(policy: str) -> None:
-    assert check_policy(policy, failures=True) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clustermodel import Job, Machine, QueuedJob, Result, Scenario, SpecificationError, Workload, check_policy, to_ticks
+from clustermodel import Job, Machine, QueuedJob, Result, Scenario, Workload, to_ticks
 from clustermodel.failures.failure import Failure
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.policies.easy import Easy
@@ -61,18 +61,6 @@ def test_a_kept_reservation_moves_to_a_later_time_where_a_job_outlives_its_estim
     rows = [(1, 0, 3, 150, 50), (2, 0, 1, 40, 40), (3, 1, 4, 10, 10), (4, 60, 1, 1, 1)]
     result = run("easy:reservation=kept", rows, 4, kills=False)
     assert starts(result) == [0, 0, 150, 60]
-
-
-@pytest.mark.parametrize("policy", ["easy:reservation=kept", "easy:reservation=kept,reserve_depth=3,predictor=last"])
-def test_a_kept_reservation_keeps_every_rule(policy: str) -> None:
-    assert check_policy(policy) == []
-
-
-def test_what_is_not_allowed() -> None:
-    with pytest.raises(
-        SpecificationError, match=r"^easy: reservation: 'once' is not allowed; it must be one of renewed, kept$"
-    ):
-        Easy(reservation="once")
 
 
 def over_it(result: Result) -> list[list[float]]:

@@ -18,6 +18,8 @@ from clustermodel.policies.registry import policy_label, policy_parameters, poli
 from tests.tiers import some
 
 Decide = Callable[[cm.Batch, cm.View], Iterable[Any]]
+PREDICTING = ("easy", "conservative", "pv-easy", "backfilling")
+IN_ROWS = ("gs", "bgs", "mgs", "mbgs", "adaptive")
 
 
 class Mine:
@@ -117,6 +119,46 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
         ("easy:reserve_depth=true", "easy: reserve_depth: True is not a whole number; it must be an integer >= 1"),
         ("easy:backfill_order=longest", "easy: backfill_order: 'longest' is not allowed; it must be one of arrival, shortest, "
          "or a callable"),
+        ("easy:reservation=once", "easy: reservation: 'once' is not allowed; it must be one of renewed, kept"),
+        *((f"{policy}:predictor=lsat", f"{policy}: predictor: 'lsat' is not allowed (did you mean 'last'?); it must be one of "
+           "estimate, last, last-submitted, last-two, perfect") for policy in PREDICTING),
+        *((f"{policy}:correction=no", f"{policy}: correction: 'no' is not allowed; it must be one of second, estimate, "
+           "tsafrir, double, or a callable") for policy in PREDICTING),
+        *((f"{policy}:mode=chekpoint", f"{policy}: mode: 'chekpoint' is not allowed (did you mean 'checkpoint'?); it must be "
+           "one of kill, checkpoint, suspend") for policy in ("pv-easy", "ss", "srtf", "las")),
+        ("bgs:urgent=stop", "bgs: urgent: 'stop' is not allowed; it must be one of kill, checkpoint, suspend"),
+        ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be True or False"),
+        ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be True or False"),
+        ("ss:sf=1", "ss: sf: 1 is not allowed; it must be a finite number > 1"),
+        ("ss:sf=nan", "ss: sf: nan is not allowed; it must be a finite number > 1"),
+        ("ss:sf=true", "ss: sf: True is not allowed; it must be a finite number > 1"),
+        ("ss:interval_s=0", "ss: interval_s: 0 is not allowed; it must be a finite number of seconds > 0"),
+        ("las:thresholds=0", "las: thresholds: 0 is not allowed; it must be a number of node-seconds > 0, or several"),
+        ("las:thresholds=6/2", "las: thresholds: '6/2' is not allowed; it must be a number of node-seconds > 0"),
+        ("las:promote=0", "las: promote: 0 is not allowed; it must be a finite number > 0, or None"),
+        ("las:promote=2,mode=kill", "las: promote: 2 is not allowed with mode=kill, where jobs that return to the first queue"),
+        ("srtf:victim=oldest", "srtf: victim: 'oldest' is not allowed (did you mean 'largest'?); it must be one of order, "),
+        ("srsf:round_s=-1", "srsf: round_s: -1 is not allowed; it must be a finite number of seconds >= 0"),
+        ("fifo-preempt:min_run_s=-1", "fifo-preempt: min_run_s: -1 is not allowed"),
+        ("srtf:skip=1", "srtf: skip: 1 is not allowed; it must be True or False"),
+        ("adaptive:threshold=2", "adaptive: threshold: 2 is not allowed; it must be a number >= 0 and <= 1"),
+        ("adaptive:hysteresis=-0.1", "adaptive: hysteresis: -0.1 is not allowed; it must be a number >= 0 and <= 1"),
+        ("adaptive:window_s=0", "adaptive: window_s: 0 is not allowed; it must be a finite number of seconds > 0 and <= 1e+10"),
+        *((f"{policy}:queue_order=arival", f"{policy}: queue_order: 'arival' is not allowed (did you mean 'arrival'?); it must "
+           "be one of arrival, shortest, narrowest, widest, or a callable") for policy in ("bf", "conservative", "gs", "mgs")),
+        *((f"{policy}:mpl=0", f"{policy}: mpl: 0 is not allowed; it must be an integer >= 1") for policy in IN_ROWS),
+        *((f"{policy}:mpl={mpl}", f"{policy}: mpl: {mpl!r} is not a whole number; it must be an integer >= 1")
+          for policy in IN_ROWS for mpl in (2.5, "all")),
+        ("mgs:rows=2", "policy mgs: parameter 'rows' is unknown; parameters: mpl, queue_order"),
+        ("mbgs:rows=2", "policy mbgs: parameter 'rows' is unknown; parameters: mpl, queue_order, urgent"),
+        ("R/L-NG:speculation=1.5", "backfilling: speculation: 1.5 is not allowed; it must be a number > 0 and <= 1"),
+        ("R:width=-2", "backfilling: width: -2 is not allowed; it must be a finite number > 0"),
+        ("R:width=haf", "backfilling: width: 'haf' is not allowed (did you mean 'half'?); it must be one of asked, half, "),
+        ("R/L:sepculation=0.5", "policy R/L: parameter 'sepculation' is unknown (did you mean 'speculation'?)"),
+        ("R-NG:levels=3", "policy R-NG: parameter 'levels' is unknown"),
+        ("R-NG:guarantees=all", "policy R-NG: parameter 'guarantees' is unknown"),
+        ("backfilling:order=shortest,starvation_weight=1", "backfilling: starvation_weight: 1.0 is not allowed with order"),
+        ("R/N", "policy: 'R/N' is unknown"),
     ],
 )  # fmt: skip
 def test_a_description_that_means_nothing_is_refused(forgetful_registry: None, policy: str, message: str) -> None:
@@ -345,6 +387,11 @@ def test_shipped_policies_are_specifications(name: str) -> None:
         "pv-easy", "pv-easy:predictor=estimate", "pv-easy:predictor=perfect", "pv-easy:predictor=virtual:0.4",
         "pv-easy:vb=false", "pv-easy:slp=false", "pv-easy:slp=false,vb=false", "pv-easy:mode=checkpoint",
         "pv-easy:mode=suspend", "pv-easy:mode=checkpoint,vb=false,predictor=estimate",
+        "easy:reservation=kept", "easy:reservation=kept,reserve_depth=3,predictor=last",
+        "easy:predictor=last-two,correction=tsafrir,backfill_order=shortest",
+        "easy:predictor=last-two,correction=double,reserve_depth=3", "conservative:predictor=last,correction=tsafrir",
+        "backfilling:predictor=last,correction=second,guarantees=none", "pv-easy:correction=tsafrir",
+        "pv-easy:predictor=last-submitted", "bf", "bf:queue_order=widest", "adaptive", "adaptive:threshold=0.4,window_s=30",
         "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, make_policy, synthetic_workload
+from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, synthetic_workload
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import PREDICTORS, Predictions, Predictor, UserEstimate, Virtual, predictor_of
 from clustermodel.policies.pv_easy import PVEasy
@@ -160,20 +160,3 @@ def test_a_predictor_of_ones_own_does_what_other_estimates_would_where_nothing_i
 def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         predictor_of("easy", predictor)
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("easy:predictor=lsat", "easy: predictor: 'lsat' is not allowed"),
-        ("conservative:predictor=no", "conservative: predictor: 'no' is not allowed"),
-        ("pv-easy:predictor=no", "pv-easy: predictor: 'no' is not allowed"),
-        ("pv-easy:mode=chekpoint",
-         r"pv-easy: mode: 'chekpoint' is not allowed \(did you mean 'checkpoint'\?\); it must be one of"),
-        ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be True or False"),
-        ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be True or False"),
-    ],
-)  # fmt: skip
-def test_policies_refuse_by_name(policy: str, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
-        make_policy(policy)
