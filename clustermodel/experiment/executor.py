@@ -1,4 +1,4 @@
-"""Execution: the missing runs of an experiment are assigned to workers, longest first, and their results are stored.
+"""Execution: the missing runs of an experiment are assigned to workers, those with most jobs first; their results are stored.
 
 The workers are this process, a :class:`~concurrent.futures.ProcessPoolExecutor`, or a Dask cluster through its own executor.
 Only the process that started the experiment writes results.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -18,23 +19,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from multiprocessing import connection
 from multiprocessing.util import Finalize
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package, quoted
+from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
-from clustermodel.experiment.store import Shard, Store, is_there, name_of_listing
+from clustermodel.experiment.store import Shard, Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held, stoppable
+from clustermodel.experiment.user_code import interrupts_held, stoppable
 from clustermodel.experiment.worker import Origin, Outcome, execute, forget, opened
 from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.input_notes import unused_costs
-from clustermodel.validation import require_seconds, require_whole
+from clustermodel.validation import require, require_seconds, require_whole
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
@@ -56,140 +58,110 @@ class Progress(NamedTuple):
     failed: int
 
 
-class Options(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Options:
     """How an experiment is executed."""
 
     workers: int | None = None
-    """Number of processes, 1 for this process; ``None`` for one for each processor, but not more than there are runs."""
+    """Number of processes, 1 for this process; by default one for each processor, but not more than there are runs."""
     dask: str | None = None
     """Address of a Dask scheduler, instead of processes."""
-    dask_options: Mapping[str, Any] = {}
+    dask_options: Mapping[str, Any] = field(default_factory=dict)
     """Passed on to ``dask.distributed.Client``, for example ``security``."""
     shard: Shard | None = None
-    """The part of the trials to run."""
+    """I, N: run part I of N, as a task of a job array."""
     run_timeout_s: float | None = None
-    """Longest wall time of a run, seconds, after which it fails; ``None`` for no limit."""
+    """Longest wall time of a run, seconds, after which it fails; by default there is no limit."""
     progress: Callable[[Progress], None] | None = None
     """Called whenever a run has started or ended."""
     note: Callable[[str], None] | None = None
-    """Called at the end with what there is to say about several runs; ``None`` for a warning."""
+    """Called at the end with what there is to say about several runs; by default this is a warning."""
+
+    def __post_init__(self) -> None:
+        if self.run_timeout_s is not None:
+            require_seconds("run_timeout_s", self.run_timeout_s, positive=True)
+        if self.workers is not None:
+            require_whole("workers", self.workers, at_least=1)
+        callable_or_none = self.progress is None or callable(self.progress)
+        require(callable_or_none, "progress", self.progress, "it must be a callable, or None")
+        if self.shard is not None:
+            pair = isinstance(self.shard, tuple | list) and len(self.shard) == 2
+            require(pair, "shard", self.shard, "it must be two whole numbers, I and N")
+            number, count = (require_whole("shard", part, at_least=1) for part in self.shard)
+            if number > count:
+                must = "the first number must not exceed the second"
+                raise SpecificationError(f"shard: {number} of {count} is not allowed; {must}")
 
 
 def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
     """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard.
 
     Raises:
-        SpecificationError: an option is not allowed, the source is no experiment, a policy has no source, or the directory
-            holds another experiment.
+        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
         OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
         ExecutionError: no workers are left; unfinished runs remain pending.
         KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
     """
-    if options.run_timeout_s is not None:
-        options = options._replace(run_timeout_s=require_seconds("run_timeout_s", options.run_timeout_s, positive=True))
-    if options.workers is not None:
-        require_whole("workers", options.workers, at_least=1)
-    if not (options.progress is None or callable(options.progress)):
-        raise SpecificationError(f"progress: {quoted(options.progress)} is not allowed; it must be a callable, or None")
-    checked_shard(options.shard)
     directory = Path(directory).absolute()  # a script may change the working directory
-    with stoppable():
-        try:
-            return _run_trials(origin, directory, options)
-        finally:
-            forget(origin)
-
-
-def checked_shard(shard: Shard | None) -> None:
-    """Refuse a shard that is not a pair of whole numbers I, N with 1 <= I <= N."""
-    if shard is None:
-        return
-    if not isinstance(shard, tuple | list) or len(shard) != 2:
-        raise SpecificationError(f"shard: {quoted(shard)} is not allowed; it must be two whole numbers, I and N")
-    number, count = (require_whole("shard", part, at_least=1) for part in shard)
-    if number > count:
-        raise SpecificationError(f"shard: {number} of {count} is not allowed; the first number must not exceed the second")
-
-
-def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Experiment[Any], StudyTable]:
     experiment = opened(origin)
-    design, shard = experiment.design, options.shard
-    version = experiment.version  # before any run
-    asked = _trials_of(design, design.first_table(), shard)
-    ahead = not is_there(directory / name_of_listing(shard))  # all runs are missing: workers can get ready meanwhile
-    with _workers(origin, options, most=max(len(asked), 1), ahead=ahead) as workers:
-        runs = design.runs(asked, experiment)
-        unplayed: list[str] = []
-        with Store.create(directory, design, shard=shard, version=version) as store:
-            while True:
-                store.enter(design, runs)
-                unplayed += _run_missing(design, runs, workers, store, options)
-                table = store.table()
-                tried = {*asked, *(run.trial for run in runs)}
-                following = [trial for trial in _trials_of(design, table, shard) if trial not in tried]
-                if not following:
-                    _note_unplayed(unplayed, options.note)
-                    table.notes = tuple(unused_costs([run.costs for run in runs if run.costs is not None]))
-                    return design, table
-                asked += following
-                runs = sorted([*runs, *design.runs(following, experiment)], key=lambda run: design.order_of(run.trial))
+    design, shard, version = experiment.design, options.shard, experiment.version  # before any run
+    tried: set[Trial] = set()
+    runs: list[Run] = []
 
+    def new_trials(table: StudyTable) -> list[Trial]:
+        trials = [trial for trial in design.trials(table) if trial not in tried]
+        tried.update(trials)
+        return trials if shard is None else [trial for trial in trials if design.shard_of(trial, shard[1]) == shard[0]]
 
-def _trials_of(design: Experiment[Any], table: StudyTable, shard: Shard | None) -> list[Trial]:
-    trials = design.trials(table)
-    return trials if shard is None else [trial for trial in trials if design.shard_of(trial, shard[1]) == shard[0]]
-
-
-def _note_unplayed(labels: Sequence[str], note: Callable[[str], None] | None) -> None:
-    """Say once that runs in the slow mode had no time slice to simulate."""
-    labels = sorted(set(labels))  # runs end in any order
-    if labels and note is not None:
-        note(f"fidelity node: {nothing_played(labels)}")
-    elif labels:
-        warnings.warn(f"{NOTHING_PLAYED}: {nothing_played(labels)}", UserWarning, stacklevel=5)
-
-
-def _run_missing(design: Experiment[Any], runs: Sequence[Run], workers: _Serial, store: Store, options: Options) -> list[str]:
-    """Run what is missing, trials with the same key once; return the policies whose slow mode had nothing to simulate."""
-    missing = store.missing()
-    damaged = [f"run {key}: {what}" for key, what in missing.items() if what]
-    if damaged:
-        more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
-        (options.note or _log.warning)(f"{store.directory}: damaged, and run again: {damaged[0]}{more}")
-    distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
-    todo = [run for run in distinct.values() if run.key in missing]
-    _log.info("%s: %d trials, %d runs to do, the others are stored in %s", design.name, len(runs), len(todo), store.directory)
-    outcomes = _Outcomes(design, store, Counter(run.key for run in runs), options.progress)
-    outcomes.done = sum(run.key not in missing for run in runs)
-    for run in todo:
-        if run.error is not None:
-            outcomes.take(run, Outcome(error=run.error))
-    _run_all(longest_first([run for run in todo if run.error is None], store.seconds_per_job()), workers, outcomes)
-    return outcomes.unplayed
-
-
-def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> list[Run]:
-    """Return runs in order of assignment: that with the longest expected wall time comes first.
-
-    Policies that have run before have a mean wall time per job; of others the longest of these is expected.
-    """
-    slowest = max(seconds_per_job.values(), default=1.0)
-    return sorted(runs, key=lambda run: run.jobs * seconds_per_job.get(str(run.specification["policy"]), slowest), reverse=True)
+    following = new_trials(design.first_table())
+    try:
+        with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
+            new = design.runs(following, experiment)
+            with Store.create(directory, design, shard=shard, version=version) as store:
+                outcomes = _Outcomes(design, store, options)
+                while True:
+                    runs = sorted([*runs, *new], key=lambda run: design.order_of(run.trial))
+                    store.enter(design, runs)
+                    _run_all(outcomes.missing(runs), workers, outcomes)
+                    table = store.table()
+                    if not (following := new_trials(table)):
+                        break
+                    new = design.runs(following, experiment)
+    finally:
+        forget(origin)
+    unplayed = nothing_played(sorted(outcomes.unplayed)) if outcomes.unplayed else ""
+    if unplayed and options.note is not None:
+        options.note(f"fidelity node: {unplayed}")
+    elif unplayed:
+        warnings.warn(f"{NOTHING_PLAYED}: {unplayed}", UserWarning, stacklevel=3)
+    table.notes = tuple(unused_costs([run.costs for run in runs if run.costs is not None]))
+    return design, table
 
 
 class _Outcomes:
     """The outcomes so far: stored, counted by trial and reported."""
 
-    def __init__(
-        self, design: Experiment[Any], store: Store, trials: Counter[str], progress: Callable[[Progress], None] | None
-    ) -> None:
-        self._design = design
-        self._store = store
-        self._trials = trials  # of each run
-        self._progress = progress
-        self.done = self.failed = 0
-        self.unplayed: list[str] = []
+    def __init__(self, design: Experiment[Any], store: Store, options: Options) -> None:
+        self._design, self._store, self._options = design, store, options
+        self.unplayed: set[str] = set()
         """Policies of runs in the slow mode that had no time slice to simulate."""
+
+    def missing(self, runs: Sequence[Run]) -> list[Run]:
+        """Return the runs to do, trials with the same key once, those with most jobs first."""
+        missing = self._store.missing()
+        if damaged := [f"run {key}: {what}" for key, what in missing.items() if what]:
+            more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
+            note = self._options.note or _log.warning
+            note(f"{self._store.directory}: damaged, and run again: {damaged[0]}{more}")
+        distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
+        todo = [run for run in distinct.values() if run.key in missing]
+        _log.info("%s: %d trials, %d runs to do in %s", self._design.name, len(runs), len(todo), self._store.directory)
+        self._trials = Counter(run.key for run in runs)
+        self._done, self._failed = sum(run.key not in missing for run in runs), 0
+        for run in todo:
+            if run.error is not None:
+                self.take(run, Outcome(error=run.error))
+        return sorted((run for run in todo if run.error is None), key=lambda run: run.jobs, reverse=True)
 
     def take(self, run: Run, outcome: Outcome) -> None:
         """Store the outcome of a run."""
@@ -197,31 +169,31 @@ class _Outcomes:
         _log.debug("run %s, %s on %s, seed %s: %s", run.key, *(run.about[n] for n in ("policy", "workload", "seed")), took)
         self._store.keep(run, self._design.factors_of(run.trial), outcome)
         if outcome.nothing_played:
-            self.unplayed.append(str(run.about["policy"]))
+            self.unplayed.add(str(run.about["policy"]))
         if outcome.error:
-            self.failed += self._trials[run.key]
+            self._failed += self._trials[run.key]
         else:
-            self.done += self._trials[run.key]
+            self._done += self._trials[run.key]
 
     def report(self, running: int) -> None:
-        if self._progress is not None:
-            self._progress(Progress(self._trials.total(), self.done, running, self.failed))
+        if self._options.progress is not None:
+            self._options.progress(Progress(self._trials.total(), self._done, running, self._failed))
 
 
 def _run_all(order: Sequence[Run], workers: _Serial, outcomes: _Outcomes) -> None:
     """Assign runs to workers, a few ahead, and store their outcomes, those that arrive before an interrupt too."""
     waiting = list(reversed(order))
     suspects: list[Run] = []  # one of these runs ended the worker processes: each is repeated alone
+    repeating = False
     running: dict[Future[Outcome], Run] = {}
     try:
         while waiting or suspects or running:
             side_by_side = workers.capacity()
             at_once = side_by_side * AHEAD if side_by_side > 1 else 1
-            if suspects and not running:
-                run = suspects.pop()
-                running[workers.submit(run)] = run
-            while waiting and not suspects and len(running) < at_once:
-                run = waiting.pop()
+            repeating = bool(suspects) or (repeating and bool(running))
+            queue = suspects or waiting
+            while queue and len(running) < (1 if repeating else at_once):
+                run = queue.pop()
                 running[workers.submit(run)] = run
             alone = len(running) == 1
             outcomes.report(min(len(running), side_by_side))
@@ -229,10 +201,17 @@ def _run_all(order: Sequence[Run], workers: _Serial, outcomes: _Outcomes) -> Non
                 run = running.pop(future)
                 if future.cancelled():  # by a scheduler
                     waiting.append(run)
-                elif (outcome := _outcome(future, alone=alone)) is None:
-                    suspects.append(run)
-                else:
-                    outcomes.take(run, outcome)
+                    continue
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool as problem:
+                    if not alone:
+                        suspects.append(run)
+                        continue
+                    outcome = Outcome(error=f"its worker process died: {problem}")
+                except Exception as problem:  # of the workers themselves, not of the run
+                    outcome = Outcome(error=f"{type(problem).__name__}: {problem}")
+                outcomes.take(run, outcome)
             for future in workers.lost():
                 if future in running and not future.done():
                     future.cancel()
@@ -240,41 +219,20 @@ def _run_all(order: Sequence[Run], workers: _Serial, outcomes: _Outcomes) -> Non
         outcomes.report(0)
     except BaseException:
         for future, run in running.items():
-            if future.cancel() or not future.done() or future.exception() is not None:
-                continue
-            with suppress(OutputError):  # perhaps the error that stopped the sweep
-                outcomes.take(run, future.result())
+            if not future.cancel() and future.done() and future.exception() is None:
+                with suppress(OutputError):  # perhaps the error that stopped the sweep
+                    outcomes.take(run, future.result())
         raise
 
 
-def _outcome(future: Future[Outcome], *, alone: bool) -> Outcome | None:
-    """Return the outcome of a run, ``None`` if its worker died and another run may be the cause."""
-    try:
-        return future.result()
-    except BrokenProcessPool as problem:
-        return Outcome(error=f"its worker process died: {problem}") if alone else None
-    except Exception as problem:  # of the workers themselves, not of the run
-        return Outcome(error=f"{type(problem).__name__}: {problem}")
-
-
-@contextmanager
-def _workers(origin: Origin, options: Options, *, most: int, ahead: bool) -> Iterator[_Serial]:
-    """Provide workers, at most so many processes, for a block; ``ahead`` they prepare the study at once."""
+def _workers(origin: Origin, options: Options, most: int) -> _Serial:
+    """Return workers, at most so many processes."""
     count = options.workers or min(os.cpu_count() or 1, most)
-    workers: _Serial
     if options.dask is not None:
-        workers = _Cluster(origin, options)
-    elif count > 1 or (options.run_timeout_s is not None and origin.design is None):
-        workers = _Pool(origin, options, min(count, most))  # a run that catches its timeout ends only with its process
-    else:
-        workers = _Serial(origin, options)
-    try:
-        workers.open(ahead=ahead)
-        yield workers
-    except BaseException:
-        workers.close(now=True)
-        raise
-    workers.close(now=False)
+        return _Cluster(origin, options, options.dask)
+    if count > 1 or (options.run_timeout_s is not None and origin.design is None):
+        return _Pool(origin, options, min(count, most))  # a run that catches its timeout ends only with its process
+    return _Serial(origin, options)
 
 
 class _Serial:
@@ -284,11 +242,11 @@ class _Serial:
         self._origin = origin
         self._timeout_s = options.run_timeout_s
 
-    def open(self, *, ahead: bool) -> None:
-        """Get ready; with ``ahead`` let other processes prepare the study at once."""
+    def __enter__(self) -> Self:
+        return self
 
-    def close(self, *, now: bool) -> None:
-        """End other processes, ``now`` or after the runs in progress."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End other processes: at once after an exception, else after the runs in progress."""
 
     def submit(self, run: Run) -> Future[Outcome]:
         """Assign a run."""
@@ -305,9 +263,6 @@ class _Serial:
         return []
 
 
-# Processes of this machine.
-
-
 class _Pool(_Serial):
     """Processes of this machine; when one dies, all are replaced."""
 
@@ -320,55 +275,44 @@ class _Pool(_Serial):
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._count, context, initializer=_prepare_process, initargs=(self._origin,))
 
-    def open(self, *, ahead: bool) -> None:
-        if ahead:
-            _log.info("start %d worker processes", self._count)
-            with interrupts_held(), _without_main():
-                self._pool.submit(int)
-
     def submit(self, run: Run) -> Future[Outcome]:
-        with interrupts_held(), _without_main():  # processes that start now must not receive them
+        with _starting_processes():
             try:
-                return self._pool.submit(_execute_here, run, self._timeout_s)
+                return self._pool.submit(_execute_received, run, self._timeout_s)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
                 self._pool = self._made()
-                return self._pool.submit(_execute_here, run, self._timeout_s)
+                return self._pool.submit(_execute_received, run, self._timeout_s)
 
     def capacity(self) -> int:
         return self._count
 
-    def close(self, *, now: bool) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe
         processes = list((self._pool._processes or {}).values())
         # With waiting: else Python would wake the thread again at exit.  Without: the thread must drop cancelled futures before
         # it notices dead processes, since it cannot fail a cancelled future.
-        self._pool.shutdown(wait=not now, cancel_futures=True)
-        if now:
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
+        if kind is not None:
             for process in processes:
                 process.kill()
             if thread is not None:
                 thread.join()
 
 
-_received: Origin | None = None
+_received: list[Origin] = []
+"""The origin of the experiment in a worker process."""
 
 
 def _prepare_process(origin: Origin) -> None:
-    global _received  # noqa: PLW0603  the argument of a worker process
-    _received = origin
-    ignore_interrupts()
+    _received[:] = [origin]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
     end_forks_with_this_process()
     Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(BaseException):
         os.chdir(origin.folder)  # the script may have changed it in the parent process
-    _prepare(origin)
-
-
-def _prepare(origin: Origin) -> None:
-    """Make the study; if that fails, its first run reports the error."""
-    with suppress(BaseException):
+    with suppress(BaseException):  # if it cannot be made, its first run reports the error
         opened(origin)
 
 
@@ -380,62 +324,57 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _execute_here(run: Run, timeout_s: float | None) -> Outcome:
-    assert _received is not None
-    return execute(_received, run, timeout_s)
+def _execute_received(run: Run, timeout_s: float | None) -> Outcome:
+    return execute(_received[0], run, timeout_s)
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
-    """Start processes that do not run the main script again: a script without a guard would start its study in each of them.
+def _starting_processes() -> Iterator[None]:
+    """Start processes that receive no interrupts and do not run the main script again.
 
-    The experiment does not need it: it is sent whole, or made from its own script.
+    A script without a guard would start its study in each of them.  The experiment does not need it: it is sent whole, or made
+    from its own script.
     """
-    main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}
-    vars(main)["__spec__"] = None
-    try:
-        yield
-    finally:
-        del vars(main)["__spec__"]
-        vars(main).update(hidden)
-
-
-# A Dask cluster.
+    main = vars(sys.modules["__main__"])
+    with interrupts_held():
+        hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
+        main["__spec__"] = None
+        try:
+            yield
+        finally:
+            del main["__spec__"]
+            main.update(hidden)
 
 
 class _Cluster(_Serial):
     """The workers of a Dask cluster that have the software of this process."""
 
-    def __init__(self, origin: Origin, options: Options) -> None:
+    def __init__(self, origin: Origin, options: Options, address: str) -> None:
         super().__init__(origin.sent(), options)
-        self._address = address = options.dask or ""
         try:
             from distributed import Client  # noqa: PLC0415  an extra
         except ImportError:
             raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
+        self._address = f"--dask: {address}"
         if "security" in options.dask_options and not address.startswith("tls://"):
-            raise SpecificationError(
-                f"--dask: {address}: TLS files are given, but the address does not use TLS; write tls://..."
-            )
+            raise SpecificationError(f"{self._address}: TLS files are given, but the address does not use TLS; write tls://...")
         try:
             self._client: Any = Client(address, **options.dask_options)
         except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
-            raise SpecificationError(f"--dask: {address}: {problem}") from None
+            raise SpecificationError(f"{self._address}: {problem}") from None
         except AssertionError:  # of distributed's LoopRunner: its event loop has not begun within 10 s
-            raise SpecificationError(f"--dask: {address}: Dask's client has not started; try again") from None
+            raise SpecificationError(f"{self._address}: Dask's client has not started; try again") from None
         self._known: dict[str, int] = {}  # workers with their cores
         self._refused: set[str] = set()
         self._allowed: weakref.WeakKeyDictionary[Future[Outcome], frozenset[str]] = weakref.WeakKeyDictionary()
+        try:
+            self._known = require_same_software(self._client, self._address)
+            self._sent = self._client.scatter(self._origin, broadcast=True)
+        except BaseException:
+            self.__exit__(None)
+            raise
 
-    def open(self, *, ahead: bool) -> None:
-        require_same_software(self._client, self._address)
-        self._known = self._client.ncores()
-        self._sent = self._client.scatter(self._origin, broadcast=True)
-        workers = self._known if ahead else {}
-        self._preparing = [self._client.submit(_prepare, self._sent, workers=[worker], pure=False) for worker in workers]
-
-    def close(self, *, now: bool) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with suppress(Exception):  # the scheduler may be gone
             self._client.close(timeout=2)
 
@@ -449,14 +388,13 @@ class _Cluster(_Serial):
         return max(sum(self._known.values()), 1)
 
     def lost(self) -> list[Future[Outcome]]:
-        gone = ExecutionError(f"--dask: {self._address}: the scheduler has gone")
+        gone = ExecutionError(f"{self._address}: the scheduler has gone")
         if self._client.status != "running":
             raise gone
         try:
             present = self._client.ncores()
-            new = sorted(present.keys() - self._known.keys() - self._refused)
-            for worker, other in _other_software(self._client, new).items() if new else ():
-                if other:
+            if new := sorted(present.keys() - self._known.keys() - self._refused):
+                for worker, other in _other_software(self._client, new).items():
                     self._refused.add(worker)
                     _log.warning("--dask: worker %s: it has %s; it gets no runs", worker, other)
         except OSError:
@@ -468,28 +406,26 @@ class _Cluster(_Serial):
         return [future for future, allowed in self._allowed.items() if known and not allowed & known.keys()]
 
 
-def require_same_software(client: Any, address: str) -> None:
-    """Refuse a cluster without workers, or with a worker that has other software."""
-    there = _other_software(client, None)
-    if not there:
-        raise SpecificationError(f"--dask: {address}: the scheduler has no workers; start some first")
-    for worker, other in sorted(there.items()):
-        if other:
-            raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
+def require_same_software(client: Any, address: str) -> dict[str, int]:
+    """Return the workers of a cluster with their cores; a cluster without any, or with other software, is refused."""
+    workers: dict[str, int] = client.ncores()
+    if not workers:
+        raise SpecificationError(f"{address}: the scheduler has no workers; start some first")
+    for worker, other in sorted(_other_software(client, None).items()):
+        raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
+    return workers
 
 
 def _other_software(client: Any, workers: Sequence[str] | None) -> dict[str, str]:
-    """Return for each worker how its software differs from this process's; the text is empty if it does not."""
+    """Return the workers whose software differs from this process's, and how."""
     ours = software()
-    our_package = f"clustermodel {ours['clustermodel']}"
+    package = f"clustermodel {ours['clustermodel']}"
     differs: dict[str, str] = {}
     for worker, theirs in client.run(software, workers=workers, on_error="return").items():
         if not isinstance(theirs, dict):
             words = " ".join(f"{type(theirs).__name__}: {theirs}".split())
-            differs[worker] = f"no clustermodel that says its version ({words}), and this is {our_package}"
-            continue
-        name = next((name for name in ours if theirs.get(name) != ours[name]), "")
-        differs[worker] = f"{name} {theirs.get(name)}, and this is {name} {ours[name]}" if name else ""
-        if name == "clustermodel_sha256":
-            differs[worker] = f"other source files of {our_package}"
+            differs[worker] = f"no clustermodel that says its version ({words}), and this is {package}"
+        elif name := next((name for name in ours if theirs.get(name) != ours[name]), ""):
+            other = f"{name} {theirs.get(name)}, and this is {name} {ours[name]}"
+            differs[worker] = f"other source files of {package}" if name == "clustermodel_sha256" else other
     return differs

@@ -22,27 +22,21 @@ if TYPE_CHECKING:
 EXHIBITS: Final = "exhibits"
 """Folder of the files, in the directory of the experiment."""
 _INDEX: Final = "index.json"
-_DOTS_PER_INCH: Final = 110
 
 
 class Exhibits(NamedTuple):
-    """The tables and figures of an experiment."""
+    """The tables and figures of an experiment by title, and why others could not be made, a line each."""
 
     tables: dict[str, pd.DataFrame]
-    """Tables by title."""
     figures: dict[str, Figure]
-    """Figures by title."""
     problems: list[str]
-    """Why tables or figures could not be made, a line each."""
 
 
 class StoredExhibits(NamedTuple):
-    """The tables and figures of an experiment as files."""
+    """The tables (CSV) and figures (PNG) of an experiment by title, as files."""
 
     tables: dict[str, Path]
-    """CSV files by title."""
     figures: dict[str, Path]
-    """PNG files by title."""
 
 
 def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
@@ -75,7 +69,7 @@ def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
     for title, figure in exhibits.figures.items():
         index["figures"][title] = name = _file_name(title, "png", index["figures"].values())
         with replacing(folder / name) as file:
-            figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+            figure.savefig(file, format="png", dpi=110)
     write_file(folder / _INDEX, json.dumps(index))
     return folder
 

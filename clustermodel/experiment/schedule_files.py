@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted, visible
 from clustermodel.files import replacing, without_formulas
 from clustermodel.measure.job_table import executed
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
 
     from clustermodel.experiment.result import Result
 
-JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
+_JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
 """Columns of ``clustermodel run --jobs-csv``: a contract."""
-LAYOUTS: Final = ("evalys", "jobs")
-
 _BATSIM_STATE: Final = {
     "completed": "COMPLETED_SUCCESSFULLY",
     "killed": "COMPLETED_WALLTIME_REACHED",
@@ -37,35 +34,31 @@ _BATSIM_STATE: Final = {
     "unfinished": "NOT_SUBMITTED",
 }
 _SWF_STATUS: Final = {
-    Status.COMPLETED: swf.COMPLETED,
-    Status.KILLED: swf.FAILED,
-    Status.ABORTED: swf.FAILED,
-    Status.REJECTED: swf.CANCELLED,
-    Status.UNFINISHED: swf.UNKNOWN,
+    Status.COMPLETED: (swf.COMPLETED, swf.COMPLETED_PART),
+    Status.KILLED: (swf.FAILED, swf.FAILED_PART),
+    Status.ABORTED: (swf.FAILED, swf.FAILED_PART),
+    Status.REJECTED: (swf.CANCELLED, swf.UNKNOWN),
+    Status.UNFINISHED: (swf.UNKNOWN, swf.UNKNOWN),
+    **dict.fromkeys(REQUEUING, (swf.UNKNOWN, swf.CONTINUED_PART)),
 }
-_SWF_STATUS_OF_PART: Final = {
-    Status.COMPLETED: swf.COMPLETED_PART,
-    Status.KILLED: swf.FAILED_PART,
-    Status.ABORTED: swf.FAILED_PART,
-    **dict.fromkeys(REQUEUING, swf.CONTINUED_PART),
-}
+"""Of a job, and of a run attempt."""
 
 
 def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
-    """Write the jobs of a run to ``path`` as CSV, in one of ``LAYOUTS``."""
-    if not isinstance(layout, str) or layout not in LAYOUTS:
-        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(LAYOUTS)}")
-    frame = without_formulas(_jobs_layout(result.jobs) if layout == "jobs" else _evalys_layout(result))
+    """Write the jobs of a run to ``path`` as CSV: the layout is ``"evalys"`` or ``"jobs"``."""
+    layouts = {"evalys": _evalys_layout, "jobs": _jobs_layout}
+    if not isinstance(layout, str) or layout not in layouts:
+        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(layouts)}")
+    frame = without_formulas(layouts[layout](result))
     with replacing(path) as file:
         frame.to_csv(file, mode="wb", index=False, float_format="%.6f", lineterminator="\n", errors="backslashreplace")
 
 
-def _jobs_layout(jobs: pd.DataFrame) -> pd.DataFrame:
-    frame = jobs[list(JOB_COLUMNS)].copy()
+def _jobs_layout(result: Result) -> pd.DataFrame:
+    frame = result.jobs[list(_JOB_COLUMNS)].copy()
     for column in frame.select_dtypes("float"):
-        values = frame[column]
-        if (values.dropna() % 1 == 0).all():  # whole seconds stay whole in the file
-            frame[column] = values.astype("Int64")
+        if (frame[column].dropna() % 1 == 0).all():  # whole seconds stay whole in the file
+            frame[column] = frame[column].astype("Int64")
     return frame
 
 
@@ -118,81 +111,76 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
     A job whose time from start to end is not its run time (it was preempted, or shared its nodes in time) has a line for each
     run attempt after the line of the whole job: partial executions.
     """
-    rows, nodes = _swf_rows(result), result.machine.processors
-    split = len(rows) > len(result.records)
+    rows, jobs, nodes = _swf_rows(result), len(result.records), result.machine.processors
+    split = len(rows) > jobs
     notes = [
         f"simulated schedule of {result.scenario.workload_name} under {result.scenario.label}",
         "status 1: completed, 0: killed, 5: rejected because the machine is too small",
+        "status of run attempts, 2: the job returned to the queue, 3: the last one, completed, 4: the last one, killed",
+        "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
+        "average CPU time: how long the gang executed, discarded work included",
     ]
-    if split:
-        notes += [
-            "status of run attempts, 2: the job returned to the queue, 3: the last one, completed, 4: the last one, killed",
-            "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
-            "average CPU time: how long the gang executed, discarded work included",
-        ]
     header = [
         ("Version", "2.2"),
         ("Computer", f"simulated machine of {nodes} nodes"),
         ("Conversion", f"clustermodel {version('clustermodel')}"),
-        ("MaxJobs", len(result.records)),
+        ("MaxJobs", jobs),
         ("MaxRecords", len(rows)),
         ("Preemption", "Double" if split else "No"),
         ("MaxNodes", nodes),
         ("MaxProcs", nodes),
-        *(("Note", note) for note in notes),
+        *(("Note", note) for note in (notes if split else notes[:2])),
     ]
-    swf.write_swf(path, rows, header=header)
+    swf.write_swf(path, rows.itertuples(index=False, name=None), header=header)
 
 
-def _swf_rows(result: Result) -> list[tuple[float, ...]]:
-    """Return the 18 numbers of each line: a job, then its run attempts if it needs lines of partial executions."""
-    records, count = result.records, len(result.records)
+def _swf_rows(result: Result) -> pd.DataFrame:
+    """Return the 18 fields of each line: a job, then its run attempts if it needs lines of partial executions."""
+    import pandas as pd
+
+    records, count, unknown = result.records, len(result.records), swf.UNKNOWN
     runs = records.runs
-    order = np.argsort(runs.job, kind="stable")
-    order = order[runs.end[order] != NEVER_HAPPENED]
-    job, start, end = runs.job[order], runs.start[order], runs.end[order]
-    spent = executed(records)[order]
-    attempts = np.bincount(job, minlength=count)
-    is_first = np.diff(job, prepend=-1) != 0
-
-    def of_first(values: IntArray) -> IntArray:
-        column = np.full(count, swf.UNKNOWN)
-        column[job[is_first]] = values[is_first]
-        return column
-
-    ids, submit, run, estimate, memory = map(records.column, ("id", "submit", "worked", "estimate", "memory"))
-    nodes, user, group = (records.column(name).clip(min=swf.UNKNOWN) for name in ("nodes", "user", "group"))
+    columns = {name: getattr(runs, name) for name in ("job", "start", "end", "nodes", "ended_as")}
+    attempts = pd.DataFrame({**columns, "spent": executed(records)})
+    attempts = attempts[attempts["end"] != NEVER_HAPPENED].sort_values("job", kind="stable")
+    job, start, end = (attempts[name].to_numpy() for name in ("job", "start", "end"))
+    follows = attempts["job"].duplicated().to_numpy()
+    first = attempts[~follows].set_index("job").reindex(range(count), fill_value=unknown)
+    number = np.bincount(job, minlength=count)
+    spent = np.bincount(job, weights=attempts["spent"], minlength=count).astype(np.int64)
+    ids, submit, run = (records.column(name) for name in ("id", "submit", "worked"))
+    before, think = (result.scenario.streams.column(name, ids) for name in (PRECEDING, THINK))
+    if before is None or think is None:
+        before = think = np.full(count, unknown)
     ended = run != NEVER_HAPPENED
-    executed_in_all = np.bincount(job, weights=spent, minlength=count).astype(np.int64)
-    streams = {name: result.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}
-    before, think = (np.full(count, swf.UNKNOWN) if column is None else column for column in streams.values())
-    unknown = np.full(count, swf.UNKNOWN)
-    whole: Any = np.column_stack(
-        [
-            ids,
-            _seconds(submit),
-            _seconds(np.where(attempts > 0, of_first(start) - submit, swf.UNKNOWN)),
-            _seconds(run),
-            np.where(ended, records.allocated, swf.UNKNOWN),
-            _seconds(np.where(attempts > 0, executed_in_all, swf.UNKNOWN)),
-            *(unknown, nodes, estimate / TICKS_PER_SECOND, memory),
-            [_SWF_STATUS[Status(status)] for status in records.column("ended_as").tolist()],
-            *(user, group, unknown, unknown, unknown),
-            before,
-            np.where(before == swf.UNKNOWN, swf.UNKNOWN, think / TICKS_PER_SECOND),
-        ]
-    )
-    split = (attempts > 1) | (ended & (of_first(end - start) != run))
-    parts = whole[job]
-    parts[:, 1] = np.where(is_first, parts[:, 1], swf.UNKNOWN)  # the format: only the first part has a submit time
-    parts[:, 2] = _seconds(start - np.where(is_first, submit[job], np.roll(end, 1)))
-    parts[:, 3], parts[:, 4], parts[:, 5] = _seconds(end - start), runs.nodes[order], _seconds(spent)
-    parts[:, 10] = [_SWF_STATUS_OF_PART.get(Status(status), swf.UNKNOWN) for status in runs.ended_as[order].tolist()]
-    parts[:, 16:] = swf.UNKNOWN
-    rows = np.concatenate([whole, parts[split[job]]])
-    in_order = np.argsort(np.concatenate([np.arange(count), job[split[job]]]), kind="stable")
-    return list(map(tuple, rows[in_order].tolist()))
+    whole = pd.DataFrame(
+        {
+            1: ids,
+            2: _seconds(submit),
+            3: _seconds(np.where(number > 0, first["start"] - submit, unknown)),
+            4: _seconds(run),
+            5: np.where(ended, records.allocated, unknown),
+            6: _seconds(np.where(number > 0, spent, unknown)),
+            8: records.column("nodes").clip(min=unknown),
+            9: records.column("estimate") / TICKS_PER_SECOND,
+            10: records.column("memory"),
+            11: [_SWF_STATUS[Status(status)][0] for status in records.column("ended_as").tolist()],
+            12: records.column("user").clip(min=unknown),
+            13: records.column("group").clip(min=unknown),
+            17: before,
+            18: np.where(before == unknown, unknown, think / TICKS_PER_SECOND),
+        }
+    ).reindex(columns=range(1, 19), fill_value=unknown)
+    split = (number > 1) | (ended & ((first["end"] - first["start"]).to_numpy() != run))
+    parts = whole.loc[job]
+    parts[2] = np.where(follows, unknown, parts[2])  # the format: only the first part has a submit time
+    parts[3] = _seconds(start - np.where(follows, np.roll(end, 1), submit[job]))
+    parts[4], parts[5], parts[6] = _seconds(end - start), attempts["nodes"].to_numpy(), _seconds(attempts["spent"].to_numpy())
+    parts[11] = [_SWF_STATUS[Status(status)][1] for status in attempts["ended_as"].tolist()]
+    parts[[17, 18]] = unknown
+    rows: pd.DataFrame = pd.concat([whole, parts[split[job]]]).sort_index(kind="stable")
+    return rows
 
 
-def _seconds(ticks: IntArray) -> Any:
+def _seconds(ticks: Any) -> Any:
     return np.where(ticks < 0, swf.UNKNOWN, ticks / TICKS_PER_SECOND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -13,22 +14,19 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
+from clustermodel.experiment.executor import Options, run_trials
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import scenario_of_function
-from clustermodel.experiment.study import Experiment, Study, run_missing
+from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
 from clustermodel.experiment.worker import Origin
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
 from clustermodel.workload.trace_file import recognised
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.executor import Progress
-
 
 _OF_TRACES: Final = frozenset(
     {".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json"}
@@ -38,18 +36,14 @@ _OF_TRACES: Final = frozenset(
 
 def read_script(path: Path) -> str:
     """Return the text of a script; what is none, or by its name or its lines a trace, is refused."""
-    try:
-        exists = path.is_file()
-    except OSError:  # a name that is too long for any file, before Python 3.13
-        exists = False
+    exists = os.path.isfile(path)  # noqa: PTH113  Path.is_file raises an error for a name that is too long
     is_trace = path.suffix.lower() in _OF_TRACES
     if exists and path.suffix.lower() != ".py":
         with suppress(ClusterModelError):  # which the readers of scripts explain
             is_trace = is_trace or recognised(path) is not None
     if is_trace:
-        raise SpecificationError(
-            f"{path}: neither a Python script nor a scenario file (.toml); clustermodel run --trace {path} simulates a trace"
-        )
+        simulate = f"clustermodel run --trace {path} simulates a trace"
+        raise SpecificationError(f"{path}: neither a Python script nor a scenario file (.toml); {simulate}")
     if not exists:
         raise SpecificationError(f"{path}: no such scenario script")
     try:
@@ -61,11 +55,8 @@ def read_script(path: Path) -> str:
 def run_script(path: Path, text: str) -> Mapping[str, Any]:
     """Run a script, which need not exist any more, as a module of its own, and return its global names.
 
-    While the script runs its folder is on the module path, as for any script, so that it can import modules beside it.
-
-    Raises:
-        SpecificationError: the script failed; the message starts with ``path:line:``.
-        ClusterModelError: the package raised an error that the script did not catch.
+    While it runs its folder is on the module path, so that it can import modules beside it.  Errors of other packages become a
+    ``SpecificationError`` that starts with ``path:line:``.
     """
     folder = str(path.parent.resolve())
     while SCRIPT_MODULES:  # another script's modules may have the same names, and this script's may have changed
@@ -119,9 +110,6 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
     ``study`` is an experiment, or a function that returns one.  ``settings`` are values of its parameters, which have defaults,
     and of fields of all its scenarios by dotted names, as texts.  The docstring of the script is the text of an experiment
     without one.
-
-    Raises:
-        SpecificationError: the script fails, defines none, or its function has no such parameter.
     """
     defined = run_script(path, text)
     study = defined.get("study")
@@ -146,25 +134,27 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
 def _called(path: Path, study: Callable[..., object], settings: Mapping[str, str]) -> object:
     """Return what the function ``study`` of a script returns for these values of its parameters."""
     parameters = inspect.signature(study).parameters
-    values: dict[str, object] = {}
-    for name, text in settings.items():
-        if name not in parameters:
-            there = ", ".join(parameters) or "none"
-            raise SpecificationError(f"{path}: --set: `study` has no parameter {name!r}; its parameters are {there}")
-        values[name] = value_of(f"{path}: --set {name}", text, parameters[name].default)
+    if unknown := [name for name in settings if name not in parameters]:
+        there = ", ".join(parameters) or "none"
+        raise SpecificationError(f"{path}: --set: `study` has no parameter {unknown[0]!r}; its parameters are {there}")
+    values = {name: value_of(f"{path}: --set {name}", text, parameters[name].default) for name, text in settings.items()}
+    return _guarded(path, "study", lambda: study(**values))
+
+
+def _guarded(path: Path, name: str, make: Callable[[], object]) -> object:
+    """Return what code of a script makes; a failure is one line."""
     try:
-        return study(**values)
+        return make()
     except ClusterModelError:
         raise
-    except Exception as problem:  # of the script's function
-        raise SpecificationError(f"{path}: study: {failure_line(problem)}") from problem
+    except Exception as problem:
+        raise SpecificationError(f"{path}: {name}: {failure_line(problem)}") from problem
 
 
 def value_of(name: str, text: str, default: object) -> object:
     """Return a parameter's value from its text, of the type of its default; a sequence is written with commas."""
     if isinstance(default, list | tuple):
-        like = default[0] if default else ""
-        values = [value_of(name, part.strip(), like) for part in text.split(",")]
+        values = [value_of(name, part.strip(), default[0] if default else "") for part in text.split(",")]
         return tuple(values) if isinstance(default, tuple) else values
     if isinstance(default, bool):
         allowed = {"true": True, "false": False, "yes": True, "no": False}
@@ -172,9 +162,8 @@ def value_of(name: str, text: str, default: object) -> object:
             raise SpecificationError(f"{name}: {text!r} is not allowed; it must be true or false")
         return allowed[text.lower()]
     if isinstance(default, int | float | Path):
-        kind: type[int | float | Path] = type(default)
         try:
-            return kind(text)
+            return type(default)(text)
         except ValueError:
             raise SpecificationError(f"{name}: {text!r} is not allowed; it must be a value like {default!r}") from None
     return None if default is None and text.lower() == "none" else text
@@ -189,57 +178,36 @@ def sweep(
     source: Experiment[Any] | str | PathLike[str],
     directory: str | PathLike[str],
     *,
-    workers: int | None = None,
-    dask: str | None = None,
-    dask_options: Mapping[str, Any] = MappingProxyType({}),
-    shard: tuple[int, int] | None = None,
-    run_timeout_s: float | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
-    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
 ) -> StudyTable:
     """Run the missing trials of an experiment, or of the experiment that a script defines, and return the finished ones.
 
+    Stored runs are not repeated; failed runs are.
+
     Args:
         source: the experiment, or the path of the script; then all workers run the script.
-        directory: of the results, created if need be.  Stored runs are not repeated; failed runs are.
-        workers: number of processes, 1 for this process; by default one for each processor.
-        dask: address of a Dask scheduler, instead of processes.
-        dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
-        shard: I, N: run part I of N, as a task of a job array.
-        run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
+        directory: of the results, created if need be.
         settings: values of the parameters of the script's function ``study``, and of fields of all scenarios by dotted names
             (``"machine.time_slicing.quantum_s"``), as texts.
-        progress: called whenever a run has started or ended.
+        options: fields of :class:`~clustermodel.experiment.executor.Options`: ``workers``, ``dask``, ``dask_options``,
+            ``shard``, ``run_timeout_s``, ``progress``.
 
-    Raises:
-        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
-        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
-        ExecutionError: no workers are left; unfinished runs remain pending.
-        KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
+    It raises what :func:`~clustermodel.experiment.executor.run_trials` does.
     """
     origin = Origin(design=source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
-    return run_missing(
-        origin,
-        directory,
-        workers=workers,
-        dask=dask,
-        dask_options=dask_options,
-        shard=shard,
-        run_timeout_s=run_timeout_s,
-        progress=progress,
-    )
+    return run_trials(origin, directory, Options(**options))[1]
 
 
 def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:
     """Return the value of ``scenarios`` or ``scenario`` as a list: one scenario, several, or a function that returns them."""
-    value = defined.get("scenarios", defined.get("scenario"))
-    try:
+
+    def made() -> list[Any]:
+        value = defined.get("scenarios", defined.get("scenario"))
         value = value() if callable(value) else value
-        scenarios = list(value) if isinstance(value, Iterable) else [value]
-    except ClusterModelError:
-        raise
-    except Exception as problem:  # of the script's function or generator
-        raise SpecificationError(f"{path}: scenarios: {failure_line(problem)}") from problem
+        return list(value) if isinstance(value, Iterable) else [value]
+
+    scenarios: Any = _guarded(path, "scenarios", made)
     return scenarios if all(isinstance(scenario, Scenario) for scenario in scenarios) else []
 
 

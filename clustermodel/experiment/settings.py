@@ -27,18 +27,12 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> Scenario:
     """Return a scenario with other values of some of its fields; its jobs stay.
 
-    Args:
-        scenario: any.
-        settings: values by the dotted keys of scenario files, as texts: numbers, ``true``, ``false``, other values of TOML, or
-            words.  ``none`` is the field's default.
-
-    Raises:
-        SpecificationError: there is no such field, or it does not allow the value.
+    ``settings`` are values by the dotted keys of scenario files, as texts: values of TOML, or words; ``none`` is the field's
+    default.
 
     >>> from clustermodel import Machine, Scenario, synthetic_workload
     >>> scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9))
-    >>> settings = {"machine.time_slicing.mpl": "3", "seed": "2"}
-    >>> changed = scenario_with_settings(scenario, settings)
+    >>> changed = scenario_with_settings(scenario, {"machine.time_slicing.mpl": "3", "seed": "2"})
     >>> changed.machine.time_slicing.mpl, changed.seed
     (3, 2)
     """
@@ -92,13 +86,9 @@ def _set(table: dict[str, Any], path: str, text: str) -> None:
             raise SpecificationError(f"--set: {path}: not allowed; {whole} is {quoted(part)}, which has no fields")
     if text.lower() == "none":
         part.pop(name, None)
-    else:
-        part[name] = _value(text)
-
-
-def _value(text: str) -> Any:
+        return
     try:
         read = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
-        return text
-    return read["value"] if len(read) == 1 else text
+        read = {}
+    part[name] = read["value"] if len(read) == 1 else text

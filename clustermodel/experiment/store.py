@@ -6,9 +6,6 @@ run that does not match its digests is damaged: it is named, left out of results
 
 All tasks of a job array write into the same folders.  Each lists its trials in a file of its own, and readers join these lists.
 Nothing is locked: two processes that compute the same run write the same file.
-
-A digest tells that a file is as somebody wrote it, not that this package did.  So readers also check the type of every value,
-and everything after them may rely on it.
 """
 
 from __future__ import annotations
@@ -18,19 +15,17 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 import pandas as pd
 
-from clustermodel.errors import OutputError, SpecificationError, quoted, shown
+from clustermodel.errors import OutputError, SpecificationError, quoted
 from clustermodel.experiment.exhibits import EXHIBITS
-from clustermodel.experiment.factors import RESERVED, Label, Trial, describe
+from clustermodel.experiment.factors import Label, Trial, describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.files import PART, write_file
@@ -49,30 +44,19 @@ Shard = tuple[int, int]
 State = Literal["pending", "done", "failed"]
 
 _OF_SHARD: Final = re.compile(r"study-(\d+)-of-(\d+)\.json")
-_PARTIAL: Final = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(PART)}")
-"""Names of partial files of this package."""
-_ABOUT: Final = {"policy": str | None, "workload": str | None, "nodes": int | None, "seed": int}
-_LARGEST: Final = 2**63 - 1
-Content = TypeVar("Content")
-
-
-# Files.
+_PARTIAL: Final = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(PART)}")  # of this package
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A trial in the file of an experiment."""
+    """A trial in the file of an experiment; ``order`` sorts the trials of all shards."""
 
     point: list[Label]
     replication: int
     order: list[float]
-    """Sorts the trials of all shards in the order of the experiment."""
     key: str
-    """Of the trial's run."""
-    about: dict[str, Label]
-    """Policy, workload, nodes and seed of the scenario."""
-    tables: list[str]
-    """The tables of the run that the experiment wants."""
+    about: dict[str, Label]  # policy, workload, nodes and seed of the scenario
+    tables: list[str]  # of the run, which the experiment wants
 
     @property
     def trial(self) -> Trial:
@@ -82,75 +66,39 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """What the file of an experiment has: facts, and the trials so far."""
+    """The file of an experiment: facts, among them its class (``kind``), and the trials so far."""
 
     format: str = FORMAT
     study: str
-    """The name of the experiment."""
     kind: str
-    """The class of the experiment."""
     seed: int
     warm_up_s: float
     factors: list[str]
-    """The names of the factors."""
-    shown: list[str]
-    """The columns that tables and reports show first."""
-    text: str = ""
-    """The question and its answer, in Markdown."""
-    version: str = ""
-    """:attr:`Opened.version <clustermodel.experiment.worker.Opened.version>`; the shards of a job array have the same."""
+    shown: list[str]  # the columns that tables and reports show first
+    text: str = ""  # the question and its answer, in Markdown
+    version: str = ""  # `Opened.version`: the shards of a job array have the same
     trials: list[Entry] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile:
-    """What the file of a run has."""
+    """The file of a run: its specification and its numbers, or why it failed."""
 
     key: str
     state: State
-    factors: dict[str, Label]
-    """Levels of the first trial that asked for the run, for readers."""
+    factors: dict[str, Label]  # levels of the first trial that asked for the run, for readers
     specification: dict[str, Any]
-    """Everything that the run's numbers depend on."""
     jobs: int
-    sources: list[str]
-    """The origins of the job streams."""
-    measured: dict[str, float | None] = field(default_factory=dict)
-    """The numbers of a run that is done."""
+    sources: list[str]  # the origins of the job streams
+    measured: dict[str, bool | float | None] = field(default_factory=dict)
     error: str = ""
-    """Why a run failed."""
-    seconds: float = 0.0
-    """Wall time of the run."""
-    versions: dict[str, str] = field(default_factory=dict)
-    """Versions of Python and of the packages that made the numbers."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Digests of the run's tables, by their names."""
+    seconds: float = 0.0  # wall time of the run
+    versions: dict[str, str] = field(default_factory=dict)  # of Python and of the packages that made the numbers
+    files: dict[str, str] = field(default_factory=dict)  # digests of the run's tables, by their names
 
 
-_AMONG: Final = (f"among {', '.join(TABLES)}", lambda names: set(names) <= set(TABLES))
-_NOT_NEGATIVE: Final = ("a number >= 0", lambda number: number >= 0)
-_CONDITIONS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
-    "replication": ("an integer >= 1", lambda number: number >= 1),
-    "key": ("32 hexadecimal digits", re.compile("[0-9a-f]{32}").fullmatch),
-    "about": (
-        "the policy, the workload, the nodes and the seed",
-        lambda about: about.keys() == _ABOUT.keys() and all(_fits(about[name], kind) for name, kind in _ABOUT.items()),
-    ),
-    "tables": _AMONG,
-    "files": _AMONG,
-    "warm_up_s": _NOT_NEGATIVE,
-    "seconds": _NOT_NEGATIVE,
-    "jobs": _NOT_NEGATIVE,
-    "factors": (
-        "different names of factors, or a level for each and a replication >= 1",
-        lambda factors: (
-            len(set(factors)) == len(factors) and not set(factors) & set(RESERVED)
-            if isinstance(factors, list)
-            else type(number := factors.get("replication")) is int and number >= 1
-        ),
-    ),
-}
-"""What holds for the values of fields besides their types, in words and as a function."""
+_KINDS: Final[dict[str, Any]] = {"str": str, "int": int, "float": int | float, "list": list, "dict": dict}
+_KEY: Final = re.compile("[0-9a-f]{32}")
 
 
 def write_content(path: Path, content: StudyFile | RunFile) -> None:
@@ -160,28 +108,24 @@ def write_content(path: Path, content: StudyFile | RunFile) -> None:
 
 
 def read_study(path: Path) -> StudyFile:
-    """Return the content of the file of an experiment, after a check of every value."""
+    """Return the content of the file of an experiment."""
     plain = _read(path)
     if plain.get("format") != FORMAT:
-        raise SpecificationError(
-            f"{path.parent}: its format is {plain.get('format')!r}; this version of clustermodel reads {FORMAT!r}"
-        )
-    study = _checked(path, StudyFile, plain)
-    trials = [_checked(path, Entry, entry, f"trials[{number}].") for number, entry in enumerate(plain["trials"])]
-    for number, entry in enumerate(trials):
-        if len(entry.point) != len(study.factors):
-            raise _not_allowed(path, f"trials[{number}].point", entry.point, "a label for each factor")
+        theirs = f"its format is {plain.get('format')!r}; this version of clustermodel reads {FORMAT!r}"
+        raise SpecificationError(f"{path.parent}: {theirs}")
+    study: StudyFile = _checked(path, StudyFile, plain)
+    trials: list[Entry] = [_checked(path, Entry, entry) for entry in study.trials]
+    if any(len(entry.point) != len(study.factors) for entry in trials):
+        raise _damaged(path, "a trial lacks a label of a factor")
     return replace(study, trials=trials)
 
 
 def read_run(path: Path) -> RunFile:
-    """Return the content of the file of a run, after a check of every value."""
+    """Return the content of the file of a run."""
     plain = _read(path)
     if plain.get("key") != path.stem:
         raise _damaged(path, "it is not the file of this run")
-    run = _checked(path, RunFile, plain)
-    if run.state == "done" and "policy" not in run.specification:
-        raise _not_allowed(path, "specification", run.specification, "a table with the policy")
+    run: RunFile = _checked(path, RunFile, plain)
     return run
 
 
@@ -198,64 +142,35 @@ def _read(path: Path) -> dict[str, Any]:
     raise _damaged(path, "not as it was written")
 
 
+def _checked(path: Path, kind: Any, plain: Any) -> Any:
+    """Return the object of which a table of JSON has the fields, after a check of what they are."""
+    for part in fields(kind):
+        value = plain.get(part.name) if isinstance(plain, dict) else None
+        declared = _KINDS.get(str(part.type).partition("[")[0], object)
+        if not isinstance(value, declared) or (part.name == "key" and not _KEY.fullmatch(str(value))):
+            raise _damaged(path, f"{part.name}: {quoted(value)} is not allowed")
+    return kind(**{part.name: plain[part.name] for part in fields(kind)})
+
+
 def _write(path: Path, content: str | bytes) -> None:
     try:
         if path.exists() and not path.is_file():  # writing a pipe would wait for a reader
             path.unlink()
     except OSError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+        raise _not_written(path, problem) from None
     write_file(path, content, durable=True)
+
+
+def _not_written(path: Path, problem: OSError) -> OutputError:
+    return OutputError(f"{path}: cannot be written: {problem.strerror or problem}")
 
 
 def _damaged(path: Path, what: str) -> SpecificationError:
     return SpecificationError(f"{path}: damaged: {what}")
 
 
-def _not_allowed(path: Path, place: str, value: object, allowed: str) -> SpecificationError:
-    return _damaged(path, f"{shown(place)}: {quoted(value)} is not allowed; it must be {allowed}")
-
-
 def _digest_of(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(plain).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@cache
-def _types_of(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _checked(path: Path, kind: type[Content], plain: object, place: str = "") -> Content:
-    """Return the object that a table of JSON describes: it has all fields of a class, of their types, within the conditions."""
-    types = _types_of(kind)  # type: ignore[arg-type]
-    if not isinstance(plain, dict) or plain.keys() != types.keys():
-        raise _damaged(path, f"{place or 'it'}: it must have {', '.join(types)}")
-    for name, declared in types.items():
-        if not _fits(plain[name], declared):
-            words = declared.__name__ if type(declared) is type else str(declared).replace("typing.", "")
-            raise _not_allowed(path, place + name, plain[name], f"of the type {words}")
-        allowed, holds = _CONDITIONS.get(name, ("", None))
-        if holds is not None and not holds(plain[name]):
-            raise _not_allowed(path, place + name, plain[name], allowed)
-    return kind(**plain)
-
-
-def _fits(value: object, kind: Any) -> bool:
-    """Return whether a value of JSON has a type as a field declares it; numbers also fit 64 bits."""
-    of, inner = get_origin(kind), get_args(kind)
-    if of is list:
-        return isinstance(value, list) and (inner[0] is Entry or all(_fits(element, inner[0]) for element in value))
-    if of is dict:
-        return isinstance(value, dict) and all(_fits(element, inner[1]) for element in value.values())
-    if of is Literal:
-        return isinstance(value, str) and value in inner
-    if of is UnionType:
-        return any(_fits(value, part) for part in inner)
-    if kind is int or (kind is float and type(value) is int):
-        return type(value) is int and -_LARGEST <= value <= _LARGEST
-    return kind is Any or type(value) is kind
-
-
-# The store.
 
 
 class Store:
@@ -275,12 +190,9 @@ class Store:
     def create(
         cls, directory: str | os.PathLike[str], design: Experiment[Any], *, shard: Shard | None = None, version: str = ""
     ) -> Iterator[Self]:
-        """Open an experiment's directory to add runs, those of a shard or all, and make it if need be.
-
-        A directory of another experiment, or with shards of another number, is refused.
-        """
+        """Open an experiment's directory to add runs, those of a shard or all; one of another experiment is refused."""
         directory = Path(directory)
-        name = name_of_listing(shard)
+        name = STUDY_FILE if shard is None else f"study-{shard[0]}-of-{shard[1]}.json"
         study = StudyFile(
             study=design.name,
             kind=type(design).__name__,
@@ -292,28 +204,26 @@ class Store:
             version=version,
         )
         for other in _listings_in(directory):
-            there = _OF_SHARD.fullmatch(other)
-            if shard is not None and there is not None and int(there[2]) != shard[1]:
-                raise SpecificationError(
-                    f"{directory}: it has shards of {there[2]}, not of {shard[1]}; use the same number, or another directory"
-                )
-            known = _read_to_continue(directory / other)
-            for fact, ours, theirs in (("study", study.study, known.study), ("seed", study.seed, known.seed)):
+            of_shard = _OF_SHARD.fullmatch(other)
+            if shard is not None and of_shard is not None and int(of_shard[2]) != shard[1]:
+                use = "use the same number, or another directory"
+                raise SpecificationError(f"{directory}: it has shards of {of_shard[2]}, not of {shard[1]}; {use}")
+            try:
+                known = read_study(directory / other)
+            except SpecificationError as problem:
+                mend = "; delete it, and the same command goes on with the runs that are complete"
+                raise SpecificationError(f"{problem}{mend if ': damaged: ' in str(problem) else ''}") from None
+            for fact in ("study", "seed"):
+                ours, theirs = str(getattr(study, fact)), str(getattr(known, fact))
                 if ours != theirs:
-                    raise SpecificationError(
-                        f"{directory}: it holds the {fact} {str(theirs)!r}, not {str(ours)!r}; give another --out"
-                    )
-            if other == name:
-                study = replace(study, trials=known.trials)
+                    raise SpecificationError(f"{directory}: it holds the {fact} {theirs!r}, not {ours!r}; give another --out")
         try:
             for folder in (RUNS, *TABLES):
                 (directory / folder).mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise OutputError(f"{directory}: cannot be written: {problem.strerror or problem}") from None
+            raise _not_written(directory, problem) from None
         if shard is None:  # a task of a job array would take partial files from the others
             _delete_partial(directory)
-        if not is_there(directory / name):
-            write_content(directory / name, study)
         yield cls(directory, {name: study})
 
     @classmethod
@@ -331,15 +241,16 @@ class Store:
         listings = {name: read_study(directory / name) for name in _listings_in(directory)}
         if not listings:
             raise SpecificationError(f"{directory}: there is no study here (no {STUDY_FILE})")
-        (first_name, first), *others = ((directory / name, study) for name, study in listings.items())
-        for name, other in others:
+        first_name, first = next(iter(listings.items()))
+        for name, other in listings.items():
             for fact in ("study", "seed", "warm_up_s"):
                 ours, theirs = getattr(first, fact), getattr(other, fact)
                 if ours != theirs:
-                    raise SpecificationError(f"{name}: its {fact} is {theirs!r}, in {first_name} it is {ours!r}")
+                    there = f"in {directory / first_name} it is {ours!r}"
+                    raise SpecificationError(f"{directory / name}: its {fact} is {theirs!r}, {there}")
             if other.version != first.version:
                 raise SpecificationError(
-                    f"{name}: its runs are of another version of the study than those in {first_name}; "
+                    f"{directory / name}: its runs are of another version of the study than those in {directory / first_name}; "
                     "run the same sweep there again, or delete the older one"
                 )
         yield cls(directory, listings)
@@ -392,14 +303,11 @@ class Store:
 
     def missing_shards(self) -> list[str]:
         """Return the shards that have not been started, while others have, as ``"I/N"``; none beside a whole experiment."""
-        matches = [match for match in map(_OF_SHARD.fullmatch, self._listings) if match is not None]
-        if len(matches) < len(self._listings):
+        shards = {(int(match[1]), int(match[2])) for match in map(_OF_SHARD.fullmatch, self._listings) if match is not None}
+        if len(shards) < len(self._listings):
             return []
-        there = {(int(match[1]), int(match[2])) for match in matches}
-        counts = {count for _, count in there}
-        return [f"{number}/{count}" for count in counts for number in range(1, count + 1) if (number, count) not in there]
-
-    # Writing.
+        counts = {count for _, count in shards}
+        return [f"{number}/{count}" for count in counts for number in range(1, count + 1) if (number, count) not in shards]
 
     def enter(self, design: Experiment[Any], runs: Iterable[Run]) -> None:
         """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
@@ -417,11 +325,10 @@ class Store:
             )
             for run in runs
         ]
-        study = replace(self.study, trials=entries)
         path = self.directory / self._name
-        if not is_there(path) or read_study(path) != study:
+        self._listings[self._name] = study = replace(self.study, trials=entries)
+        if not _is_there(path) or read_study(path) != study:
             write_content(path, study)
-        self._listings[self._name] = study
         if self._name == STUDY_FILE:
             for other in _listings_in(self.directory)[1:]:
                 (self.directory / other).unlink(missing_ok=True)
@@ -431,23 +338,12 @@ class Store:
 
         These are pending, failed or damaged, or lack a table that the experiment wants.
         """
-        wanted: dict[str, set[str]] = {}
-        for entry in self.study.trials:
-            wanted.setdefault(entry.key, set()).update(entry.tables)
         missing = {}
-        for key, tables in wanted.items():
-            run = self.run(key)
-            if run is None or run.state != "done" or not tables <= run.files.keys():
-                missing[key] = what if isinstance(what := self._runs[key], str) else ""
+        for entry in self.study.trials:
+            run = self.run(entry.key)
+            if run is None or run.state != "done" or not set(entry.tables) <= run.files.keys():
+                missing[entry.key] = what if isinstance(what := self._runs[entry.key], str) else ""
         return missing
-
-    def seconds_per_job(self) -> dict[str, float]:
-        """Return the mean wall time per job of each policy of which runs are done."""
-        times: dict[str, list[float]] = {}
-        for run in self._runs.values():
-            if isinstance(run, RunFile) and run.state == "done":
-                times.setdefault(str(run.specification["policy"]), []).append(run.seconds / max(run.jobs, 1))
-        return {policy: sum(each) / len(each) for policy, each in times.items()}
 
     def keep(self, run: Run, factors: Mapping[str, Label], outcome: Outcome) -> None:
         """Write the tables and the numbers of a run, or why it failed.
@@ -472,8 +368,6 @@ class Store:
         )
         write_content(self.directory / RUNS / f"{run.key}.json", kept)
 
-    # Looking.
-
     def states(self) -> dict[str, int]:
         """Return the number of the experiment's trials in each state."""
         runs = [self.run(entry.key) for entry in self.entries()]
@@ -485,7 +379,7 @@ class Store:
         return StudyTable.of_rows(self._rows(), self.study.factors, self.study.study, self.failures(), self.study.shown)
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [_row(entry.key, self.factors_of(entry), entry.about, run.measured) for entry, run in self._trials("done")]
+        return [_row(run, self.factors_of(entry), entry.about) for entry, run in self._trials("done")]
 
     def _trials(self, state: State) -> list[tuple[Entry, RunFile]]:
         runs = [(entry, self.run(entry.key)) for entry in self.entries()]
@@ -494,11 +388,10 @@ class Store:
     def results(self, *, earlier: bool = False) -> pd.DataFrame:
         """Return the tidy table: a row for each finished trial, in the order of the experiment.
 
-        Args:
-            earlier: include runs that the experiment had before it was changed.
+        With ``earlier`` it includes runs that the experiment had before it was changed.
         """
         before = self._earlier() if earlier else []
-        return pd.DataFrame([*self._rows(), *(_row(run.key, run.factors, {}, run.measured) for run in before)])
+        return pd.DataFrame([*self._rows(), *(_row(run, run.factors, {}) for run in before)])
 
     def _earlier(self) -> list[RunFile]:
         known = {entry.key for entry in self.entries()}
@@ -567,38 +460,19 @@ class Store:
         return self.directory / table / f"{key}.parquet"
 
 
-def name_of_listing(shard: Shard | None) -> str:
-    """Return the name of the file that lists the trials of a shard, or of the whole experiment."""
-    return STUDY_FILE if shard is None else f"study-{shard[0]}-of-{shard[1]}.json"
-
-
-def is_there(path: Path) -> bool:
+def _is_there(path: Path) -> bool:
     """Return whether a file exists; a name that is too long for any file does not."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+    return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises an error for such a name
 
 
 def _listings_in(directory: Path) -> list[str]:
     """Return the names of the files that list trials: that of the whole experiment, and those of shards by their numbers."""
-    whole = [STUDY_FILE] if is_there(directory / STUDY_FILE) else []
+    whole = [STUDY_FILE] if _is_there(directory / STUDY_FILE) else []
     try:
-        shards = [match for path in directory.iterdir() if (match := _OF_SHARD.fullmatch(path.name)) and is_there(path)]
+        shards = [match for path in directory.iterdir() if (match := _OF_SHARD.fullmatch(path.name)) and _is_there(path)]
     except OSError:
         shards = []
     return [*whole, *(match[0] for match in sorted(shards, key=lambda match: (int(match[2]), int(match[1]))))]
-
-
-def _read_to_continue(path: Path) -> StudyFile:
-    try:
-        return read_study(path)
-    except SpecificationError as problem:
-        if ": damaged: " not in str(problem):
-            raise
-        raise SpecificationError(
-            f"{problem}; delete it, and the same command goes on with the runs that are complete"
-        ) from None
 
 
 def _delete_partial(directory: Path) -> None:
@@ -609,12 +483,10 @@ def _delete_partial(directory: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _row(
-    key: str, factors: Mapping[str, Label], about: Mapping[str, Label], measured: Mapping[str, float | None]
-) -> dict[str, Any]:
+def _row(run: RunFile, factors: Mapping[str, Label], about: Mapping[str, Label]) -> dict[str, Any]:
     """Return a row of the table: a factor wins over a number of the same name."""
-    row = {**measured, **about, "run": key, **factors}
-    names = dict.fromkeys(("run", *factors, *about, *measured))
+    row = {**run.measured, **about, "run": run.key, **factors}
+    names = dict.fromkeys(("run", *factors, *about, *run.measured))
     return {
         name: value.encode(errors="backslashreplace").decode() if isinstance(value := row[name], str) else value
         for name in names

@@ -27,7 +27,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
-from clustermodel.experiment.worker import Opened, Origin
+from clustermodel.experiment.worker import Origin
 from clustermodel.formatting import cell, html_fields
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
@@ -41,8 +41,6 @@ from clustermodel.workload.transforms import is_resampled
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from clustermodel.experiment.executor import Progress
 
 Conclusion = TypeVar("Conclusion")
 Measure = Callable[[Result], float | None]
@@ -192,7 +190,7 @@ class Experiment(ABC, Generic[Conclusion]):
         """Return the labels of a trial's levels by factor, and its replication."""
         return {**self.levels.named(trial.point), "replication": trial.replication}
 
-    def runs(self, trials: Sequence[Trial], opened: Opened) -> list[run_key.Run]:
+    def runs(self, trials: Sequence[Trial], opened: run_key.Opened) -> list[run_key.Run]:
         """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
         _ = opened.measures
         made: dict[Trial, run_key.Run] = {}
@@ -202,7 +200,7 @@ class Experiment(ABC, Generic[Conclusion]):
             try:
                 scenario = self.scenario_of(trial)
                 if scenario is not None:
-                    made[trial] = opened.identify(trial, scenario, list(map(opened.digests.of, scenario.sources)))
+                    made[trial] = opened.identify(trial, scenario, list(map(opened.jobs_of, scenario.sources)))
             except BaseException as raised:  # of the user's code
                 made[trial] = run_key.without_scenario(trial, self.name, self.seed, as_failure(raised))
                 problems.append(raised)
@@ -237,29 +235,22 @@ class Experiment(ABC, Generic[Conclusion]):
         """Return the tables and the figures to show, by title."""
         return self.tables, self.figures
 
-    def run(
-        self,
-        path: str | PathLike[str] | None = None,
-        *,
-        workers: int | None = None,
-        dask: str | None = None,
-        shard: tuple[int, int] | None = None,
-        run_timeout_s: float | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> Conclusion:
+    def run(self, path: str | PathLike[str] | None = None, **options: Any) -> Conclusion:
         """Run the missing trials, write tables and figures below ``path``, and return the conclusion from all finished trials.
 
         Finished runs are kept in the directory ``path``, and the same call again runs only missing and failed ones; without it
-        nothing is kept.  The other arguments are those of :func:`~clustermodel.experiment.script.sweep`.
+        nothing is kept.  The other arguments are fields of :class:`~clustermodel.experiment.executor.Options`.
 
         Failed runs, which the conclusion leaves out, are a ``UserWarning``, as is a table or a figure that cannot be made.  If
         all runs failed, that is an ``ExecutionError``.
         """
+        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
+
+        shard = options.get("shard")
         if path is None and shard is not None:
             raise SpecificationError("path: none is given; a shard must keep its results where the others keep theirs")
-        options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard, "run_timeout_s": run_timeout_s}
         with tempfile.TemporaryDirectory(prefix="clustermodel-") if path is None else nullcontext(path) as folder:
-            table = run_missing(Origin(design=self), folder, progress=progress, **options)
+            _, table = run_trials(Origin(design=self), folder, Options(**options))
         conclusion = self.conclude(_with_failures_named(table))
         if path is not None and shard is None and any(self.exhibits()):
             exhibits = exhibits_of(self, table)
@@ -281,13 +272,6 @@ class Experiment(ABC, Generic[Conclusion]):
         if (table.name, table.factors) != (self.name, self.levels.names):
             raise SpecificationError(f"{path}: holds the results of {quoted(table.name)}, not of {quoted(self.name)}")
         return table
-
-
-def run_missing(origin: Origin, directory: str | PathLike[str], **options: Any) -> StudyTable:
-    """Run the missing trials of an experiment as the ``options`` of the executor say; return the table of the finished ones."""
-    from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
-
-    return run_trials(origin, directory, Options(**options))[1]
 
 
 def _with_failures_named(table: StudyTable) -> StudyTable:

@@ -14,7 +14,7 @@ import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -26,21 +26,15 @@ from clustermodel.plugins import is_plugin_code
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _LIBRARY: Final = (Path(sysconfig.get_path("stdlib")).resolve(), Path(os.__file__).resolve().parent)
-"""Folders of the standard library."""
 _CLASS_FACTORIES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
 """Standard modules that a user's class names as its own module when a call made the class."""
 SCRIPT_MODULES: Final[set[str]] = set()
 """Modules of the user that the last script of this process imported."""
-STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that stop a study."""
-_LONGEST_TRACEBACK: Final = 100_000
-"""Characters of a recorded failure."""
+_STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_LONGEST_TRACEBACK: Final = 100_000  # characters of a recorded failure
 _LONGEST_LINE: Final = 500
-"""Characters of a failure in one line."""
-_INSISTING_S: Final = 0.5
-"""Interval at which a run that catches the exception of its timeout gets it again, seconds."""
-_MOST_CATCHES: Final = 10
-"""Number of timeout exceptions that a run may catch before its worker process ends."""
+_INSISTING_S: Final = 0.5  # a run that catches the exception of its timeout gets it again after this time,
+_MOST_CATCHES: Final = 10  # and after so many of them its worker process ends
 
 
 class Stopped(KeyboardInterrupt):
@@ -55,52 +49,29 @@ class RunTimeoutError(BaseException):
     """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""
 
 
-class _Signals:
-    """The signals received since :func:`stoppable` watches for them."""
-
-    watching = False
-    received: int | None = None
-    held = False
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise :class:`Stopped` at the first signal to stop, and ignore later ones.
-
-    A ``KeyboardInterrupt`` without a signal is then known to come from the user's code.
-    """
-    if threading.current_thread() is not threading.main_thread() or _Signals.watching:
+    """Raise :class:`Stopped` at Ctrl-C, so that any other ``KeyboardInterrupt`` is known to come from the user's code."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not (_in_main_thread() and callable(handler)):
         yield
         return
-    before = {number: signal.getsignal(number) for number in STOPPING}
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if _Signals.received is None:
-            _Signals.received = number
-            handler = before[number]
-            if callable(handler):
-                with suppress(KeyboardInterrupt):
-                    handler(number, frame)
-            if not _Signals.held:
-                raise Stopped(number)
+        try:
+            handler(number, frame)
+        except KeyboardInterrupt:
+            raise Stopped(number) from None
 
-    _Signals.watching, _Signals.received = True, None
+    signal.signal(signal.SIGINT, stop)
     try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                signal.signal(number, stop)
         yield
     finally:
-        _Signals.watching = False
-        for number, handler in before.items():
-            if handler is not None:
-                signal.signal(number, handler)
-
-
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent process: a ``KeyboardInterrupt`` in this process then comes from the user's code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _Signals.watching = True
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
@@ -110,24 +81,24 @@ def interrupts_held() -> Iterator[None]:
     Blocking alone would not be enough: the kernel then gives a signal of the process to a thread that does not block it, of
     OpenBLAS for instance, and Python calls the handler in the main thread all the same.
     """
-    before = _Signals.received
-    _Signals.held = True
+    if not _in_main_thread():
+        yield
+        return
+    received: list[int] = []
+    before = {number: signal.getsignal(number) for number in _STOPPING}
+    handled = [number for number, handler in before.items() if callable(handler)]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    for number in handled:
+        signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
         if mask is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _Signals.held = False
-        if before is None and _Signals.received is not None:
-            raise Stopped(_Signals.received)
-
-
-def is_request_to_stop(problem: BaseException) -> bool:
-    """Return whether an exception comes from a signal, not from the user's code."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    unwatched = isinstance(problem, KeyboardInterrupt) and in_main_thread and not _Signals.watching
-    return isinstance(problem, Stopped) or unwatched
+        for number in handled:
+            signal.signal(number, before[number])
+        if received:
+            signal.raise_signal(received[0])
 
 
 def as_failure(problem: BaseException) -> str:
@@ -135,14 +106,11 @@ def as_failure(problem: BaseException) -> str:
 
     A request to stop is raised again.
     """
-    if is_request_to_stop(problem):
+    if isinstance(problem, Stopped):
         raise problem
     if isinstance(problem, ClusterModelError | RunTimeoutError):
         return shortened(str(problem), _LONGEST_TRACEBACK)
-    try:
-        whole = "".join(traceback.format_exception(problem)).rstrip()
-    except BaseException:  # of the exception's own methods
-        whole = "".join(traceback.format_tb(problem.__traceback__)).rstrip()
+    whole = "".join(traceback.format_exception(problem)).rstrip()
     return f"{shortened(whole, _LONGEST_TRACEBACK)}\n\n{failure_line(problem)}"
 
 
@@ -157,27 +125,35 @@ def deadline(seconds: float | None) -> Iterator[None]:
         yield
         return
     said = RunTimeoutError(f"it ran longer than {seconds:g} s (--run-timeout), and was stopped")
-    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        rung = 0
+    with (_alarm if _in_main_thread() and hasattr(signal, "setitimer") else _exception_of_thread)(seconds, said):
+        yield
 
-        def alarm(_number: int, _frame: FrameType | None) -> None:
-            nonlocal rung
-            rung += 1
-            if rung > _MOST_CATCHES and multiprocessing.parent_process() is not None:
-                os._exit(1)
+
+@contextmanager
+def _alarm(seconds: float, said: RunTimeoutError) -> Iterator[None]:
+    rung = 0
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        nonlocal rung
+        rung += 1
+        if rung > _MOST_CATCHES and multiprocessing.parent_process() is not None:
+            os._exit(1)
+        raise said
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _INSISTING_S)
+    try:
+        yield
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if rung:  # the run caught the exception, and completed
             raise said
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
-        before = signal.signal(signal.SIGALRM, alarm)
-        signal.setitimer(signal.ITIMER_REAL, seconds, _INSISTING_S)
-        try:
-            yield
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            if rung:  # the run caught the exception, and completed
-                raise said
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        return
+
+@contextmanager
+def _exception_of_thread(seconds: float, said: RunTimeoutError) -> Iterator[None]:
     thread, lock, over = threading.get_ident(), threading.Lock(), False
 
     def ring() -> None:

@@ -7,30 +7,27 @@ import platform
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment import run_key
-from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, DigestsOfJobs, Identities, JobsDigest, Run
-from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
+from clustermodel.experiment.run_key import JobsDigest, Opened, Run
+from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.event_log import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
-from clustermodel.workload.table import Workload
+from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 _KEPT_EXPERIMENTS: Final = 4
-_NO_NUMBERS: Final = frozenset({"history", "job_tables", "shown", "text", "tables", "figures"})
-"""Fields of experiments that change no number of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +35,12 @@ class Origin:
     """The source from which every process makes the experiment: the experiment itself, or a script."""
 
     design: Experiment[Any] | None = None
-    pickled: bytes = b""
-    """The experiment and the user's registered policies as cloudpickle writes them, for other processes."""
+    pickled: bytes = b""  # the experiment and the user's registered policies, for other processes
     script: str = ""
     text: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Values of the script's parameters, as texts."""
-    load: Callable[[Path, str, Mapping[str, str]], Experiment[Any]] | None = None
-    """Makes the experiment from the script: its path, its text and the values of its parameters."""
-    folder: str = field(default_factory=lambda: str(Path.cwd()))
-    """Working directory of the process that started the experiment."""
+    settings: Mapping[str, str] = field(default_factory=dict)  # values of the script's parameters, as texts
+    load: Callable[[Path, str, Mapping[str, str]], Experiment[Any]] | None = None  # makes the experiment from these three
+    folder: str = field(default_factory=lambda: str(Path.cwd()))  # of the process that started the experiment
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
 
@@ -81,38 +74,6 @@ class Origin:
         return design
 
 
-@dataclass
-class Opened:
-    """An experiment in the process that runs it, with the identities that its policies and measures had before any run."""
-
-    design: Experiment[Any]
-    sent: bool = False
-    """Whether another process sent the experiment, with its code: then that process has identified the code."""
-    digests: DigestsOfJobs = field(default_factory=DigestsOfJobs)
-    identities: Identities = field(default_factory=Identities)
-
-    @cached_property
-    def measures(self) -> dict[str, object]:
-        """The identities of the experiment's own measures; none if another process sent them."""
-        return {} if self.sent else self.identities.of_measures(self.design.measures)
-
-    @cached_property
-    def version(self) -> str:
-        """Digest of the user's sources and of the parameters of the experiment; the shards of a job array have the same."""
-        levels = {name: self.design.levels.labels(name) for name in self.design.levels.names}
-        values = {part.name: getattr(self.design, part.name) for part in fields(self.design) if part.name not in _NO_NUMBERS}
-        plain = {name: repr(part) for name, part in values.items() if isinstance(part, int | float | str) or is_dataclass(part)}
-        return run_key.key_of({"levels": levels, "fields": plain, "sources": self.identities.sources.digest()})
-
-    def identify(
-        self, trial: Trial, scenario: Scenario, jobs: Sequence[JobsDigest], code: Mapping[str, Any] | None = None
-    ) -> Run:
-        """Return the run of a trial, with its key; ``code`` is from the process that sent the experiment."""
-        if code is None or not self.sent:
-            code = self.identities.of_code(scenario, self.measures)
-        return run_key.identified(trial, scenario, jobs, code, warm_up_s=self.design.warm_up_s)
-
-
 _opened: dict[str, Opened] = {}
 
 
@@ -120,8 +81,7 @@ def opened(origin: Origin) -> Opened:
     """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
     if origin.token not in _opened:
         design = origin.open()
-        sources = run_key.Sources(origin.script, origin.text, origin.settings)
-        made = Opened(design, sent=bool(origin.pickled), identities=run_key.Identities(sources))
+        made = Opened(design, sent=bool(origin.pickled), sources=run_key.Sources(origin.script, origin.text, origin.settings))
         _ = made.measures
         while len(_opened) >= _KEPT_EXPERIMENTS:
             del _opened[next(iter(_opened))]
@@ -138,17 +98,11 @@ class Outcome(NamedTuple):
     """What a run gave: numbers and tables, or an error."""
 
     measured: Mapping[str, float | None] = {}
-    """The numbers of the run by name: ``Experiment.numbers_of``."""
-    tables: Mapping[str, bytes] = {}
-    """Parquet files by names of tables; none for replications whose tables are not kept."""
-    seconds: float = 0.0
-    """Wall time of the run."""
-    versions: Mapping[str, str] = {}
-    """Versions of Python and of the packages that made the numbers."""
-    nothing_played: bool = False
-    """Whether the slow mode was requested although no gang shared its nodes in time."""
-    error: str = ""
-    """The whole error of a run that failed; its last line is a summary."""
+    tables: Mapping[str, bytes] = {}  # Parquet files by names of tables; none for replications whose tables are not kept
+    seconds: float = 0.0  # wall time of the run
+    versions: Mapping[str, str] = {}  # of Python and of the packages that made the numbers
+    nothing_played: bool = False  # the slow mode was requested although no gang shared its nodes in time
+    error: str = ""  # the whole error of a run that failed; its last line is a summary
 
 
 def execute(origin: Origin, run: Run, timeout_s: float | None = None) -> Outcome:
@@ -168,13 +122,12 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
     scenario = experiment.design.scenario_of(run.trial)
     if scenario is None:
         raise SpecificationError("Study.scenario: the function returned a scenario before, and None now; it must be repeatable")
-    code = {name: run.specification.get(name) for name in ("policy", "speedup", "measures")}
 
-    def differs(digests: Sequence[JobsDigest]) -> str:
-        again = experiment.identify(run.trial, scenario, digests, code)
-        return "" if again.key == run.key else run_key.difference(run.specification, again.specification, run.jobs, again.jobs)
+    def differs(digest_of: Callable[[JobSource], JobsDigest]) -> str:
+        digests = [digest_of(source) for source in scenario.sources]
+        return run_key.difference(run, experiment.identify(run.trial, scenario, digests, run))
 
-    if error := differs([experiment.digests.of(source) for source in scenario.sources]):
+    if error := differs(experiment.jobs_of):
         return Outcome(error=error)
     began = time.perf_counter()
     with warnings.catch_warnings():
@@ -182,7 +135,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
         result = scenario.run()
     seconds = time.perf_counter() - began
     in_memory = all(isinstance(source, Workload) for source in scenario.sources)
-    if not in_memory and (error := differs([run_key.digest_of_jobs(source) for source in scenario.sources])):
+    if not in_memory and (error := differs(run_key.digest_of_jobs)):
         return Outcome(error=error)  # the file of a stream has changed meanwhile
     wanted = experiment.design.tables_of(run.trial, history=run.history)
     tables = _tables(result, run.specification["machine"]) if wanted else {}
@@ -192,9 +145,9 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
 def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the tables of a run as Parquet files; placements too, where they are known."""
     of_others = [share for part, share in SHARE_OF.items() if part not in machine]
-    tables = {RECORDS: result.jobs, STATES_OVER_TIME: result.states.drop(columns=of_others, errors="ignore")}
+    tables = {run_key.RECORDS: result.jobs, run_key.STATES_OVER_TIME: result.states.drop(columns=of_others, errors="ignore")}
     if result.slices is None or result.scenario.history:
-        tables[PLACEMENTS] = result.placements
+        tables[run_key.PLACEMENTS] = result.placements
     files = {}
     for name, table in tables.items():
         buffer = io.BytesIO()

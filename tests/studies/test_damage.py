@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -19,7 +18,7 @@ from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import Outcome
 from clustermodel.report.write import write_report
-from tests.studies.test_sweep import all_tables, command, content, held, runs_of, serial, swept
+from tests.studies.test_sweep import all_tables, command, held, runs_of, serial, swept
 
 pytestmark = pytest.mark.long
 
@@ -245,14 +244,6 @@ def test_keys_are_computed_anew(command: Command, tmp_path: Path) -> None:
         store.keep(wrong, {"replication": 1}, Outcome())
     code, _, err = command("results", "--verify", tmp_path)
     assert (code, f"{'0' * 32}: its key is not that of its specification" in err.replace("\n", " ")) == (1, True)
-
-
-def test_every_json_file_has_its_digest(copy: Path) -> None:
-    for path in (copy / STUDY_FILE, *(copy / RUN_FILES).iterdir()):
-        plain = json.loads(path.read_bytes())
-        digest = plain.pop("digest")
-        assert hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest() == digest
-        assert content(path).keys() == plain.keys() - {"seconds"}
 
 
 def test_a_report_can_be_written_from_text_paths(copy: Path) -> None:

@@ -73,6 +73,9 @@ def test_workers_with_another_package_are_refused(theirs: object, found: str) ->
     """Stands in for a cluster of other installations: it answers as :meth:`distributed.Client.run` does."""
 
     class Cluster:
+        def ncores(self) -> dict[str, int]:
+            return {"tcp://one:1": 1, "tcp://two:2": 1}
+
         def run(self, function: Callable[..., object], *, workers: list[str] | None, on_error: str) -> dict[str, object]:
             return {"tcp://one:1": function(), "tcp://two:2": theirs}
 

@@ -19,14 +19,14 @@ import pytest
 from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
-from clustermodel.experiment.executor import Progress, longest_first
-from clustermodel.experiment.run_key import Run
+from clustermodel.experiment.executor import Progress
+from clustermodel.experiment.run_key import Opened, Run
 from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Store, read_study, write_content
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.worker import Opened, Outcome
+from clustermodel.experiment.worker import Outcome
 from clustermodel.measure.quantities import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
@@ -276,13 +276,20 @@ def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -
 # Order, keys.
 
 
-def test_the_longest_runs_come_first() -> None:
+def test_the_runs_with_most_jobs_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = {"few": synthetic_workload(jobs=20), "many": synthetic_workload(jobs=60, seed=2)}
-    runs = runs_of(Study.grid(name="order", workloads=jobs, policies=["easy", "mbgs"]))
-    order = [run.trial.point[0] for run in longest_first(runs, {})]
-    assert order == ["many", "many", "few", "few"]
-    learned = [run.trial.point for run in longest_first(runs, {"easy": 1.0, "mbgs": 0.5})]
-    assert learned == [("many", "easy"), ("many", "mbgs"), ("few", "easy"), ("few", "mbgs")]
+    order, real = [], Scenario.run
+    monkeypatch.setattr(Scenario, "run", lambda self: (order.append(len(self.workload)), real(self))[1])
+    serial(Study.grid(name="order", workloads=jobs, policies=["easy", "fcfs"]), tmp_path)
+    assert order == [60, 60, 20, 20]
+
+
+def test_measures_that_are_true_or_false_are_read_again(tmp_path: Path) -> None:
+    measures = {"long": lambda _: True, "none": lambda _: None, "whole": lambda _: 3}
+    study = Study.grid(name="b", workloads={"w": synthetic_workload(jobs=5)}, policies=["easy"], measures=measures)
+    table = study.run(tmp_path, workers=1)
+    pd.testing.assert_frame_equal(study.stored(tmp_path).frame, table.frame)
+    assert table.frame[["long", "none", "whole"]].to_numpy().tolist() == [[True, None, 3]]
 
 
 def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() -> None:

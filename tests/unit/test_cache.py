@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from clustermodel import SpecificationError, Workload, load_model, synthetic_workload
-from clustermodel.experiment.run_key import DigestsOfJobs
+from clustermodel import SpecificationError, Study, Workload, load_model, synthetic_workload
+from clustermodel.experiment.run_key import Opened
 from clustermodel.job import JobRow
 from clustermodel.workload import table
 from clustermodel.workload.table import remembered
@@ -70,9 +70,9 @@ def test_a_change_of_one_workload_is_not_seen_by_the_next() -> None:
     assert second.column("submit").base is first.column("submit").base  # the jobs are shared, and read-only
     with pytest.raises(ValueError, match="read-only"):
         second.column("submit")[0] = 1
-    digests = DigestsOfJobs()
-    assert digests.of(first) is digests.of(second)
-    assert digests.of(synthetic_workload(jobs=21)) != digests.of(first)
+    opened = Opened(Study.grid(name="s", workloads={"w": first}, policies=["easy"]))
+    assert opened.jobs_of(first) is opened.jobs_of(second)
+    assert opened.jobs_of(synthetic_workload(jobs=21)) != opened.jobs_of(first)
 
 
 def test_generated_workloads_are_those_that_are_made_anew() -> None:

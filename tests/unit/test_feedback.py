@@ -33,8 +33,8 @@ from clustermodel import (
     merge,
     read_swf,
 )
+from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
-from clustermodel.experiment.worker import Opened
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.workload.streams import submissions

@@ -21,7 +21,7 @@ from clustermodel import (
     synthetic_workload,
     write_swf,
 )
-from clustermodel.experiment.worker import Opened
+from clustermodel.experiment.run_key import Opened
 
 MACHINE = Machine(nodes=64)
 

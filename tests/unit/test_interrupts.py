@@ -14,7 +14,7 @@ import pytest
 
 from clustermodel.cli.interrupts import OneInterrupt
 from clustermodel.compiled import is_compiled
-from clustermodel.experiment.user_code import interrupts_held, stoppable
+from clustermodel.experiment.user_code import interrupts_held
 from tests.processes import started
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +135,7 @@ def test_signals_are_held_whichever_thread_receives_them(number: signal.Signals)
             held.append(number)
 
     try:
-        with pytest.raises(KeyboardInterrupt), stoppable():
+        with pytest.raises(KeyboardInterrupt):
             receive_one()
         assert signal.getsignal(number) is signal.default_int_handler
     finally:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, Result, Scenario, SpecificationError, SwfStream, TraceError, Workload, synthetic_workload
+from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.study import Study
-from clustermodel.experiment.worker import Opened
 from clustermodel.job import JobRow
 from clustermodel.workload.streams import JobStreams
 
