@@ -224,6 +224,8 @@ class Store:
             raise _not_written(directory, problem) from None
         if shard is None:  # a task of a job array would take partial files from the others
             _delete_partial(directory)
+        if not _is_there(directory / name):
+            write_content(directory / name, study)
         yield cls(directory, {name: study})
 
     @classmethod
