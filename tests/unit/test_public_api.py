@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MODULES_A_PAGE_NAMES = {
     "design.md": {
-        "experiment.worker",
+        "experiment.run_key",
         "policies.backfilling.scheduler",
         "schedule.node_set",
         "schedule.reservations",
