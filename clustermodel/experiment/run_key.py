@@ -301,7 +301,7 @@ class _Walk:
         if user_code.origin_of_file(code.co_filename) is not None:  # an installed function around functions of the user
             inside = [*(value for _, value in cells), *attributes.values()]
             values = [part for value in inside for part in (value.values() if isinstance(value, Mapping) else [value])]
-            users = [part for part in values if user_code.is_users_code(getattr(part, "__func__", part))]
+            users = [part for part in values if user_code.origin_of(getattr(part, "__func__", part)) is None]
             partials = [part for part in values if isinstance(part, functools.partial)]
             return [*parts, function.__module__, *map(self.of, users), *map(self.of, partials)]
         parts.append(self._module(function.__module__, code.co_filename))
@@ -323,10 +323,10 @@ class _Walk:
         return parts + self._pairs((name, function.__globals__[name]) for name in names if not name.startswith("__"))
 
     def _class(self, kind: type) -> list[object]:
-        origin = user_code.origin_of_class(kind)
+        origin = user_code.origin_of(kind)
         values = sorted(vars(kind).items())
         if origin is not None:  # a script may have replaced attributes of the package's classes
-            replaced = [pair for pair in values if origin == "clustermodel" and user_code.is_users_code(pair[1])]
+            replaced = [pair for pair in values if origin == "clustermodel" and user_code.origin_of(pair[1]) is None]
             return ["class", kind.__qualname__, origin, kind.__module__, *self._pairs(replaced)]
         module = self._module(kind.__module__, getattr(sys.modules.get(kind.__module__), "__file__", None))
         parts = ["class", kind.__qualname__, module, *map(self.of, kind.__bases__), self.of(type(kind))]
@@ -419,7 +419,7 @@ class Opened:
     def measures(self) -> dict[str, object]:
         """The identities of the experiment's own measures; none if another process sent them."""
         measures = {} if self._sent else self.design.measures
-        return {name: _identity(name, f"measure {name}", measure, self._sources) for name, measure in measures.items()}
+        return {name: self._identity(name, f"measure {name}", measure) for name, measure in measures.items()}
 
     @cached_property
     def version(self) -> str:
@@ -446,7 +446,10 @@ class Opened:
         if run is not None and self._sent:
             code: dict[str, object] = {name: run.specification.get(name) for name in ("policy", "speedup", "measures")}
         else:
-            code = self._code_of(scenario)
+            speedup, kind = scenario.speedup, type(scenario.speedup).__name__
+            ours = user_code.is_ours(type(speedup))
+            of_speedup = repr(speedup) if ours else self._identity(kind, f"speedup {kind}", speedup)
+            code = {"policy": self._policy(scenario.policy), "speedup": of_speedup, "measures": self.measures}
         specified = _specification(scenario, code, [digest.sha256 for digest in jobs], warm_up_s=self.design.warm_up_s)
         about: dict[str, Label] = {
             "policy": scenario.label,
@@ -458,39 +461,30 @@ class Opened:
         number, costs = sum(digest.jobs for digest in jobs), Costs.of(scenario)
         return Run(key_of(specified), trial, specified, about, number, names, scenario.history, costs=costs)
 
-    def _code_of(self, scenario: Scenario) -> dict[str, object]:
-        policy = scenario.policy
-        # Identified once, before any run: it may change what the policy reads, and another script may register the name anew.
-        made_by, place = (policy_factory(policy), policy) if isinstance(policy, str) else (policy, id(policy))
-        if place not in self._policies:
-            self._policies[place] = made_by, _identity_of_policy(policy, self._sources)
-        if self._policies[place][0] is not made_by:
+    def _identity(self, name: str, shown: str, thing: object) -> dict[str, object]:
+        return {"name": name, "sha256": fingerprint(thing, shown, self._sources)}
+
+    def _policy(self, policy: str | Policy) -> object:
+        """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources.
+
+        It is determined before any run, which may change what the policy reads; another script may register its name anew.
+        """
+        if not isinstance(policy, str):
+            if id(policy) not in self._policies:
+                self._policies[id(policy)] = policy, self._identity(policy.name, f"policy {policy.name}", policy)
+            return self._policies[id(policy)][1]
+        factory = policy_factory(policy)
+        if policy not in self._policies:
+            ours = user_code.is_ours(factory)
+            identity: object = policy if ours else self._identity(policy, f"policy {policy}", factory)
+            predictor = installed_predictor(policy_settings(policy).get("predictor"))
+            if predictor is not None:
+                of_predictor = self._identity(policy, f"predictor of policy {policy}", predictor)
+                identity = {"policy": identity, "predictor": of_predictor}
+            self._policies[policy] = factory, identity
+        if self._policies[policy][0] is not factory:
             raise SpecificationError(f"policy {policy}: another script has registered this name meanwhile")
-        return _code(scenario, self._policies[place][1], self.measures, self._sources)
-
-
-def _identity(name: str, shown: str, thing: object, sources: Sources) -> dict[str, object]:
-    return {"name": name, "sha256": fingerprint(thing, shown, sources)}
-
-
-def _identity_of_policy(policy: str | Policy, sources: Sources) -> object:
-    """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources."""
-    if not isinstance(policy, str):
-        return _identity(policy.name, f"policy {policy.name}", policy, sources)
-    factory = policy_factory(policy)
-    identity: object = policy if user_code.is_ours(factory) else _identity(policy, f"policy {policy}", factory, sources)
-    predictor = installed_predictor(policy_settings(policy).get("predictor"))
-    if predictor is None:
-        return identity
-    return {"policy": identity, "predictor": _identity(policy, f"predictor of policy {policy}", predictor, sources)}
-
-
-def _code(scenario: Scenario, policy: object, measures: object, sources: Sources) -> dict[str, object]:
-    """Return the identities of all code of a run: policy, speedup model and measures."""
-    speedup, kind = scenario.speedup, type(scenario.speedup).__name__
-    ours = user_code.is_ours(type(speedup))
-    of_speedup = repr(speedup) if ours else _identity(kind, f"speedup {kind}", speedup, sources)
-    return {"policy": policy, "speedup": of_speedup, "measures": measures}
+        return self._policies[policy][1]
 
 
 def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[str], *, warm_up_s: float) -> dict[str, Any]:
@@ -528,9 +522,8 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
 
 def key_of_scenario(scenario: Scenario) -> str:
     """Return the key of a run on its own, without a warm-up or measures; reads streamed traces to their ends."""
-    sources, jobs = Sources(), [digest_of_jobs(source).sha256 for source in scenario.sources]
-    code = _code(scenario, _identity_of_policy(scenario.policy, sources), None, sources)
-    return key_of(_specification(scenario, code, jobs, warm_up_s=0.0))
+    alone: Any = types.SimpleNamespace(measures={}, warm_up_s=0.0)
+    return Opened(alone).identify(Trial((), 1), scenario, list(map(digest_of_jobs, scenario.sources))).key
 
 
 def key_of(specification: Mapping[str, Any]) -> str:

@@ -97,7 +97,7 @@ class RunFile:
     files: dict[str, str] = field(default_factory=dict)  # digests of the run's tables, by their names
 
 
-_KINDS: Final[dict[str, Any]] = {"str": str, "int": int, "float": int | float, "list": list, "dict": dict}
+_KINDS: Final[dict[str, Any]] = {"str": str, "State": str, "int": int, "float": int | float, "list": list, "dict": dict}
 _KEY: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -120,15 +120,6 @@ def read_study(path: Path) -> StudyFile:
     return replace(study, trials=trials)
 
 
-def read_run(path: Path) -> RunFile:
-    """Return the content of the file of a run."""
-    plain = _read(path)
-    if plain.get("key") != path.stem:
-        raise _damaged(path, "it is not the file of this run")
-    run: RunFile = _checked(path, RunFile, plain)
-    return run
-
-
 def _read(path: Path) -> dict[str, Any]:
     """Return the content of a file whose digest is right, without the digest."""
     if not path.is_file():  # reading a pipe would block
@@ -144,12 +135,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _checked(path: Path, kind: Any, plain: Any) -> Any:
     """Return the object of which a table of JSON has the fields, after a check of what they are."""
+    values = {part.name: plain.get(part.name) if isinstance(plain, dict) else None for part in fields(kind)}
     for part in fields(kind):
-        value = plain.get(part.name) if isinstance(plain, dict) else None
-        declared = _KINDS.get(str(part.type).partition("[")[0], object)
+        value, declared = values[part.name], _KINDS.get(str(part.type).partition("[")[0], object)
         if not isinstance(value, declared) or (part.name == "key" and not _KEY.fullmatch(str(value))):
             raise _damaged(path, f"{part.name}: {quoted(value)} is not allowed")
-    return kind(**{part.name: plain[part.name] for part in fields(kind)})
+    return kind(**values)
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -222,8 +213,11 @@ class Store:
                 (directory / folder).mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise _not_written(directory, problem) from None
-        if shard is None:  # a task of a job array would take partial files from the others
-            _delete_partial(directory)
+        if shard is None:  # partial files of a stopped experiment; a task of a job array would take them from the others
+            for folder in ("", EXHIBITS, RUNS, *TABLES):
+                for path in (directory / folder).glob(f".*{PART}"):
+                    if _PARTIAL.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                        path.unlink(missing_ok=True)
         if not _is_there(directory / name):
             write_content(directory / name, study)
         yield cls(directory, {name: study})
@@ -278,7 +272,9 @@ class Store:
         if not os.path.lexists(path):
             return None
         try:
-            run = read_run(path)
+            run: RunFile = _checked(path, RunFile, _read(path))
+            if run.key != path.stem:
+                raise _damaged(path, "it is not the file of this run")
         except SpecificationError as problem:
             return f"{RUNS}/{path.name}: {str(problem).partition(': damaged: ')[2]}"
         for table, digest in run.files.items() if run.state == "done" else ():
@@ -475,14 +471,6 @@ def _listings_in(directory: Path) -> list[str]:
     except OSError:
         shards = []
     return [*whole, *(match[0] for match in sorted(shards, key=lambda match: (int(match[2]), int(match[1]))))]
-
-
-def _delete_partial(directory: Path) -> None:
-    """Delete the partial files that a stopped experiment left behind; the directory may hold other files."""
-    for folder in ("", EXHIBITS, RUNS, *TABLES):
-        for path in (directory / folder).glob(f".*{PART}"):
-            if _PARTIAL.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                path.unlink(missing_ok=True)
 
 
 def _row(run: RunFile, factors: Mapping[str, Label], about: Mapping[str, Label]) -> dict[str, Any]:

@@ -207,9 +207,6 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
 
 
-# The origin of code.
-
-
 @lru_cache(maxsize=10_000)
 def origin_of_file(name: str) -> str | None:
     """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
@@ -252,12 +249,16 @@ def origin_of_module(name: object) -> str | None:
     return "python" if top in sys.stdlib_module_names else None
 
 
-def origin_of_class(kind: type) -> str | None:
-    """Return the origin of a class, as :func:`origin_of_file` does."""
+def origin_of(thing: object) -> str | None:
+    """Return the origin of a function, a class, or the class of an object, as :func:`origin_of_file` does."""
+    if isinstance(thing, FunctionType):
+        file, name = thing.__code__.co_filename, thing.__name__
+        generated = file.startswith("<") and name.startswith("__") and name.endswith("__")  # of a dataclass, for instance
+        return "python" if generated else origin_of_file(file)
+    kind = thing if isinstance(thing, type) else type(thing)
     origin = origin_of_module(kind.__module__)
-    if origin == "python" and kind.__module__ in _CLASS_FACTORIES and not kind.__qualname__.startswith("_"):
-        return origin if named(kind.__module__, kind.__qualname__) is kind else None
-    return origin
+    of_factory = origin == "python" and kind.__module__ in _CLASS_FACTORIES and not kind.__qualname__.startswith("_")
+    return None if of_factory and named(kind.__module__, kind.__qualname__) is not kind else origin
 
 
 def named(module: str, name: str) -> object:
@@ -268,19 +269,9 @@ def named(module: str, name: str) -> object:
     return thing
 
 
-def is_users_code(thing: object) -> bool:
-    """Return whether a function, a class, or the class of an object is code of the user."""
-    if isinstance(thing, FunctionType):
-        file, name = thing.__code__.co_filename, thing.__name__
-        generated = file.startswith("<") and name.startswith("__") and name.endswith("__")  # of a dataclass, for instance
-        return origin_of_file(file) is None and not generated
-    return origin_of_class(thing if isinstance(thing, type) else type(thing)) is None
-
-
 def is_ours(thing: object) -> bool:
     """Return whether a class or function is unchanged code of this package."""
-    if isinstance(thing, FunctionType):
-        return origin_of_file(thing.__code__.co_filename) == "clustermodel"
-    if not isinstance(thing, type) or origin_of_module(thing.__module__) != "clustermodel":
+    if not isinstance(thing, type | FunctionType) or origin_of(thing) != "clustermodel":
         return False
-    return not any(is_users_code(value) for above in thing.__mro__ for value in vars(above).values())
+    above = thing.__mro__ if isinstance(thing, type) else ()
+    return not any(origin_of(value) is None for kind in above for value in vars(kind).values())

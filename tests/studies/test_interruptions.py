@@ -56,7 +56,7 @@ from clustermodel.experiment.study import Study
 
 class Raising(Fcfs):
     name = "raising"
-    def decide(self, batch, view):
+    def {method}(self, *_):
         raise {problem}
 
 study = Study.grid(name="raising", workloads={{"jobs": synthetic_workload(jobs=20)}}, policies=["easy", Raising(), "fcfs"])
@@ -64,19 +64,20 @@ study = Study.grid(name="raising", workloads={{"jobs": synthetic_workload(jobs=2
 
 
 @pytest.mark.parametrize(
-    ("problem", "workers"),
+    ("method", "problem", "workers"),
     [
-        ("SystemExit", 1),
-        ("SystemExit(0)", 2),
-        ("GeneratorExit", 1),
-        ("KeyboardInterrupt", 1),
-        ("KeyboardInterrupt", 2),
-        ("BaseException('x')", 2),
+        ("decide", "SystemExit", 1),
+        ("decide", "SystemExit(0)", 2),
+        ("decide", "GeneratorExit", 1),
+        ("decide", "KeyboardInterrupt", 1),
+        ("decide", "KeyboardInterrupt", 2),
+        ("decide", "BaseException('x')", 2),
+        ("start", "TypeError('there is no start')", 1),
     ],
 )
-def test_whatever_a_policy_raises_fails_its_run_only(problem: str, workers: int, tmp_path: Path) -> None:
+def test_whatever_a_policy_raises_fails_its_run_only(method: str, problem: str, workers: int, tmp_path: Path) -> None:
     script = tmp_path / "raising.py"
-    script.write_text(RAISING.format(problem=problem))
+    script.write_text(RAISING.format(method=method, problem=problem))
     assert swept(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((factors, error),) = store.failures()
@@ -90,7 +91,7 @@ def test_a_failed_run_shows_where_and_the_whole_only_if_asked(
     command: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     script = tmp_path / "raising.py"
-    script.write_text(RAISING.format(problem="ValueError('deep')"))
+    script.write_text(RAISING.format(method="decide", problem="ValueError('deep')"))
     arguments = "sweep", script, "--out", tmp_path / "out", "--workers", "1"
     code, _, err = command(*arguments)
     assert (code, "Traceback" in err) == (1, False)
@@ -141,22 +142,6 @@ def test_where_no_jobs_can_be_made_at_all_the_command_ends_with_that_error(
     )
     code, _, err = command("sweep", script, "--out", tmp_path / "out", "--workers", "1")
     assert (code, err) == (2, f"clustermodel: error: study none: no scenario can be made: {script}:3: {said}\n")
-
-
-def test_a_policy_that_cannot_start_fails_its_runs_only(tmp_path: Path) -> None:
-    script = tmp_path / "single.py"
-    script.write_text(
-        "from clustermodel import synthetic_workload\n"
-        "from clustermodel.policies.fcfs import Fcfs\n"
-        "from clustermodel.experiment.study import Study\n"
-        "class Single(Fcfs):\n"
-        "    name = 'single'\n"
-        "    def start(self, setup):\n"
-        "        raise TypeError('there is no start')\n"
-        "workloads = {'jobs': lambda seed: synthetic_workload(jobs=9, seed=seed)}\n"
-        "study = Study.grid(name='single', workloads=workloads, policies=['easy', Single(), 'fcfs'], replications=2)\n"
-    )
-    assert swept(script, tmp_path / "out") == {"pending": 0, "done": 4, "failed": 2}
 
 
 def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_path: Path) -> None:
@@ -235,7 +220,7 @@ def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int
 )
 def test_errors_that_cannot_be_shown_as_they_are(tmp_path: Path, text: str, last: str, workers: int) -> None:
     script = tmp_path / "raising.py"
-    script.write_text(text + "\n" + RAISING.format(problem="problem"))
+    script.write_text(text + "\n" + RAISING.format(method="decide", problem="problem"))
     assert swept(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((_, error),) = store.failures()
@@ -248,7 +233,7 @@ def test_errors_that_cannot_be_shown_as_they_are(tmp_path: Path, text: str, last
 def test_a_script_that_changes_its_surroundings_runs(tmp_path: Path, workers: str, line: str) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "study.py").write_text(
-        f"import os, sys\nfrom pathlib import Path\n{line}\n" + RAISING.format(problem="ValueError")
+        f"import os, sys\nfrom pathlib import Path\n{line}\n" + RAISING.format(method="decide", problem="ValueError")
     )
     arguments = [sys.executable, "-m", "clustermodel", "sweep", "inner/study.py", "--out", "results", "--workers", workers]
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -358,16 +343,6 @@ def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path,
     assert not list(out.rglob("*.part"))
     serial(SCRIPT, out)
     assert_same(out, whole)
-
-
-def test_a_partial_exhibit_of_a_killed_study_goes_and_other_files_stay(tmp_path: Path) -> None:
-    exhibits = tmp_path / "out" / "exhibits"
-    exhibits.mkdir(parents=True)
-    partial, others = exhibits / f".{'0' * 16}.part", exhibits / ".thesis.part"
-    for path in (partial, others):
-        path.write_text("text")
-    serial(SCRIPT, tmp_path / "out")
-    assert (partial.exists(), others.exists()) == (False, True)
 
 
 def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -184,13 +184,13 @@ def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 def test_only_its_own_half_written_files_are_taken_away(tmp_path: Path) -> None:
-    foreign, ours = tmp_path / "download" / "trace.part", tmp_path / "records" / f".{'0' * 16}.part"
-    for left in (foreign, ours):
-        left.parent.mkdir()
+    foreign = [tmp_path / "download" / "trace.part", tmp_path / "exhibits" / ".thesis.part"]
+    ours = [tmp_path / folder / f".{'0' * 16}.part" for folder in ("records", "exhibits")]
+    for left in (*foreign, *ours):
+        left.parent.mkdir(exist_ok=True)
         left.write_text("half")
     serial(Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"]), tmp_path)
-    assert foreign.exists()
-    assert not ours.exists()
+    assert [path.exists() for path in (*foreign, *ours)] == [True, True, False, False]
 
 
 def test_runs_that_left_the_study_are_kept_and_left_out(tmp_path: Path) -> None:
