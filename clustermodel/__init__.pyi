@@ -5,30 +5,27 @@ from .equivalence import Equivalence as Equivalence, equivalence_test as equival
 from .errors import (
     ClusterModelError as ClusterModelError, DecisionError as DecisionError, ExecutionError as ExecutionError,
     LedgerError as LedgerError, OutputError as OutputError, PolicyError as PolicyError,
-    SpecificationError as SpecificationError, StrandedJobsError as StrandedJobsError,
-    TraceError as TraceError,
+    SpecificationError as SpecificationError, StrandedJobsError as StrandedJobsError, TraceError as TraceError,
 )
 from .experiment.conformance import BrokenRule as BrokenRule, check_policy as check_policy
 from .experiment.crossover import crossover as crossover, tradeoff_map as tradeoff_map
-from .experiment.result import Result as Result
+from .experiment.result import Result as Result, suggest_warm_up as suggest_warm_up
 from .experiment.scenario import Scenario as Scenario
 from .experiment.script import sweep as sweep
 from .experiment.store import Store as Store
 from .experiment.study import Precision as Precision, Study as Study, replicate_until as replicate_until
 from .experiment.study_table import StudyTable as StudyTable
 from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
-from .experiment.result import suggest_warm_up as suggest_warm_up
 from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
-from .failures.recorded_outages import read_outages as read_outages
-from .failures.recorded_outages import Outages as Outages, outage_facts as outage_facts
+from .failures.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
 from .failures.weibull import fit_weibull as fit_weibull
 from .figures.curves_bars import bars as bars, by_size as by_size, curves as curves, improvements as improvements
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .job import Job as Job, JobRow as JobRow
 from .machine import (
-    Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch,
-    Machine as Machine, TimeSlicing as TimeSlicing,
+    Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch, Machine as Machine,
+    TimeSlicing as TimeSlicing,
 )
 from .measure.explanation import Explanation as Explanation
 from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
@@ -37,13 +34,10 @@ from .measure.metrics import Summary as Summary
 from .policies.backfilling.scheduler import Backfilling as Backfilling
 from .policies.interface import (
     Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Place as Place, Policy as Policy,
-    Reason as Reason, Reserve as Reserve, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend,
-    WakeAt as WakeAt,
+    Reason as Reason, Reserve as Reserve, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend, WakeAt as WakeAt,
 )
 from .policies.predictors import Predictor as Predictor
-from .policies.registry import (
-    make_policy as make_policy, policy_names as policy_names, register_policy as register_policy,
-)
+from .policies.registry import make_policy as make_policy, policy_names as policy_names, register_policy as register_policy
 from .policies.slack import Quotas as Quotas, Slack as Slack
 from .policies.view import Batch as Batch, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View
 from .recording.job_records import JobRecords as JobRecords
@@ -53,39 +47,38 @@ from .report.write import write_report as write_report
 from .schedule.profile import Profile as Profile
 from .speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
 from .statistics import (
-    Interval as Interval, batch_means as batch_means, interval as interval,
-    paired_difference as paired_difference, paired_ratio as paired_ratio,
+    Interval as Interval, batch_means as batch_means, interval as interval, paired_difference as paired_difference,
+    paired_ratio as paired_ratio,
 )
 from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
 from .workload.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
-    BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform,
-    Lognormal as Lognormal, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+    BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform, Lognormal as Lognormal,
+    TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
 from .workload.estimates import (
     FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
 )
-from .workload.table import ImportReport as ImportReport
+from .workload.table import (
+    ImportReport as ImportReport, JobSource as JobSource, Provenance as Provenance, Workload as Workload,
+    trace_facts as trace_facts,
+)
 from .workload.job_stream import (
-    ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle,
-    JobStream as JobStream, MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
+    ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as JobStream,
+    MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
 )
 from .workload.lsf import read_lsf as read_lsf
 from .workload.model import (
-    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel,
-    fit_model as fit_model, load_model as load_model,
+    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel, fit_model as fit_model,
+    load_model as load_model,
 )
 from .workload.pbs import read_pbs as read_pbs
 from .workload.sacct import read_sacct as read_sacct
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
 from .workload.streams import merge as merge
 from .workload.swf import (
-    SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf, write_trace as
-    write_trace,
+    SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf, write_trace as write_trace,
 )
 from .workload.synthetic import synthetic_workload as synthetic_workload
-from .workload.table import (
-    JobSource as JobSource, Provenance as Provenance, Workload as Workload, trace_facts as trace_facts,
-)
 from .workload.trace_file import read_trace as read_trace
 from .workload.transforms import JobFilter as JobFilter, LoadScale as LoadScale

@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-LONG_S: Final = 20
-"""A command that has simulated for longer than this, seconds of wall time, tells what compiling would gain."""
+LONG_S: Final = 20  # wall time of simulations after which a command tells what compiling would gain
 
 
 def is_compiled() -> bool:
@@ -20,11 +19,7 @@ def is_compiled() -> bool:
 
 
 def advice(seconds: float) -> str | None:
-    """Return the line that tells how to halve a long simulation in pure Python; ``None`` where there is nothing to tell.
-
-    Args:
-        seconds: how long the command has simulated, wall time.
-    """
+    """Return the line that tells how to halve a simulation of so many seconds in pure Python, if it was long."""
     if seconds <= LONG_S or is_compiled():
         return None
     how = "CLUSTERMODEL_COMPILE=1 pip install . in a clone"

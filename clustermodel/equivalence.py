@@ -1,17 +1,14 @@
 """Equivalence tests: does a mean agree with an expected value, to within a margin?
 
-A t test of zero difference asks the wrong question: with few values it finds no difference, whatever there is, and with
-many it finds the smallest one.  Here a margin says which differences do not matter.  Two one-sided t tests decide
-(Schuirmann 1987; Lakens 2017): the mean *agrees* if both a difference of + margin and one of - margin are rejected, that
-is, if the interval of the difference lies within the margin.  It *differs* if differences within the margin are rejected,
-that is, if the interval lies outside.  Otherwise it is *undecided*: more values are needed.
+A margin says which differences do not matter.  Two one-sided t tests decide (Schuirmann 1987; Lakens 2017): the mean *agrees*
+if both a difference of + margin and one of - margin are rejected, that is, if the interval of the difference lies within the
+margin.  It *differs* if the interval lies outside.  Otherwise it is *undecided*: more values are needed.
 
-Several looks at growing data give several chances of a wrong verdict.  The error is divided by the number of looks, which
-must be fixed in advance (Bonferroni; Pocock 1977 has bounds that need the correlation of the looks and gain little).  A wrong
-*differs* can err on either side of a small margin, so each side has half of the error.  So a verdict is wrong with a
-probability of 1 - level at most, whatever the true difference is.
+Several looks at growing data give several chances of a wrong verdict.  The error is divided by the number of looks, which must
+be fixed in advance (Bonferroni).  A wrong *differs* can err on either side of a small margin, so each side has half of the
+error.  So a verdict is wrong with a probability of 1 - level at most, whatever the true difference is.
 
-A t interval of few skewed values misses the mean too often, and nearly always on one side: right-skewed values of which none
+A t interval of few skewed values misses the mean too often, nearly always on one side: right-skewed values of which none
 happens to be large have a low mean and a small deviation.  Verdicts therefore need an interval that is longer on the side of
 the tail, by the cubic transformation of t by which Hall 1992 removes the skewness.  Few values underestimate their skewness:
 it is taken as 1.75 times the skewness found + 12 / values, on either side.  The two constants were chosen so that exponential,
@@ -34,14 +31,10 @@ from clustermodel.statistics import LEVEL, Interval, checked_level, checked_valu
 from clustermodel.validation import flag, require, require_number, require_whole
 
 Verdict = Literal["agrees", "differs", "undecided"]
-MARGIN: Final = 0.02
-"""Default margin, as a share of the expected value."""
+MARGIN: Final = 0.02  # by default, as a share of the expected value
 _UNDERESTIMATED: Final = 1.75
-"""Factor by which the skewness of the values, which underestimate it, is multiplied."""
 _OF_FEW: Final = 12
-"""Divided by the number of values, it is added to the skewness on either side."""
-POWER: Final = 0.9
-"""Probability of a verdict with the number of values that is asked for."""
+_POWER: Final = 0.9  # probability of a verdict with the number of values that is asked for
 
 
 @dataclass(frozen=True)
@@ -49,14 +42,10 @@ class Estimate:
     """An estimated mean and its precision."""
 
     mean: float
-    error: float
-    """Standard error of the mean."""
-    freedom: int
-    """Degrees of freedom of the standard error."""
-    count: int
-    """Number of values."""
-    skewness: float
-    """Their skewness; 0 for fewer than three values."""
+    error: float  # standard error of the mean
+    freedom: int  # degrees of freedom of the error
+    count: int  # values
+    skewness: float  # of the values; 0 for fewer than three
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return the Student t interval of the mean; its half-width is ``inf`` for too few values."""
@@ -80,8 +69,8 @@ class Estimate:
 def _stretched(quantile: float, skewness: float, count: int) -> float:
     """Return how many standard errors the mean may lie on the side of the tail, from the quantile of t.
 
-    With c = skewness / sqrt(count), Hall's transformation maps -t to 3 / c (cbrt(1 - c (t + c / 6)) - 1).  Its size grows
-    with c up to c = 9 / (8 t) or nearly so, to 4 t, and shrinks beyond; there it stays 4 t here.
+    With c = skewness / sqrt(count), Hall's transformation maps -t to 3 / c (cbrt(1 - c (t + c / 6)) - 1).  Its size grows with
+    c up to c = 9 / (8 t) or nearly so, to 4 t, and shrinks beyond; there it stays 4 t here.
     """
     taken = max(_UNDERESTIMATED * skewness, skewness) + _OF_FEW / count
     c = min(taken / sqrt(count), 9 / (8 * quantile)) if quantile > 0 else 0.0
@@ -92,22 +81,20 @@ def _stretched(quantile: float, skewness: float, count: int) -> float:
 
 @dataclass(frozen=True)
 class Equivalence:
-    """The outcome of an equivalence test."""
+    """The outcome of an equivalence test of ``count`` values; ``difference`` is mean - expected."""
 
     expected: float
     """The expected mean; the mean of the expected values, where each value has its own."""
     difference: float
-    """Mean - expected."""
     half: float
     """Half the width of the t interval of the difference of level 1 - 2 (1 - level) / looks, of two one-sided tests; skewed
-    or few values need a wider one for a verdict (see the module).  ``inf`` for a single value."""
+    or few values need a wider one for a verdict.  ``inf`` for a single value."""
     margin: float
     """The largest difference that does not matter, in the unit of the mean."""
     unit: float
     """Size of the expected mean if the margin is a share of it, otherwise 1: in this unit differences are reported."""
     verdict: Verdict
     count: int
-    """Number of values."""
     more: int | None
     """Values needed in addition for a verdict with 90 % probability, if the true difference and the spread are those found
     so far; ``None`` if there is a verdict, or if that number cannot be estimated."""
@@ -150,10 +137,8 @@ def controlled_mean(
     given = np.zeros((count, 0)) if controls is None else np.asarray(controls, dtype=float)
     expected = np.asarray(control_means, dtype=float)
     if given.shape != (count, len(expected)) or not (np.isfinite(given).all() and np.isfinite(expected).all()):
-        shape = f"shapes {given.shape} of controls and {expected.shape} of their means are"
-        raise SpecificationError(
-            f"controls: {shape} not allowed; there must be {count} rows, a mean for each column, all finite"
-        )
+        shapes, rule = f"shapes {given.shape} of controls and {expected.shape} of their means", "a mean for each column"
+        raise SpecificationError(f"controls: {shapes} are not allowed; there must be {count} rows, {rule}, all finite")
     spread = given.std(axis=0)
     varies = spread > 1e-9 * np.maximum(np.abs(given).max(axis=0), np.abs(expected))
     given, expected, spread = given[:, varies], expected[varies], spread[varies]
@@ -162,9 +147,8 @@ def controlled_mean(
     centred, offset = (given - given.mean(axis=0)) / spread, (given.mean(axis=0) - expected) / spread
     coefficients, _, rank, _ = np.linalg.lstsq(centred, array - mean, rcond=1e-9)
     leverage = 1 / count + float(offset @ np.linalg.pinv(centred.T @ centred) @ offset)
-    return _estimate(
-        array - mean - centred @ coefficients, mean - float(offset @ coefficients), leverage, count - 1 - int(rank)
-    )
+    residuals = array - mean - centred @ coefficients
+    return _estimate(residuals, mean - float(offset @ coefficients), leverage, count - 1 - int(rank))
 
 
 def _estimate(residuals: FloatArray, mean: float, leverage: float, freedom: int) -> Estimate:
@@ -178,16 +162,9 @@ def _estimate(residuals: FloatArray, mean: float, leverage: float, freedom: int)
 
 
 def equivalence_test(
-    values: npt.ArrayLike,
-    expected: float | npt.ArrayLike,
-    margin: float = MARGIN,
-    *,
-    relative: bool = True,
-    controls: npt.ArrayLike | None = None,
-    control_means: npt.ArrayLike = (),
-    level: float = LEVEL,
-    looks: int = 1,
-) -> Equivalence:
+    values: npt.ArrayLike, expected: float | npt.ArrayLike, margin: float = MARGIN, *, relative: bool = True,
+    controls: npt.ArrayLike | None = None, control_means: npt.ArrayLike = (), level: float = LEVEL, looks: int = 1,
+) -> Equivalence:  # fmt: skip
     """Return whether the mean of independent values agrees with an expected value, to within a margin.
 
     >>> values = [9.9, 10.1, 10.0, 9.9, 10.1] * 4
@@ -200,17 +177,13 @@ def equivalence_test(
 
     Args:
         values: one for each replication, shape ``(replications,)``.
-        expected: their expected mean, a number; or a value for each replication, computed from the same run, with which it
-            is paired.
+        expected: their expected mean, or a value of the same run for each replication, with which it is paired.
         margin: the largest difference that does not matter, > 0.
-        relative: the margin is a share of the expected value, otherwise it has the unit of the values.
+        relative: the margin is a share of the expected value, which must not be 0; otherwise it has the unit of the values.
         controls: control variates, as for :func:`controlled_mean`.
         control_means: their expected values.
         level: 1 - the probability of a wrong verdict.
         looks: number of times that this test is made with growing data until there is a verdict, fixed in advance.
-
-    Raises:
-        SpecificationError: an argument is not allowed, or the expected value is 0 and the margin a share of it.
     """
     array = checked_values("values", values, 1)
     wanted = np.asarray(expected, dtype=float)
@@ -223,9 +196,8 @@ def equivalence_test(
     tolerance = require_margin(margin) * unit
     estimate = controlled_mean(array - wanted, controls, control_means)
     half = estimate.error if estimate.error in (0.0, inf) else t_quantile(estimate.freedom, 1 - alpha) * estimate.error
+    (low, high), (surely_low, surely_high) = estimate.bounds(alpha), estimate.bounds(alpha / 2)
     verdict: Verdict = "undecided"
-    low, high = estimate.bounds(alpha)
-    surely_low, surely_high = estimate.bounds(alpha / 2)
     if -tolerance <= low and high <= tolerance:
         verdict = "agrees"
     elif surely_low > tolerance or surely_high < -tolerance:
@@ -243,7 +215,7 @@ def _missing(estimate: Estimate, tolerance: float, alpha: float) -> int | None:
         return None
     # Within the margin both tests must reject, and near zero each may fail: half the error of the second kind for each.
     within = abs(estimate.mean) < tolerance
-    quantile, power = float(ndtri(1 - alpha / (1 if within else 2))), float(ndtri(1 - (1 - POWER) / (2 if within else 1)))
+    quantile, power = float(ndtri(1 - alpha / (1 if within else 2))), float(ndtri(1 - (1 - _POWER) / (2 if within else 1)))
     deviation = estimate.error * sqrt(estimate.count)
     tail = abs(estimate.skewness) if within else (-estimate.skewness if estimate.mean > 0 else estimate.skewness)
 

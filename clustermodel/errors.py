@@ -45,9 +45,6 @@ class ExecutionError(ClusterModelError):
 
 
 _LONGEST_SHOWN: Final = 60
-_MOST_NAMED: Final = 3
-_LEAST_PART: Final = 3
-"""Letters of a word that is looked for within names."""
 
 
 def shown(value: object, text_of: Callable[[object], str] = str) -> str:
@@ -92,16 +89,14 @@ def counted(number: int, noun: str) -> str:
 def did_you_mean(word: object, allowed: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close.
 
-    Where none is close, those that contain the word are named: three for ``wait``, among the columns of runs.  ``meant`` has
-    what to suggest in place of a name.
+    Where none is close, up to three that contain the word are named: ``wait``, among the columns of runs.  ``meant`` has what
+    to suggest in place of a name.
     """
     typed, names = str(word).lower(), list(allowed)
     if len(typed) > _LONGEST_SHOWN:
         return ""
-    near = difflib.get_close_matches(typed, names, n=1)
-    if not near and len(typed) >= _LEAST_PART:
-        near = [name for name in names if typed in name.lower()][:_MOST_NAMED]
-    if not near:
-        return ""
-    *others, last = dict.fromkeys(repr(meant.get(name, name)) for name in near)
-    return f" (did you mean {', '.join(others)} or {last}?)" if others else f" (did you mean {last}?)"
+    parts = [name for name in names if len(typed) >= 3 and typed in name.lower()]
+    near = difflib.get_close_matches(typed, names, n=1) or parts[:3]
+    texts = list(dict.fromkeys(repr(meant.get(name, name)) for name in near))
+    both = " or ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+    return f" (did you mean {both}?)" if near else ""

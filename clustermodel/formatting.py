@@ -6,6 +6,7 @@ Text in tables is escaped, and no colour is fixed, for dark themes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from math import floor, isfinite, isnan, log10
 from statistics import median
@@ -13,13 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import visible
 
-UNDEFINED: Final = "-"
-"""The text of a value that does not exist."""
+UNDEFINED: Final = "-"  # a value that does not exist
+MOST_ROWS: Final = 40  # of a table in a notebook
+_LONGEST: Final = 120  # characters of a text in a cell
 _LEAST_SCIENTIFIC: Final = 1e15
 _SMALLEST: Final = 1e-4
 _MOST_DIGITS: Final = 5
-_LEAST_DIGITS: Final = 3
-_HALF_DIGITS: Final = 2
 _IN_ASCII: Final = str.maketrans(
     {
         "ρ": "rho", "κ": "kappa", "φ": "phi", "Γ": "Gamma", "λ": "lambda", "μ": "mu", "σ": "sigma", "α": "alpha", "δ": "delta",
@@ -27,7 +27,6 @@ _IN_ASCII: Final = str.maketrans(
         "≠": "!=", "≈": "~", "→": "->", "“": '"', "”": '"', "‘": "'", "’": "'",
     }
 )  # fmt: skip
-"""Symbols as words or signs of ASCII."""
 
 
 class TimeUnit(NamedTuple):
@@ -38,28 +37,21 @@ class TimeUnit(NamedTuple):
     seconds: float
 
 
-TIME_UNITS: Final = (
-    TimeUnit("d", "days", 86_400.0),
-    TimeUnit("h", "hours", 3600.0),
-    TimeUnit("min", "minutes", 60.0),
-    TimeUnit("s", "seconds", 1.0),
-)
+_SECOND: Final = TimeUnit("s", "seconds", 1.0)
+_LONGER: Final = (TimeUnit("d", "days", 86_400.0), TimeUnit("h", "hours", 3600.0), TimeUnit("min", "minutes", 60.0))
 
 
 def time_unit(seconds: float) -> TimeUnit:
     """Return the largest unit of which a time has at least three; seconds for shorter times and for ``nan``."""
-    return next((unit for unit in TIME_UNITS if seconds >= 3 * unit.seconds), TIME_UNITS[-1])
+    return next((unit for unit in _LONGER if seconds >= 3 * unit.seconds), _SECOND)
 
 
 def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeUnit]:
-    """Return the units of columns of times, by name: one for all, that of the median of the times above zero.
+    """Return the units of columns of seconds, by name: one for all, that of the median of the times above zero.
 
-    A column whose times would all be near zero in it has a unit of its own.  ``columns`` has seconds by name.
+    A column whose times would all be near zero in it has a unit of its own.
     """
-    known = {
-        name: [value for value in values if value is not None and isfinite(value) and value > 0]
-        for name, values in columns.items()
-    }
+    known = {name: [value for value in values if value and isfinite(value) and value > 0] for name, values in columns.items()}
     common = time_unit(median([value for values in known.values() for value in values] or [0.0]))
     near_zero = {name for name, values in known.items() if values and max(values) < common.seconds / 10}
     return {name: time_unit(median(values)) if name in near_zero else common for name, values in known.items()}
@@ -82,13 +74,13 @@ def four_digits(value: float) -> str:
 
 def cell(value: Any) -> str:
     """Return any value as the text of a cell."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return UNDEFINED
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return four_digits(value) if isinstance(value, float) else f"{value:,}"
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy
         return cell(value.item())
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, float):
+        return UNDEFINED if value is None else four_digits(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def column(values: Sequence[float | None], *, places: int | None = None) -> list[str]:
@@ -97,7 +89,7 @@ def column(values: Sequence[float | None], *, places: int | None = None) -> list
     By default these show three significant digits of the smallest number, as far as the largest has no more than five digits.
     A positive number that would be shown as zero is ``"<0.01"`` or the like.
     """
-    known = [abs(value) for value in values if value is not None and isfinite(value) and value]
+    known = [abs(value) for value in values if value and isfinite(value)]
     if places is None:
         places = _places(min(known), max(known)) if known else 0
     return [_fixed(value, places) for value in values]
@@ -113,17 +105,16 @@ def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
         return column(means)
     largest = max((abs(mean) for mean in means if isfinite(mean)), default=0.0)
     typical = median(abs(mean) for mean in means if isfinite(mean))
-    places = _places(min([*known, *([typical] if typical else [])]), max(largest, *known), digits=_HALF_DIGITS)
+    places = _places(min([*known, *([typical] if typical else [])]), max(largest, *known), digits=2)
     shown = ["" if isnan(mean) or isnan(half) else _fixed(half, places) for mean, half in zip(means, halves, strict=True)]
     wide = max(map(len, shown))
     cells = zip([_fixed(mean, places) for mean in means], shown, strict=True)
     return [f"{mean} ± {half:>{wide}}" if half else mean + " " * (wide + 3) for mean, half in cells]
 
 
-def _places(smallest: float, largest: float, digits: int = _LEAST_DIGITS) -> int:
+def _places(smallest: float, largest: float, digits: int = 3) -> int:
     """Return how many decimal places show the digits of the smallest number, as far as the largest stays short."""
-    wanted = digits - 1 - floor(log10(smallest))
-    return max(0, min(wanted, _MOST_DIGITS - 1 - max(0, floor(log10(largest)))))
+    return max(0, min(digits - 1 - floor(log10(smallest)), _MOST_DIGITS - 1 - max(0, floor(log10(largest)))))
 
 
 def _fixed(value: float | None, places: int) -> str:
@@ -146,12 +137,6 @@ def encodable(text: str, encoding: str) -> str:
     return text
 
 
-MOST_ROWS: Final = 40
-"""Rows of a table in a notebook."""
-_LONGEST: Final = 120
-"""Characters of a text in a cell."""
-
-
 def escaped(value: object) -> str:
     """Return any value as text for a page: at most 120 characters, control characters written out."""
     text = visible(str(value))
@@ -165,33 +150,28 @@ def html_table(heading: str, columns: Iterable[tuple[str, Sequence[object]]], *,
 
     ``right`` says whether each column is aligned on the right; by default those of numbers and undefined values are.
     """
-    shown = list(columns)
-    sides = list(right) or [all(map(_is_number, cells)) for _, cells in shown]
-    titles = "".join(_element("th", title, right=side) for (title, _), side in zip(shown, sides, strict=True))
-    rows = list(zip(*(cells for _, cells in shown), strict=True))
-    lines = [
-        "".join(_element("td", value, right=side) for value, side in zip(row, sides, strict=True)) for row in rows[:MOST_ROWS]
-    ]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    titles, cells = zip(*columns, strict=True)
+    sides = list(right) or [all(map(_is_number, values)) for values in cells]
+    rows = list(zip(*cells, strict=True))
+    head = "".join(map(partial(_element, "th"), titles, sides))
+    body = ["".join(map(partial(_element, "td"), row, sides)) for row in rows[:MOST_ROWS]]
     below = f"<div>{MOST_ROWS:,} of {len(rows):,} rows</div>" if len(rows) > MOST_ROWS else ""
-    return f"{_heading(heading)}<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
+    return _table(heading, body, f"<thead><tr>{head}</tr></thead>") + below
 
 
 def html_fields(heading: str, fields: Iterable[tuple[str, object]]) -> str:
     """Return a table with a row for each field, its name and its value, with a heading above it."""
-    rows = [_element("th", name, right=False) + _element("td", value, right=False) for name, value in fields]
-    lines = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"{_heading(heading)}<table><tbody>{lines}</tbody></table>"
+    return _table(heading, [_element("th", name) + _element("td", value) for name, value in fields])
 
 
-def _heading(text: str) -> str:
-    return f"<div><strong>{escaped(text)}</strong></div>"
+def _table(heading: str, rows: Iterable[str], head: str = "") -> str:
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<div><strong>{escaped(heading)}</strong></div><table>{head}<tbody>{body}</tbody></table>"
 
 
-def _element(tag: str, value: Any, *, right: bool) -> str:
+def _element(tag: str, value: Any, right: bool = False) -> str:
     return f'<{tag} style="text-align: {"right" if right else "left"}">{escaped(cell(value))}</{tag}>'
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a cell is aligned as a number: it is one, or undefined."""
     return value is None or (not isinstance(value, bool | str) and hasattr(value, "__float__"))

@@ -12,8 +12,9 @@ from clustermodel.errors import SpecificationError, shown
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_gib, seconds_fields, to_gib, to_kib, whole_fields
 
-UNSET: Final = -1
-"""Stands for a value that a job does not have."""
+UNSET: Final = -1  # stands for a value that a job does not have
+LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
+_LARGEST: Final = 2**63 - 1
 
 
 class JobRow(NamedTuple):
@@ -35,20 +36,14 @@ class JobRow(NamedTuple):
     memory: int = UNSET
     """Memory that each task needs on its node, KiB; :data:`UNSET` when unknown."""
     checkpoint: int = UNSET
-    """How long a checkpoint of this job takes, ticks; :data:`UNSET` for what the machine says."""
+    """How long a checkpoint of this job takes; :data:`UNSET` for what the machine says, here and below."""
     restart: int = UNSET
-    """How long a restart of this job takes, ticks; :data:`UNSET` for what the machine says."""
     checkpoint_interval: int = UNSET
-    """How long it executes between two periodic checkpoints, ticks; :data:`UNSET` for what the machine says."""
+    """How long it executes between two periodic checkpoints."""
 
 
+# A row of its 13 numbers: JobRow._make without counting them, in a quarter of the time.
 row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow)
-"""Return a row of its 13 numbers: ``JobRow._make`` without counting them, in a quarter of the time."""
-
-
-LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}
-"""The least values of the times that each row has."""
-_LARGEST: Final = 2**63 - 1
 
 
 def checked_row(row: JobRow) -> JobRow:
@@ -76,11 +71,9 @@ def problem_of(row: JobRow) -> str:
 class Job:
     """A rigid parallel job.
 
-    A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is allowed here: the *machine*
-    rejects such a job at submission and records it as rejected (docs/model).
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed.
+    A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is allowed here: the *machine* rejects
+    such a job at submission and records it as rejected (docs/model).  Any other value that is not allowed is a
+    :class:`~clustermodel.errors.SpecificationError`.
     """
 
     id: int
@@ -104,13 +97,12 @@ class Job:
     :attr:`node_memory_gib <clustermodel.machine.Machine.node_memory_gib>`."""
 
     checkpoint_s: float | None = None
-    """How long a checkpoint of this job takes, seconds; ``None``: as long as the machine says.  With a store that has a
-    bandwidth, how long if no other gang uses it."""
+    """How long a checkpoint of this job takes, seconds; ``None``: as long as the machine says, also below.  With a store that
+    has a bandwidth, how long if no other gang uses it."""
     restart_s: float | None = None
-    """How long a restart of this job takes, seconds; ``None``: as long as the machine says."""
     checkpoint_interval_s: float | None = None
-    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  For
-    machines with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
+    """How long this job executes between two periodic checkpoints, seconds; for machines with
+    :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Job.", id=0)
@@ -129,8 +121,7 @@ class Job:
         run = duration_to_ticks(self.run_s)
         estimate = duration_to_ticks(self.estimate_s) if self.estimate_s else run
         memory = UNSET if self.memory_gib is None else to_kib(self.memory_gib)
-        checkpoint = UNSET if self.checkpoint_s is None else to_ticks(self.checkpoint_s)
-        restart = UNSET if self.restart_s is None else to_ticks(self.restart_s)
+        checkpoint, restart = (UNSET if cost is None else to_ticks(cost) for cost in (self.checkpoint_s, self.restart_s))
         interval = UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s)
         submit, of_whom = to_ticks(self.submit_s), (self.user, self.group, self.priority, -1)
         return JobRow(submit, self.id, self.nodes, run, estimate, *of_whom, memory, checkpoint, restart, interval)

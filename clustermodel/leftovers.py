@@ -9,31 +9,25 @@ import threading
 from contextlib import suppress
 from typing import NoReturn
 
-_read: int | None = None
-_written: int | None = None
-"""Ends of a pipe: no other process has the second, so that the first is readable as soon as this process has ended."""
+_pipe: list[int] = []  # its ends; no other process has the second, so the first is readable as soon as this process has ended
 
 
 def end_forks_with_this_process() -> None:
     """Let each fork of this process, and their forks, end as soon as this process has ended, for whatever reason."""
-    global _read, _written
-    if _read is None and hasattr(os, "register_at_fork"):
-        _read, _written = os.pipe()  # programs that code of users starts do not get it
+    if not _pipe and hasattr(os, "register_at_fork"):
+        _pipe.extend(os.pipe())  # programs that code of users starts do not get it
         os.register_at_fork(after_in_child=_end_with_this_process)
 
 
 def _end_with_this_process() -> None:
-    global _written  # noqa: PLW0603
-    if _written is not None:
-        os.close(_written)
-        _written = None
-    threading.Thread(target=_wait_and_end, daemon=True).start()
+    if len(_pipe) > 1:
+        os.close(_pipe.pop())
 
+    def wait_and_end() -> None:
+        os.read(_pipe[0], 1)
+        os._exit(1)
 
-def _wait_and_end() -> None:
-    assert _read is not None
-    os.read(_read, 1)
-    os._exit(1)
+    threading.Thread(target=wait_and_end, daemon=True).start()
 
 
 def end_without_waiting(code: int) -> None:

@@ -1,8 +1,11 @@
-"""Specification of the machine: nodes and their memory, time slices, context switches, checkpoints, failures."""
+"""Specification of the machine: nodes and their memory, time slices, context switches, checkpoints, failures.
+
+A field with a value that is not allowed is a :class:`~clustermodel.errors.SpecificationError`, in every class.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Final, Literal, get_args
 
 from clustermodel import validation as check
@@ -12,22 +15,17 @@ from clustermodel.formatting import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 
+# What the fields of the classes below may be, and mean.
 INTERVALS: Final = ("young", "daly", "own")
-"""Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
 RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
-"""When a gang spends the time of its restart: conventions of published simulations."""
 COUNTS: Final = ("gang", "moved", "spread")
-"""Which tasks of a migrating gang count against the limit Q: readings of Zhang et al. 2003, section 5.4."""
 AtEvents = Literal["cut", "keep"]
 AT_EVENTS: Final = get_args(AtEvents)
-"""What a scheduling event does to the running time slice."""
+CHARGES: Final = ("on-change", "every-slice")
 ALLOCATIONS: Final = ("any", "lowest", "consolidate")
-"""Which processors a gang gets."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
-"""Who writes to the checkpoint store, or reads from it, when several gangs want to (Herault et al. 2018)."""
-LEAST_BANDWIDTH: Final = 1e-6
+LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
-"""Bounds of bandwidths, GiB a second: a kibibyte, and more than any machine has."""
 _BYTES_PER_GIB: Final = 2**30
 _A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
@@ -63,10 +61,7 @@ class TimeSlicing:
 class ContextSwitch:
     """Cost of suspending one task and resuming another on a node, at the start of a slice (Zhang et al. 2003, section 5).
 
-    The node makes no progress in this time.  Context switches are free by default.
-
-    Raises:
-        SpecificationError: both ``fraction`` and ``seconds`` are given, or a field has a value that is not allowed.
+    The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways.
     """
 
     fraction: float | None = None
@@ -86,8 +81,7 @@ class ContextSwitch:
             allowed = "a number >= 0 and < 1, a share of the time slice"
             check.require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
         seconds_fields(self, "ContextSwitch.", "seconds")
-        known = self.charge in ("on-change", "every-slice")
-        require(known, "ContextSwitch.charge", self.charge, "it must be 'on-change' or 'every-slice'")
+        require(self.charge in CHARGES, "ContextSwitch.charge", self.charge, "it must be 'on-change' or 'every-slice'")
 
     def ticks(self, quantum: int) -> int:
         """Return the cost in ticks in slices of ``quantum`` ticks."""
@@ -100,9 +94,6 @@ class CheckpointStore:
 
     The image of a gang is its memory, ``Job.memory_gib`` on each of its nodes.  All nodes that write or read share the
     bandwidth of the store evenly.  On nodes that gangs share in time, a store can have ``node_bandwidth_gib_s`` alone.
-
-    Raises:
-        SpecificationError: no bandwidth is given, or a field has a value that is not allowed.
     """
 
     bandwidth_gib_s: float | None = None
@@ -124,11 +115,9 @@ class CheckpointStore:
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("bandwidth_gib_s", "node_bandwidth_gib_s")}
         allowed = f"a number of GiB/s >= {LEAST_BANDWIDTH:g} and <= {MOST_BANDWIDTH:g}"
-        for name, value in given.items():
-            if value is not None:
-                check.require_number(
-                    f"CheckpointStore.{name}", value, allowed, lambda rate: LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH
-                )
+        for name in [name for name, value in given.items() if value is not None]:
+            field = f"CheckpointStore.{name}"
+            check.require_number(field, given[name], allowed, lambda rate: LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH)
         if all(value is None for value in given.values()):
             raise SpecificationError(f"CheckpointStore: no bandwidth is given; give {' or '.join(given)}")
         check.choice("CheckpointStore.writers", self.writers, WRITERS)
@@ -160,9 +149,6 @@ class Checkpointing:
     The cost does not depend on the size of the gang, whose tasks are written in parallel.  The number of tasks that the store
     takes in one time slice can be limited.  The paper's cost C of a migration is ``checkpoint_s + restart_s``, C/2 each.  With
     a ``store``, a transfer takes as long as the store's bandwidth says instead.  A job may have costs of its own.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed, or costs are given beside a store.
     """
 
     checkpoint_s: float = 0.0
@@ -201,32 +187,25 @@ class Checkpointing:
         check.choice("Checkpointing.counts", self.counts, COUNTS)
         check.choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
         whole_fields(self, "Checkpointing.", max_tasks_per_slice=0)
-        if self.store is not None:
-            self._check_store()
-        if self.interval_s is not None:
-            self._check_interval(self.interval_s)
-
-    def _check_store(self) -> None:
-        allowed = "it must be a CheckpointStore(...) or None"
-        require(isinstance(self.store, CheckpointStore), "Checkpointing.store", self.store, allowed)
+        known = self.store is None or isinstance(self.store, CheckpointStore)
+        require(known, "Checkpointing.store", self.store, "it must be a CheckpointStore(...) or None")
         for name, unset in (("checkpoint_s", 0), ("restart_s", 0), ("max_tasks_per_slice", None), ("counts", "gang")):
             instead = "its bandwidth says how long it takes" if unset == 0 else "use CheckpointStore.max_concurrent_tasks"
             value = getattr(self, name)
-            require(value == unset, f"Checkpointing.{name}", value, instead, " beside a store")
-
-    def _check_interval(self, interval_s: float | str) -> None:
+            require(self.store is None or value == unset, f"Checkpointing.{name}", value, instead, " beside a store")
+        field, interval = "Checkpointing.interval_s", self.interval_s
+        if interval is None:
+            return
         on_start, where = self.restart_charge == "on-start", " with periodic checkpoints (interval_s)"
         require(on_start, "Checkpointing.restart_charge", self.restart_charge, "it must be 'on-start'", where)
-        field, seconds = "Checkpointing.interval_s", "it must be a number of seconds"
-        if isinstance(interval_s, str):
-            own = check.choice(field, interval_s, INTERVALS, other=", a number of seconds, or None") == "own"
-            costly = own or self.checkpoint or self.store is not None
-            require(costly, field, interval_s, seconds, " where checkpoints take no time")
+        if isinstance(interval, str):
+            own = check.choice(field, interval, INTERVALS, other=", a number of seconds, or None") == "own"
+            costly, where = own or self.checkpoint or self.store is not None, " where checkpoints take no time"
+            require(costly, field, interval, "it must be a number of seconds", where)
         else:
-            check.require_seconds(field, interval_s, positive=True)
-            require(to_ticks(interval_s), field, interval_s, _A_TICK)
+            require(to_ticks(check.require_seconds(field, interval, positive=True)), field, interval, _A_TICK)
         where = " with max_tasks_per_slice=0, where no checkpoints are written"
-        require(self.max_tasks_per_slice != 0, field, interval_s, "it must be None", where)
+        require(self.max_tasks_per_slice != 0, field, interval, "it must be None", where)
 
     @property
     def checkpoint(self) -> int:
@@ -241,11 +220,7 @@ class Checkpointing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """A parallel computer of identical nodes.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed, or a context switch takes a whole time slice.
-    """
+    """A parallel computer of identical nodes."""
 
     nodes: int
     """Number of nodes; each task of a job has a node of its own (the papers' processors; N in Zhang et al. 2003)."""
@@ -281,8 +256,11 @@ class Machine:
         check.flag("Machine.kill_at_estimate", self.kill_at_estimate)
         if self.node_memory_gib is not None:
             check.require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
-        for name, kind in _PARTS.items():
-            part = getattr(self, name)
+        for part, name, kind in (
+            (self.time_slicing, "time_slicing", TimeSlicing),
+            (self.context_switch, "context_switch", ContextSwitch),
+            (self.checkpointing, "checkpointing", Checkpointing),
+        ):
             require(isinstance(part, kind), f"Machine.{name}", part, f"it must be a {kind.__name__}(...)")
         whole_fields(self, "Machine.", gpus_per_node=1)
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
@@ -329,42 +307,10 @@ class Machine:
         return None if self.node_memory_gib is None else check.to_kib(self.node_memory_gib)
 
     def _repr_html_(self) -> str:
-        """Return the machine for a notebook."""
-        slicing, costs, switch = self.time_slicing, self.checkpointing, self.context_switch
-        fields: dict[str, object] = {
-            "processors per node": self.gpus_per_node,
-            "killed at the estimate": self.kill_at_estimate,
-            "time slice": f"{slicing.quantum_s:g} s",
-            "multiprogramming level": f"{slicing.mpl:,} gangs on a node",
-            "running slice at events": slicing.at_events,
-            "context switch": f"{to_seconds(self.switch_ticks):g} s {switch.charge.replace('-', ' ')}",
-        }
-        if costs.store is None:
-            fields |= {"checkpoint": f"{costs.checkpoint_s:g} s", "restart": f"{costs.restart_s:g} s"}
-        else:
-            fields["checkpoint store"] = _bandwidths(costs.store)
-        interval = f"{costs.interval_s:g} s" if isinstance(costs.interval_s, int | float) else costs.interval_s
-        fields |= {
-            "migrating tasks per slice": _or(costs.max_tasks_per_slice, "no limit"),
-            "migrating tasks counted": costs.counts,
-            "periodic checkpoints every": _or(interval, "never"),
-            "restarts charged": costs.restart_charge.replace("-", " "),
-            "scheduling rounds": f"{self.round_s:g} s" if self.round_s else "none",
-            "failures of nodes": _or(self.failures, "none"),
-            "memory per node": "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB",
-            "suspended tasks per node": _or(self.suspended_per_node, "no limit"),
-        }
-        return html_fields(f"Machine of {counted(self.nodes, 'node')}", fields.items())
-
-
-_PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
-
-
-def _or(value: object, missing: str) -> object:
-    return missing if value is None else value
-
-
-def _bandwidths(store: CheckpointStore) -> str:
-    """Return the bandwidths of a store and who writes when, for a notebook."""
-    rates = [(store.bandwidth_gib_s, "GiB/s"), (store.node_bandwidth_gib_s, "GiB/s per node")]
-    return ", ".join([*(f"{rate:g} {unit}" for rate, unit in rates if rate is not None), store.writers.replace("_", " ")])
+        """Return the machine for a notebook, its fields with the names of scenario files."""
+        rows: list[tuple[str, object]] = []
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            inner = fields(value) if is_dataclass(value) else ()
+            rows += [(f"{name}.{each.name}", getattr(value, each.name)) for each in inner] or [(name, value)]
+        return html_fields(f"Machine of {counted(self.nodes, 'node')}", rows)

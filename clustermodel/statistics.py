@@ -17,10 +17,10 @@ from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.formatting import html_table
 from clustermodel.validation import require_number, require_whole
 
-LEVEL: Final = 0.95
-"""Default confidence level of an interval."""
-MSER_BATCH: Final = 5
-"""Values per batch in MSER-5."""
+LEVEL: Final = 0.95  # of an interval, by default
+MSER_BATCH: Final = 5  # values per batch in MSER-5
+_LONG: Final = 100  # least length of a run, in correlation times
+_WIDER: Final = 250  # correlation times that widen the interval to twice that of the batches
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class Interval:
 
     mean: float
     half: float
-    """Half of the interval's width, in the unit of the mean."""
     level: float
     """Confidence level, between 0 and 1."""
     count: int
@@ -51,8 +50,8 @@ class Interval:
     def __str__(self) -> str:
         if isnan(self.half):  # of a single replication
             return f"{self.mean:,.{max(0, 3 - floor(log10(abs(self.mean) or 1)))}f}"
-        digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two significant digits of the half-width
-        return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
+        digits = max(0, 1 - floor(log10(self.half))) if self.half > 0 else 3  # two significant digits of the half-width
+        return f"{self.mean:,.{digits}f} ± {self.half:,.{digits}f}"
 
     def _repr_html_(self) -> str:
         """Return the interval for a notebook."""
@@ -103,9 +102,9 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
 def of_sample_paths(mean: Interval) -> Interval:
     """Return an interval of sample paths from that of the mean over resamples of one log.
 
-    More resamples narrow the interval of their mean, towards zero, although there is one log only.  What is known of other logs
-    of the same kind is how much the resamples differ: the t interval for one more of them, wider by sqrt(resamples + 1) (the
-    standard interval of the bootstrap, Efron & Tibshirani 1993, chapter 12, with few resamples).
+    More resamples narrow the interval of their mean, although there is one log only.  What is known of other logs of the same
+    kind is how much the resamples differ: the t interval for one more of them, wider by sqrt(resamples + 1) (the standard
+    interval of the bootstrap, Efron & Tibshirani 1993, chapter 12).
     """
     return replace(mean, half=mean.half * sqrt(mean.count + 1))
 
@@ -139,21 +138,19 @@ def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> In
 
 
 class Truncation(NamedTuple):
-    """Result of MSER-5: where to truncate a series."""
+    """Result of MSER-5: how many values to omit at the beginning of a series."""
 
     drop: int
-    """Number of values to omit at the beginning."""
     settled: bool
     """``False`` if the best truncation point is the last candidate: the series is too short to show the end of its warm-up."""
 
 
 def mser5(values: npt.ArrayLike) -> Truncation:
-    """Return how many values at the beginning of a series are warm-up, by MSER-5.
+    """Return how many values at the beginning of a series are warm-up, by MSER-5 (White 1997; White, Cobb & Spratt 2000).
 
     The values are averaged in batches of five.  The truncation point minimizes the squared standard error of the mean of the
-    remaining batches, as if they were independent: sum of (batch - mean of the remaining)^2 / (remaining batches)^2.
-    Candidates are in the first half, because near the end a few similar values would win by chance (White 1997; White, Cobb &
-    Spratt 2000).  The result is a suggestion, as random as the series of one run is.  An incomplete last batch is omitted.
+    remaining batches, as if they were independent.  Candidates are in the first half, because near the end a few similar values
+    would win by chance.  The result is as random as the series of one run is.  An incomplete last batch is omitted.
     """
     array = checked_values("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
@@ -166,18 +163,11 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     return Truncation(cut * MSER_BATCH, cut < count // 2)
 
 
-_LONG: Final = 100
-"""Least length of a run, in correlation times."""
-_WIDER: Final = 250
-"""Correlation times that widen the interval to twice that of the batches."""
-
-
 @dataclass(frozen=True)
 class BatchMeans(Interval):
-    """An interval from the batches of one long run; ``count`` is how many there are."""
+    """An interval from the batches of one long run, ``count`` of ``batch`` values each."""
 
     batch: int
-    """Values in a batch."""
     lag_1: float
     """Correlation of neighbouring batch means, -1 to 1; 0 if all are equal."""
     correlation_time: float
@@ -186,10 +176,7 @@ class BatchMeans(Interval):
 
     @property
     def long_enough(self) -> bool:
-        """Whether the run is longer than 100 correlation times, and ``lag_1`` not significantly positive at the 5 % level.
-
-        Otherwise the interval is too narrow: the run has to be longer.
-        """
+        """Whether the run is longer than 100 correlation times, and ``lag_1`` not significantly positive at the 5 % level."""
         from scipy.special import ndtri
 
         independent = self.lag_1 <= float(ndtri(0.95)) / sqrt(self.count)
@@ -199,13 +186,11 @@ class BatchMeans(Interval):
 def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) -> BatchMeans:
     """Return the mean of correlated values, such as waits of one long run, and its confidence interval by batch means.
 
-    The values are divided into batches of the same length, whose means are treated as independent (Law & Kelton 2000,
-    section 9.5.3).  A run that happens to miss its long queues has a low mean, and looks less correlated and less variable
-    than it is: no test of the same run can exclude that.  So where the run is longer than 100 correlation times, the interval
-    is 1 + (250 correlation times / values)^2 times as wide as that of the batches: 7.25 times where it is just long enough,
-    1.06 times for 1,000 correlation times.  The two numbers were chosen on waits of M/M/1, so that intervals of runs that are
-    :attr:`BatchMeans.long_enough` cover in at least 90 %; docs/statistics.md has the coverage.  Shorter runs have the interval
-    of the batches, which is too narrow.
+    Means of batches of the same length are treated as independent (Law & Kelton 2000, section 9.5.3).  A run that happens to
+    miss its long queues has a low mean, and looks less correlated than it is, which no test of the same run can exclude.  So
+    where the run is longer than 100 correlation times, the interval is 1 + (250 correlation times / values)^2 times as wide as
+    that of the batches.  The two numbers were chosen on waits of M/M/1, so that intervals of runs that are
+    :attr:`BatchMeans.long_enough` cover in at least 90 % (docs/statistics.md).  That of a shorter run is too narrow.
 
     The values are in order of time, without warm-up, at least two in each batch; an incomplete first batch is omitted.
     """

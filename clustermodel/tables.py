@@ -23,14 +23,12 @@ from clustermodel.files import specification_bytes
 from clustermodel.validation import flag
 
 SUFFIX: Final = ".toml"
-_HEADINGS: Final = 2
-"""Levels of tables with headings of their own in a written file."""
-_MOST_INCLUDES: Final = 10
-"""Largest number of files of which each includes the next."""
+_HEADINGS: Final = 2  # levels of tables with headings of their own in a written file
+_MOST_INCLUDES: Final = 10  # files of which each includes the next
 _STRING: Final = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'\'\'.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
 _STRING_OR_COMMENT: Final = re.compile(rf"{_STRING}|#[^\n]*", re.DOTALL)
+# A key of more than 32 parts: reading one takes time and memory that grow as the square of its length.
 _DEEP: Final = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}")
-"""A key of more than 32 parts: reading one takes time and memory that grow as the square of its length."""
 _Made = TypeVar("_Made")
 
 _log = logging.getLogger(__name__)
@@ -41,20 +39,14 @@ class Place:
     """Place of a value in a file, for messages, and for the paths that the file names."""
 
     file: str
-    """The file as messages name it."""
-    folder: Path
-    """Folder to which paths in the file are relative."""
-    key: str = ""
-    """The key, with dots: ``machine.nodes``; empty for the whole file."""
-    depth: int = 0
-    """Number of files that include this one, one in the other."""
+    folder: Path  # to which paths in the file are relative
+    key: str = ""  # with dots: ``machine.nodes``; empty for the whole file
+    depth: int = 0  # number of files that include this one, one in the other
 
     def at(self, key: str | int) -> Place:
         """Return the place of a value below this one: of a key, or at a position of a list."""
-        if isinstance(key, int):
-            return replace(self, key=f"{self.key}[{key}]")
-        key = shown(key)
-        return replace(self, key=f"{self.key}.{key}" if self.key else key)
+        below = f"[{key}]" if isinstance(key, int) else f".{shown(key)}"
+        return replace(self, key=(self.key + below).removeprefix("."))
 
     def error(self, message: str) -> SpecificationError:
         """Return the error with this place before the message."""
@@ -93,10 +85,7 @@ def read_text(text: str, place: Place) -> dict[str, Any]:
 
 
 def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any], Place]:
-    """Return a table and its place: ``value`` itself, or the content of the ``.toml`` file that it names, relative to its file.
-
-    ``what`` says in messages what the table is: ``"a machine"``.
-    """
+    """Return a table, in messages ``what``, and its place: ``value``, or the content of the ``.toml`` file that it names."""
     if isinstance(value, str) and value.endswith(SUFFIX):
         if not os.path.isfile(place.folder / value):  # noqa: PTH113  false for a name that is too long
             raise place.error(f"{quoted(value)}: there is no such file")
@@ -141,10 +130,7 @@ def placed(make: Callable[[], _Made], place: Place, keys: Iterable[str], *, name
 
 
 def plain(value: object, place: Place) -> Any:
-    """Return a value as TOML has it: numbers, texts, lists, and tables, in which a field without a value is left out.
-
-    Paths become relative to the folder of the file.
-    """
+    """Return a value as TOML has it: numbers, texts, relative paths, lists, and tables, without fields that have no value."""
     kinds: dict[type, Callable[[Any], object]] = {bool: bool, str: str, Integral: int, Real: float}
     for kind, convert in kinds.items():  # the first that fits; numpy has numbers of its own
         if isinstance(value, kind):
@@ -163,18 +149,14 @@ def plain(value: object, place: Place) -> Any:
 
 def relative(path: Path, place: Place) -> str:
     """Return a path as the file at ``place`` names it: absolute, or relative to the folder of the file."""
-    if path.is_absolute():
-        return path.as_posix()
-    return Path(os.path.relpath(path, place.folder)).as_posix()
+    return (path if path.is_absolute() else Path(os.path.relpath(path, place.folder))).as_posix()
 
 
 def text_of_table(table: Mapping[str, Any]) -> str:
     """Return a table of plain values as TOML: headings for tables and tables in them, one line for those further inside."""
     import tomlkit  # noqa: PLC0415  only who writes a file waits for it
 
-    document = tomlkit.document()
-    for key, value in table.items():
-        document.add(key, _item(value, headings=_HEADINGS))
+    document = {key: _item(value, headings=_HEADINGS) for key, value in table.items()}
     return tomlkit.dumps(document).strip() + "\n"
 
 

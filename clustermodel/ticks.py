@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 TICKS_PER_SECOND: Final = 1_000_000
-LAST_TICK: Final = 2**63 - 1
-"""Largest time that records and tables hold: 292,271 years."""
-NEVER: Final = 2**127
-"""Later than any time of a run, even one that no record can hold."""
+LAST_TICK: Final = 2**63 - 1  # largest time that records and tables hold: 292,271 years
+NEVER: Final = 2**127  # later than any time of a run, even one that no record can hold
 
 
 def to_ticks(seconds: float) -> int:

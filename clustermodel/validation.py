@@ -13,15 +13,11 @@ from typing import Any, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted, refused, shown
 
-LARGEST_WHOLE: Final = 2**53
-"""Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
-MOST_JOBS: Final = 10_000_000
-"""Most jobs of a workload that is generated in memory, which takes some hundred bytes for each."""
-LONGEST_S: Final = 1e10
-"""Longest time in seconds of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks."""
+LARGEST_WHOLE: Final = 2**53  # of any field: exact as a float, and far inside a 64-bit table
+MOST_JOBS: Final = 10_000_000  # of a workload that is generated in memory, which takes some hundred bytes for each
+LONGEST_S: Final = 1e10  # of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks
 KIB_PER_GIB: Final = 2**20
-LARGEST_GIB: Final = 2**33
-"""Most memory of a node, or of a task: its sums over the tasks of a node fit 64 bits."""
+LARGEST_GIB: Final = 2**33  # memory of a node, or of a task: its sums over the tasks of a node fit 64 bits
 
 
 def require(holds: object, field: str, value: object, must: str, where: str = "") -> None:
@@ -34,14 +30,14 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     """Return ``value`` as a plain ``int`` (also from numpy integers, which would turn SimPy's clock into a float)."""
     if type(value) is int and abs(value) <= LARGEST_WHOLE and (at_least is None or value >= at_least):
         return value  # the usual case: workloads have many jobs
-    allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
+    allowed = "be an integer" if at_least is None else f"be an integer >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must be {allowed}")
+        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must {allowed}")
     whole = int(value)
-    if at_least is not None and whole < at_least:
-        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must be {allowed}")
-    if abs(whole) > LARGEST_WHOLE:
-        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must lie within +-{LARGEST_WHOLE}")
+    too_small = at_least is not None and whole < at_least
+    if too_small or abs(whole) > LARGEST_WHOLE:
+        must = allowed if too_small else f"lie within +-{LARGEST_WHOLE}"
+        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must {must}")
     return whole
 
 
@@ -50,22 +46,19 @@ def whole_fields(specification: Any, prefix: str, **at_least: int | None) -> Non
 
     ``None`` passes where it is the default of the field.  ``prefix`` begins the name of a field in messages.
     """
-    for name, least in at_least.items():
-        value = getattr(specification, name)
-        if not _is_left_out(specification, name, value):
-            object.__setattr__(specification, name, require_whole(prefix + name, value, at_least=least))
+    for name, value in _given(specification, at_least):
+        object.__setattr__(specification, name, require_whole(prefix + name, value, at_least=at_least[name]))
 
 
 def seconds_fields(specification: Any, prefix: str, *names: str, positive: bool = False) -> None:
     """Check that fields of a dataclass are times; ``None`` passes where it is the default."""
-    for name in names:
-        value = getattr(specification, name)
-        if not _is_left_out(specification, name, value):
-            require_seconds(prefix + name, value, positive=positive)
+    for name, value in _given(specification, names):
+        require_seconds(prefix + name, value, positive=positive)
 
 
-def _is_left_out(specification: Any, name: str, value: object) -> bool:
-    return value is None and specification.__dataclass_fields__[name].default is None
+def _given(specification: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
+    pairs, known = [(name, getattr(specification, name)) for name in names], specification.__dataclass_fields__
+    return [(name, value) for name, value in pairs if value is not None or known[name].default is not None]
 
 
 def require_jobs(value: object, *, at_least: int = 1) -> int:
@@ -104,9 +97,8 @@ def share(name: str, value: object) -> float:
 
 def flag(name: str, value: object) -> bool:
     """Return ``True`` or ``False``."""
-    if not isinstance(value, bool):
-        raise refused(name, value, "it must be True or False")
-    return value
+    require(isinstance(value, bool), name, value, "it must be True or False")
+    return bool(value)
 
 
 def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "") -> str:
@@ -121,7 +113,7 @@ def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "")
 def require_gib(name: str, gib: object, *, positive: bool = False) -> float:
     """Return an amount of memory in GiB, from 0 to 2^33; 0 is refused where it must be ``positive``."""
     allowed = f"a number of GiB {'> 0' if positive else '>= 0'} and <= 2^33"
-    return require_number(name, gib, allowed, lambda value: (value > 0 if positive else value >= 0) and value <= LARGEST_GIB)
+    return require_number(name, gib, allowed, lambda value: 0 <= value <= LARGEST_GIB and not (positive and value == 0))
 
 
 def to_kib(gib: float) -> int:

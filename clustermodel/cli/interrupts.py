@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Final, NoReturn
 
 INTERRUPTED: Final = 130  # exit code of a command that Ctrl-C has ended
@@ -19,11 +18,10 @@ _PATIENCE_S: Final = 5.0  # then Ctrl-C counts again: the user's code may have c
 
 
 def leave_quietly_while_starting() -> None:
-    """Let Ctrl-C end the process with one line while the command line imports its modules; nothing is open yet.
-
-    Has no effect if another program imports the command line.
-    """
-    if _is_the_command() and _can_be_set():
+    """Let Ctrl-C end the process with one line while the command line imports its modules; nothing is open yet."""
+    started = Path(sys.argv[0] if sys.argv else "")  # not where another program imports the command line, nor in its workers
+    ours = started.stem == "clustermodel" or started.parts[-2:] == ("clustermodel", "__main__.py")
+    if ours and "--multiprocessing-fork" not in sys.orig_argv and _can_be_set():
         signal.signal(signal.SIGINT, _leave)
 
 
@@ -42,13 +40,6 @@ def leaving_quietly() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _is_the_command() -> bool:
-    """Return whether this process was started as ``clustermodel`` or ``python -m clustermodel``, and not as its worker."""
-    started = Path(sys.argv[0] if sys.argv else "")
-    ours = started.stem == "clustermodel" or started.parts[-2:] == ("clustermodel", "__main__.py")
-    return ours and "--multiprocessing-fork" not in sys.orig_argv
-
-
 def _can_be_set() -> bool:
     """Return whether Ctrl-C reaches this thread; shells start background processes without it."""
     return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
@@ -59,41 +50,38 @@ def _leave(*_: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
-def exit_code_of(problem: KeyboardInterrupt) -> int:
+def exit_code_of(problem: BaseException) -> int:
     """Return the exit code of a command that a signal has ended, as in shells."""
     return 128 + int(getattr(problem, "number", signal.SIGINT))
 
 
-class OneInterrupt:
-    """Context manager in which one Ctrl-C raises ``KeyboardInterrupt``, and others soon after it are ignored.
+@contextmanager
+def one_interrupt(*, for_good: bool) -> Iterator[None]:
+    """Let one Ctrl-C in the block raise ``KeyboardInterrupt``, and ignore others soon after it.
 
     With ``for_good``, because the process ends after the block, Ctrl-C stays ignored, and SIGTERM and SIGHUP raise
     :class:`~clustermodel.experiment.user_code.Stopped`, so that finished runs are reported and no half-written file stays.
     """
+    last = float("-inf")
 
-    def __init__(self, *, for_good: bool) -> None:
-        self._for_good = for_good
-        self._last = float("-inf")
-
-    def __enter__(self) -> None:
-        self._set = _can_be_set()
-        if self._set:
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
-        if self._for_good and threading.current_thread() is threading.main_thread():
-            for number in _ENDING:
-                if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
-                    signal.signal(number, self._interrupt)
-
-    def __exit__(self, *_: object) -> None:
-        if self._set:
-            signal.signal(signal.SIGINT, signal.SIG_IGN if self._for_good else self._before)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(number: int, _: object) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self._last > _PATIENCE_S:
-            self._last = now
+        if now - last > _PATIENCE_S:
+            last = now
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             from clustermodel.experiment.user_code import Stopped  # noqa: PLC0415  few commands are stopped
 
             raise Stopped(number)
+
+    before = signal.signal(signal.SIGINT, interrupt) if _can_be_set() else None
+    if for_good and threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+                signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN if for_good else before)

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, exit_code_of, leaving_quietly
+from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly, one_interrupt
 from clustermodel.cli.streams import guarded_streams, log_to_standard_error
 from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
@@ -44,24 +44,19 @@ class _Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return name, command and remaining arguments."""
-        name, listed, rest = super().resolve_command(ctx, args)
-        if listed is None:
-            return name, None, rest
-        with leaving_quietly():
-            module = import_module(f"clustermodel.cli.{COMMANDS[str(listed.name)][0]}")
-        return name, getattr(module, str(listed.name)), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            with leaving_quietly():
+                command = getattr(import_module(f"clustermodel.cli.{COMMANDS[str(command.name)][0]}"), str(command.name))
+        return name, command, rest
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(
     package_name="clustermodel", message=f"%(prog)s, version %(version)s, {'compiled' if is_compiled() else 'pure Python'}"
 )
-@click.option(
-    "-v",
-    "--verbose",
-    count=True,
-    help="Say on standard error what is read, run, stored and how long it takes; -vv also run keys, plug-ins and each run.",
-)
+@click.option("-v", "--verbose", count=True, help="Say on standard error what is read, run, stored and how long it takes; -vv "
+              "also run keys, plug-ins and each run.")  # fmt: skip
 @click.pass_context
 def cli(context: click.Context, /, verbose: int) -> None:
     """Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
@@ -81,7 +76,7 @@ def cli(context: click.Context, /, verbose: int) -> None:
       clustermodel policies
           what can be simulated, with parameters
     """
-    context.call_on_close(log_to_standard_error(verbose))
+    context.with_resource(log_to_standard_error(verbose))
 
 
 for name, (_, first_line) in COMMANDS.items():
@@ -90,7 +85,7 @@ for name, (_, first_line) in COMMANDS.items():
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; without ``arguments`` with those of the process, which ends with the command."""
-    with OneInterrupt(for_good=arguments is None):
+    with one_interrupt(for_good=arguments is None):
         try:
             with guarded_streams():
                 if arguments is None:
@@ -119,8 +114,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except ClusterModelError as problem:
         return _complain(str(problem), FAILED if isinstance(problem, OutputError | PolicyError | ExecutionError) else BAD_INPUT)
     except (click.Abort, KeyboardInterrupt) as problem:
-        stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
-        return _complain("interrupted", exit_code_of(stopped))
+        return _complain("interrupted", exit_code_of(problem))
     except BrokenPipeError:  # the reader of our output has gone (| head)
         return FAILED
     except SystemExit as end:  # click and rich raise it for the same reason

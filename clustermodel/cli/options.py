@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from math import isnan, nan
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from click.core import ParameterSource
 
+from clustermodel import machine as spec
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import read_outages
-from clustermodel.machine import COUNTS, INTERVALS, RESTART_CHARGES, WRITERS, Checkpointing, CheckpointStore, Machine
+from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
+from clustermodel.validation import LONGEST_S
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, load_model
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale, Unit, checked_unit
+from clustermodel.workload.transforms import JobFilter, LoadScale
 
 if TYPE_CHECKING:
     from clustermodel.workload.swf import SwfStream
@@ -58,20 +58,6 @@ def option(name: str, help: str, type: Any = None, default: Any = None, **more: 
     return click.option(*name.split(), help=help, type=type, **more)
 
 
-def completion(names: Callable[[], Sequence[str]]) -> Any:
-    """Return what completes the names of an option in shells."""
-    return lambda _context, _option, typed: [name for name in names() if name.startswith(typed)]
-
-
-POLICY: Final = option(
-    "--policy policies",
-    "Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
-    multiple=True,
-    shell_complete=completion(policy_names),
-)
-SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
-
-
 def option_group(title: str, *options: Callable[[Any], Any]) -> Callable[[Function], Function]:
     """Return a decorator that adds options to a function under a title of their own in the help."""
 
@@ -84,10 +70,9 @@ def option_group(title: str, *options: Callable[[Any], Any]) -> Callable[[Functi
     return add
 
 
-def given_options(context: click.Context) -> dict[str, Any]:
-    """Return the options that the user has given, by name; those left at their defaults are not in it."""
-    default = ParameterSource.DEFAULT
-    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is not default}
+def completion(names: Callable[[], Sequence[str]]) -> Any:
+    """Return what completes the names of an option in shells."""
+    return lambda _context, _option, typed: [name for name in names() if name.startswith(typed)]
 
 
 def names_in_groups(context: click.Context, *titles: str) -> set[str]:
@@ -98,6 +83,13 @@ def names_in_groups(context: click.Context, *titles: str) -> set[str]:
 def option_name(parameter: str) -> str:
     """Return an option as users write it."""
     return "--" + {"policies": "policy", "settings": "set"}.get(parameter, parameter).replace("_", "-")
+
+
+POLICY: Final = option(
+    "--policy policies", "Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
+    multiple=True, shell_complete=completion(policy_names),
+)  # fmt: skip
+SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
 
 
 # Types of values
@@ -140,25 +132,22 @@ def _interval(number: type[int] | type[float], least: float) -> Parsed:
 
 
 def _estimates(text: str) -> str | float:
-    if text in ("user", "run-time"):
-        return text
     phi = _number(text.removeprefix("phi:")) if text.startswith("phi:") else nan
-    if not 0 <= phi <= 1:
+    if text not in ("user", "run-time") and not 0 <= phi <= 1:
         raise ValueError(f"{text!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2")
-    return phi
+    return text if isnan(phi) else phi
 
 
-def _resampled(text: str) -> Unit:
-    try:
-        return checked_unit(cast("Unit", text) if text in ("weeks", "users") else _number(text))
-    except SpecificationError:
-        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0") from None
+def _resampled(text: str) -> str | float:
+    if text not in ("weeks", "users") and not 0 < _number(text) <= LONGEST_S:
+        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0")
+    return text if text in ("weeks", "users") else float(text)
 
 
 def _checkpoint_interval(text: str) -> str | float:
-    if text not in INTERVALS and isnan(_number(text)):
+    if text not in spec.INTERVALS and isnan(_number(text)):
         raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'")
-    return text if text in INTERVALS else float(text)
+    return text if text in spec.INTERVALS else float(text)
 
 
 def _columns(text: str) -> dict[str, str]:
@@ -210,18 +199,12 @@ def trace_options(function: Function) -> Function:
     return log_options(_OF_TRACES(function))
 
 
-def _filter_of(options: Mapping[str, Any]) -> JobFilter | None:
-    """Return the requested filter, ``None`` for all jobs."""
+def _selection(options: Mapping[str, Any]) -> tuple[JobFilter | None, LoadScale | None]:
+    """Return the requested filter and factors, ``None`` where all jobs stay as they are."""
     statuses, users = (frozenset(options[name]) or None for name in ("status", "user"))
     keep = JobFilter(window_s=options["window"], nodes=options["size"], statuses=statuses, users=users)
-    return None if keep == JobFilter() else keep
-
-
-def _scale_of(options: Mapping[str, Any]) -> LoadScale | None:
-    """Return the requested factors, ``None`` if all are one."""
-    interarrival, run_time, size = (options[name] for name in SCALES)
-    scale = LoadScale(interarrival=interarrival, run_time=run_time, size=size)
-    return None if scale == LoadScale() else scale
+    scale = LoadScale(**{name.removeprefix("scale_"): options[name] for name in SCALES})
+    return None if keep == JobFilter() else keep, None if scale == LoadScale() else scale
 
 
 def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workload:
@@ -229,9 +212,8 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
 
     With ``waits`` the jobs of a trace keep the recorded waits.
     """
-    seed, estimates, scale = options.get("seed", 1), options["estimates"], _scale_of(options)
-    keep: JobFilter | None = _filter_of(options)
-    drawn: Unit | None = options["resample"]
+    seed, estimates, drawn = options.get("seed", 1), options["estimates"], options["resample"]
+    keep, scale = _selection(options)
     if options.get("trace") is not None:
         from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
 
@@ -244,7 +226,7 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             factor, jobs = options["scale_run_time"], sizes.get("jobs", MODEL_JOBS)
             workload = load_model(options["model"]).generate(jobs=jobs, seed=seed, run_time_factor=factor)
-            scale = _scale_of({**options, "scale_run_time": 1.0})
+            _, scale = _selection({**options, "scale_run_time": 1.0})
         else:
             workload = synthetic_workload(seed=seed, **sizes)
         if keep is not None:
@@ -274,133 +256,104 @@ def stream_of(options: Mapping[str, Any], given: Mapping[str, Any]) -> SwfStream
         raise SpecificationError(
             f"--stream: {trace} is read as {reader.name}, but only SWF job by job; 'clustermodel trace import' makes SWF of it"
         )
-    return SwfStream(
-        trace,
-        processors_from=options["processors_from"],
-        use_estimates=estimates == "user",
-        keep=_filter_of(options),
-        scale=_scale_of(options),
-        lenient=options["lenient"],
-        default_memory_gib=options["default_memory"],
-    )
+    keep, scale = _selection(options)
+    reading = {name: options[name] for name in ("processors_from", "lenient")} | {"use_estimates": estimates == "user"}
+    return SwfStream(trace, **reading, keep=keep, scale=scale, default_memory_gib=options["default_memory"])
 
 
 # Machines
 
 
-MACHINE_FIELDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+_MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Machine": {
-        "--gpus-per-node": ("gpus_per_node", "Processors of a node; jobs ask for these."),
-        "--allocation": ("allocation", "Which processors a job gets: any, those with the lowest numbers, or those of as few "
-                         "nodes as possible."),
+        "--gpus-per-node": ("gpus_per_node", int, "Processors of a node; jobs ask for these."),
+        "--allocation": ("allocation", click.Choice(spec.ALLOCATIONS), "Which processors a job gets: any, those with the "
+                         "lowest numbers, or those of as few nodes as possible."),
         "--kill-at-estimate/--no-kill-at-estimate": (
-            "kill_at_estimate", "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
-        "--node-memory": ("node_memory_gib", "Memory of each node, GiB."),
-        "--suspended-per-node": ("suspended_per_node", "Largest number of suspended tasks in a node's memory."),
-        "--round": ("round_s", "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at every "
-                    "event."),
+            "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
+        "--node-memory": ("node_memory_gib", float, "Memory of each node, GiB."),
+        "--suspended-per-node": ("suspended_per_node", int, "Largest number of suspended tasks in a node's memory."),
+        "--round": ("round_s", float, "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at "
+                    "every event."),
     },
     "Time sharing": {
-        "--quantum": ("time_slicing.quantum_s", "Length of a time slice, seconds."),
-        "--mpl": ("time_slicing.mpl", "Multiprogramming level: largest number of gangs on a node."),
-        "--at-events": ("time_slicing.at_events", "Cut the running time slice at each arrival and end of a job, or keep it."),
-        "--context-switch": ("context_switch.fraction", "Cost of a context switch as a fraction of the time slice; free by "
-                             "default."),
-        "--charge": ("context_switch.charge", "Charge nodes for a context switch when their task changes, or in every slice."),
+        "--quantum": ("time_slicing.quantum_s", float, "Length of a time slice, seconds."),
+        "--mpl": ("time_slicing.mpl", int, "Multiprogramming level: largest number of gangs on a node."),
+        "--at-events": ("time_slicing.at_events", click.Choice(spec.AT_EVENTS), "Cut the running time slice at each arrival "
+                        "and end of a job, or keep it."),
+        "--context-switch": ("context_switch.fraction", float, "Cost of a context switch as a fraction of the time slice; free "
+                             "by default."),
+        "--charge": ("context_switch.charge", click.Choice(spec.CHARGES), "Charge nodes for a context switch when their task "
+                     "changes, or in every slice."),
     },
     "Checkpoints": {
-        "--checkpoint": ("checkpointing.checkpoint_s", "Time to checkpoint a gang, seconds."),
-        "--restart": ("checkpointing.restart_s", "Time to restart a gang, seconds."),
-        "--restart-charge": ("checkpointing.restart_charge", "Charge a restart when a saved job starts; or each running gang "
-                             "after every scheduling cycle, or in every round."),
-        "--max-migrating-tasks": ("checkpointing.max_tasks_per_slice", "Q: largest number of tasks that migrate in a time "
+        "--checkpoint": ("checkpointing.checkpoint_s", float, "Time to checkpoint a gang, seconds."),
+        "--restart": ("checkpointing.restart_s", float, "Time to restart a gang, seconds."),
+        "--restart-charge": ("checkpointing.restart_charge", click.Choice(spec.RESTART_CHARGES), "Charge a restart when a "
+                             "saved job starts; or each running gang after every scheduling cycle, or in every round."),
+        "--max-migrating-tasks": ("checkpointing.max_tasks_per_slice", int, "Q: largest number of tasks that migrate in a time "
                                   "slice, or are checkpointed at a time."),
-        "--count-migrating": ("checkpointing.counts", "Tasks of a migrating gang that count against Q: all; those that move; "
-                              "or those, spread over slices."),
-        "--checkpoint-interval": ("checkpointing.interval_s", "Checkpoint each job whenever it has executed for so many "
-                                  "seconds, for the interval of Young or Daly, or for one of its own."),
-        "--store-bandwidth": ("checkpointing.store.bandwidth_gib_s", "Bandwidth of the checkpoint store, GiB a second, which "
-                              "gangs share; an image is as large as the memory."),
-        "--store-writers": ("checkpointing.store.writers", "Who writes to a store with a bandwidth when several gangs want "
-                            "to."),
+        "--count-migrating": ("checkpointing.counts", click.Choice(spec.COUNTS), "Tasks of a migrating gang that count against "
+                              "Q: all; those that move; or those, spread over slices."),
+        "--checkpoint-interval": (
+            "checkpointing.interval_s", Parsed("SECONDS|young|daly|own", _checkpoint_interval), "Checkpoint each job whenever "
+            "it has executed for so many seconds, for the interval of Young or Daly, or for one of its own."),
+        "--store-bandwidth": ("checkpointing.store.bandwidth_gib_s", float, "Bandwidth of the checkpoint store, GiB a second, "
+                              "which gangs share; an image is as large as the memory."),
+        "--store-writers": ("checkpointing.store.writers", click.Choice(spec.WRITERS), "Who writes to a store with a bandwidth "
+                            "when several gangs want to."),
     },
     "Failures": {
-        "--node-mtbf": ("failures.mtbf_s", "Mean time between the failures of a node, seconds; exponential."),
-        "--node-repair": ("failures.repair_s", "Time to repair a node that has failed, seconds; 0 by default."),
-        "--outages": ("failures.outages", "File of recorded outages, instead of --node-mtbf."),
+        "--node-mtbf": ("failures.mtbf_s", float, "Mean time between the failures of a node, seconds; exponential."),
+        "--node-repair": ("failures.repair_s", float, "Time to repair a node that has failed, seconds; 0 by default."),
+        "--outages": ("failures.outages", click.Path(exists=True, dir_okay=False, path_type=Path), "File of recorded outages, "
+                      "instead of --node-mtbf."),
     },
 }  # fmt: skip
-"""Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, and help."""
-_TYPES: Final[Mapping[str, Any]] = {
-    "checkpointing.restart_charge": click.Choice(RESTART_CHARGES),
-    "checkpointing.counts": click.Choice(COUNTS),
-    "checkpointing.interval_s": Parsed("SECONDS|young|daly|own", _checkpoint_interval),
-    "checkpointing.store.writers": click.Choice(WRITERS),
-    "failures.outages": click.Path(exists=True, dir_okay=False, path_type=Path),
-}
-"""Types of options, where they are not those of the fields."""
-_OPTIONAL_PARTS: Final[Mapping[str, type]] = {"failures": NodeFailures, "store": CheckpointStore}
+"""Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, type and help."""
+_PARTS: Final = {
+    "": Machine, "time_slicing": spec.TimeSlicing, "context_switch": spec.ContextSwitch, "failures": NodeFailures,
+    "checkpointing": spec.Checkpointing, "checkpointing.store": CheckpointStore,
+}  # fmt: skip
 _SET: Final = option(
-    "--set settings",
-    "Set any field of a scenario, by its name in scenario files: machine.time_slicing.quantum_s=60; repeat.",
-    multiple=True,
-    metavar="PATH=VALUE",
-)
-
-
-def _machine_option(name: str, path: str, text: str) -> Callable[[Any], Any]:
-    """Return the click option of a field; its default is ``None``, for the field's own, which the help shows."""
-    *parts, last = path.split(".")
-    kind: Any = Machine
-    for part in parts:
-        kind = _OPTIONAL_PARTS.get(part) or get_type_hints(kind)[part]
-    own = next((known.default for known in fields(kind) if known.name == last), None)
-    if own is not MISSING and own is not None:
-        text = f"{text}  [default: {own}]"
-    hint = get_type_hints(kind).get(last)
-    if hint is bool:
-        return click.option(name, default=None, help=text)
-    if get_origin(hint) is UnionType:
-        hint = next(member for member in get_args(hint) if member is not NoneType)
-    choice = click.Choice(get_args(hint)) if get_origin(hint) is Literal else hint
-    return option(name, text, _TYPES.get(path, choice))
+    "--set settings", "Set any field of a scenario, by its name in scenario files: machine.time_slicing.quantum_s=60; repeat.",
+    multiple=True, metavar="PATH=VALUE",
+)  # fmt: skip
 
 
 def machine_options(function: Function) -> Function:
-    """Add the options for a machine beyond its size, and ``--set``."""
-    for title, group in reversed(list(MACHINE_FIELDS.items())):
-        options = [_machine_option(name, *field) for name, field in group.items()]
+    """Add the options for a machine beyond its size, each ``None`` for the default of its field, and ``--set``."""
+    for title, group in reversed(list(_MACHINE.items())):
+        options = []
+        for name, (path, kind, text) in group.items():
+            part, _, last = path.rpartition(".")
+            own = next((field.default for field in fields(_PARTS[part]) if field.name == last), None)
+            shown = text if own in (None, MISSING) else f"{text}  [default: {own}]"
+            options.append(click.option(name, help=shown, type=kind, default=None))
         function = option_group(title, *options, *([_SET] if title == "Machine" else []))(function)
     return function
 
 
 def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
-    """Return the machine with the values of its options, then those of ``--set``.
-
-    Raises:
-        SpecificationError: a value is not allowed.
-    """
-    changes: dict[str, dict[str, Any]] = {"": {}}  # by the part of the machine
-    for name, (path, _) in (pair for group in MACHINE_FIELDS.values() for pair in group.items()):
+    """Return the machine with the values of its options, then those of ``--set``."""
+    changes: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
+    for name, (path, _, _) in (pair for group in _MACHINE.values() for pair in group.items()):
         if (value := options.get(name.partition("/")[0].removeprefix("--").replace("-", "_"))) is not None:
             part, _, field = path.rpartition(".")
-            changes.setdefault(part, {})[field] = value
-    if "fraction" in changes.get("context_switch", {}):
+            changes[part][field] = value
+    if "fraction" in changes["context_switch"]:
         changes["context_switch"]["seconds"] = None  # the cost is given once
-    if failures := changes.pop("failures", None):
-        changes[""]["failures"] = _failures(machine, failures)
-    if store := changes.pop("checkpointing.store", None):
-        changes.setdefault("checkpointing", {})["store"] = _store(machine.checkpointing, store)
-    own = changes.pop("") | {part: replace(getattr(machine, part), **values) for part, values in changes.items()}
-    return machine_with_settings(replace(machine, **own), settings_of(options.get("settings", ())))
-
-
-def _store(checkpointing: Checkpointing, values: Mapping[str, Any]) -> CheckpointStore:
-    if checkpointing.store is not None:
-        return replace(checkpointing.store, **values)
-    if "bandwidth_gib_s" not in values:
-        raise SpecificationError("--store-writers: it needs --store-bandwidth, the bandwidth of the checkpoint store")
-    return CheckpointStore(**values)
+    whole, store, failures = (changes.pop(part) for part in ("", "checkpointing.store", "failures"))
+    if failures:
+        whole["failures"] = _failures(machine, failures)
+    if store and machine.checkpointing.store is not None:
+        changes["checkpointing"]["store"] = replace(machine.checkpointing.store, **store)
+    elif store:
+        if "bandwidth_gib_s" not in store:
+            raise SpecificationError("--store-writers: it needs --store-bandwidth, the bandwidth of the checkpoint store")
+        changes["checkpointing"]["store"] = CheckpointStore(**store)
+    whole |= {part: replace(getattr(machine, part), **values) for part, values in changes.items() if values}
+    return machine_with_settings(replace(machine, **whole), settings_of(options.get("settings", ())))
 
 
 def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:
@@ -417,17 +370,12 @@ def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:
 # Scenarios
 
 
-def machine_of(options: Mapping[str, Any]) -> Machine:
-    """Return the machine of a command's options; a mistyped policy fails here too, before any trace is read."""
+def machine_of(options: Mapping[str, Any]) -> tuple[Machine, bool]:
+    """Return the machine of a command's options, and whether these say its size; a mistyped policy fails here too."""
     for policy in options["policies"]:
         make_policy(policy)
-    nodes = options["nodes"]
-    return machine_with(Machine(nodes=1 if nodes is None else nodes), options)
-
-
-def size_is_given(options: Mapping[str, Any]) -> bool:
-    """Return whether options or ``--set`` give the number of nodes."""
-    return options["nodes"] is not None or "machine.nodes" in settings_of(options["settings"])
+    nodes, is_set = options["nodes"], "machine.nodes" in settings_of(options["settings"])
+    return machine_with(Machine(nodes=1 if nodes is None else nodes), options), nodes is not None or is_set
 
 
 def require_size(processors: int | None, trace: object) -> int:

@@ -14,6 +14,7 @@ from traceback import format_exception
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 import clustermodel.cli.options as opt
@@ -38,8 +39,8 @@ from clustermodel.workload.model import shipped_models
 from clustermodel.workload.table import JobSource
 
 _log = logging.getLogger(__name__)
-_LONGEST_FILE_NAME: Final = 255
-"""Bytes, on the file systems of Linux, macOS and Windows."""
+_LONGEST_FILE_NAME: Final = 255  # bytes, on the file systems of Linux, macOS and Windows
+_OF_RUNS: Final = ("seed", "fidelity", "events", "speedup")  # options that are fields of scenarios
 
 
 @click.command()
@@ -119,7 +120,8 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
       clustermodel run --policy gs --set machine.time_slicing.quantum_s=60
       clustermodel run kth.toml --policy easy --nodes 128
     """
-    notes, given = standard_error(), opt.given_options(click.get_current_context())
+    notes, context = standard_error(), click.get_current_context()
+    given = {name: options[name] for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     outputs: dict[str, Path | None] = {name: options[name] for name in ("jobs_csv", "jobs_parquet", "figure", "perfetto")}
     if scenarios:
         specified = _scenarios_of(scenarios, given)
@@ -127,22 +129,28 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
             specified = [scenario if scenario.stream else replace(scenario, stream=True) for scenario in specified]
     else:
         _require_streamable(outputs, stream=options["stream"])  # before a trace is read
-        specified = _specified(options, given)
+        trace, (machine, is_given) = options["trace"], opt.machine_of(options)
+        if trace is not None and (both := [name for name in ("model", "jobs") if options[name] is not None]):
+            raise SpecificationError(f"--{both[0]}: the jobs come from --trace {trace}; give one of the two")
+        streamed = options["stream"] and trace is not None
+        workload: JobSource = opt.stream_of(options, given) if streamed else opt.load_workload(options)
+        if not is_given:
+            size = opt.require_size(workload.machine_nodes, trace)
+            machine = replace(machine, nodes=-(-size // machine.gpus_per_node))
+        specified = opt.scenarios_of(options, machine, workload, **{name: options[name] for name in (*_OF_RUNS, "stream")})
     _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise SpecificationError(f"policy: {twice[0]!r} is asked for twice; names must be unique")
     files = _job_files(labels, outputs)
     _require_writable(outputs)
     if outputs["perfetto"] is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
     results: list[Result] = []
-    interrupted: str | None = None
-    code = 0
+    interrupted, code = "", 0
     try:
         try:
             _run_all(specified, results, files, notes, told, with_traceback=options["with_traceback"])
@@ -156,60 +164,41 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
         elif results:
             print_table(comparison_table(results))
             print_notes((note.with_option() for note in run_notes(results)), notes)
-    if interrupted is not None:
+    if interrupted:
         counts = f"{len(results)} of {len(specified)} runs had finished and are reported"
         notes.print(f"clustermodel: interrupted during {literal(interrupted)}; {counts}")
     return code
 
 
-def _specified(options: Mapping[str, Any], given: Mapping[str, Any]) -> list[Scenario]:
-    """Return a scenario for each policy, on the workload and the machine that the options specify."""
-    trace = options["trace"]
-    machine = opt.machine_of(options)
-    if trace is not None and (both := [name for name in ("model", "jobs") if options[name] is not None]):
-        raise SpecificationError(f"--{both[0]}: the jobs come from --trace {trace}; give one of the two")
-    streamed = options["stream"] and trace is not None
-    workload: JobSource = opt.stream_of(options, given) if streamed else opt.load_workload(options)
-    if not opt.size_is_given(options):
-        size = opt.require_size(workload.machine_nodes, trace)
-        machine = replace(machine, nodes=-(-size // machine.gpus_per_node))
-    fields = {name: options[name] for name in ("seed", "fidelity", "events", "speedup", "stream")}
-    return opt.scenarios_of(options, machine, workload, **fields)
-
-
 def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenario]:
     """Return the scenarios of files, in which options replace values, or of a script, which takes none, in order."""
     context = click.get_current_context()
-    options = {name: given[name] for name in given.keys() - opt.names_in_groups(context, "Output") - {"scenarios", "stream"}}
-    scripts = [path for path in paths if path.suffix.lower() != SUFFIX]
-    if scripts:
+    options = {name: given[name] for name in given.keys() - opt.names_in_groups(context, "Output") - {"stream"}}
+    settings = settings_of(options.get("settings", ()))
+    if scripts := [path for path in paths if path.suffix.lower() != SUFFIX]:
         if len(paths) > 1:
             raise SpecificationError(f"{scripts[0]}: a script stands alone; several scenarios are {SUFFIX} files")
         if others := [name for name in options if name != "settings"]:
             raise SpecificationError(f"{scripts[0]}: {option_name(others[0])}: a script brings its own; only files take it")
         from clustermodel.experiment.script import load_scenarios  # noqa: PLC0415  with all that studies need
 
-        settings = settings_of(options.get("settings", ()))
         return [scenario_with_settings(scenario, settings) for scenario in load_scenarios(scripts[0])]
     if of_workloads := sorted(options.keys() & opt.names_in_groups(context, "Jobs", "Logs")):
         refused = option_name(of_workloads[0])
         raise SpecificationError(f"{paths[0]}: {refused}: the jobs are those of the file; change its table [workload]")
-    return [scenario for path in paths for scenario in _variants(path, options, several=len(paths) > 1)]
-
-
-def _variants(path: Path, options: Mapping[str, Any], *, several: bool) -> list[Scenario]:
-    """Return the scenario of a file with each of the policies; with ``several`` files labels have the file's name."""
-    scenario = Scenario.from_toml(path)
-    policies = options.get("policies") or (scenario.policy,)
-    changes = {name: options[name] for name in ("seed", "fidelity", "events", "speedup") if name in options}
-    if options.keys() - changes.keys() - {"policies"}:
-        machine = opt.machine_with(scenario.used_machine, options)
-        changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
-    name, settings = scenario.name or (path.stem if several else ""), settings_of(options.get("settings", ()))
-    names = {policy: f"{name} {policy}" if name and len(policies) > 1 else name for policy in policies}
-    return [
-        scenario_with_settings(replace(scenario, policy=policy, name=names[policy], **changes), settings) for policy in policies
-    ]
+    specified = []
+    for path in paths:
+        scenario = Scenario.from_toml(path)
+        policies = options.get("policies") or (scenario.policy,)
+        changes: dict[str, Any] = {name: options[name] for name in _OF_RUNS if name in options}
+        if options.keys() - changes.keys() - {"policies"}:
+            machine = opt.machine_with(scenario.used_machine, options)
+            changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
+        name = scenario.name or (path.stem if len(paths) > 1 else "")
+        for policy in policies:
+            label = f"{name} {policy}" if name and len(policies) > 1 else name
+            specified.append(scenario_with_settings(replace(scenario, policy=policy, name=label, **changes), settings))
+    return specified
 
 
 def _require_streamable(outputs: Mapping[str, Path | None], *, stream: bool) -> None:
@@ -259,14 +248,9 @@ def _require_writable(outputs: Mapping[str, Path | None]) -> None:
 
 
 def _run_all(
-    scenarios: Sequence[Scenario],
-    results: list[Result],
-    files: Mapping[str, Path],
-    notes: Console,
-    told: set[tuple[int, str]],
-    *,
-    with_traceback: bool,
-) -> None:
+    scenarios: Sequence[Scenario], results: list[Result], files: Mapping[str, Path], notes: Console,
+    told: set[tuple[int, str]], *, with_traceback: bool,
+) -> None:  # fmt: skip
     """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     simulated_s = 0.0
     for scenario in scenarios:
@@ -289,9 +273,9 @@ def _run_all(
             except BaseException as problem:  # of the policy's code
                 if with_traceback:
                     notes.print("\n".join(map(literal, "".join(format_exception(problem)).splitlines())))
-                policy = f"policy {registry.policy_label(scenario.policy)}"
                 hint = "" if with_traceback else "; --traceback shows all"
-                raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
+                where = f"policy {registry.policy_label(scenario.policy)}{hint}"
+                raise PolicyError(f"{failure_line(problem)} ({where})") from None
         results.append(result)
         _note_sources([scenario], notes, told)  # what has been left out of a streamed trace is known now
         seconds = perf_counter() - began
@@ -313,14 +297,13 @@ def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple
 
 
 def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:
-    figure, perfetto = outputs["figure"], outputs["perfetto"]
-    if figure is not None and results:
+    if results and (figure := outputs["figure"]) is not None:
         from clustermodel.figures.run import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.style import save  # noqa: PLC0415
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
-    if perfetto is not None and results:
+    if results and (perfetto := outputs["perfetto"]) is not None:
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
 
         write_perfetto(results, perfetto)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from clustermodel.experiment.executor import Progress as SweepProgress
     from clustermodel.experiment.scenario import Scenario
 
-_LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _APART: Final = "clustermodel.output_of_users"
 
@@ -50,21 +49,15 @@ def print_json(text: str) -> None:
 @contextmanager
 def _output_to_standard_error() -> Iterator[None]:
     """Redirect what Python, and compiled code and processes that it starts, write to standard output."""
-    with redirect_stdout(sys.stderr) as redirected:
-        try:
-            shared = sys.__stdout__ is not None and sys.__stdout__.fileno() == 1 and redirected.fileno() == 2
-        except (UnsupportedOperation, ValueError, AttributeError):  # no files, as in tests
-            shared = False
-        if not shared:
-            yield
-            return
-        own = os.dup(1)
-        os.dup2(2, 1)
-        try:
-            yield
-        finally:
-            os.dup2(own, 1)
-            os.close(own)
+    with ExitStack() as ends:
+        redirected = ends.enter_context(redirect_stdout(sys.stderr))
+        with suppress(UnsupportedOperation, ValueError, AttributeError):  # no files, as in tests
+            if sys.__stdout__ is not None and sys.__stdout__.fileno() == 1 and redirected.fileno() == 2:
+                own = os.dup(1)
+                ends.callback(os.close, own)
+                ends.callback(os.dup2, own, 1)
+                os.dup2(2, 1)
+        yield
 
 
 @contextmanager
@@ -74,7 +67,14 @@ def guarded_streams() -> Iterator[None]:
     Characters that a stream cannot encode are written out.  A failure of standard output is an
     :class:`~clustermodel.errors.OutputError`; a failure of standard error is ignored.
     """
-    _open_closed_streams()
+    # Streams that were closed before the process began (>&-) are reopened, so that no other file takes their numbers.
+    while (spare := os.open(os.devnull, os.O_RDONLY)) <= 2:
+        pass
+    os.close(spare)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  it is open for reading: writing fails
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of the process
     before = sys.stdout, sys.stderr
     sys.stdout = cast("TextIO", _Stream(sys.stdout, "standard output"))
     sys.stderr = cast("TextIO", _Stream(sys.stderr, None))
@@ -85,17 +85,6 @@ def guarded_streams() -> Iterator[None]:
             with suppress(OSError):  # output of a script, after another failure
                 stream.flush()
         sys.stdout, sys.stderr = before
-
-
-def _open_closed_streams() -> None:
-    """Reopen streams that were closed before the process began (``>&-``), so that no other file takes their numbers."""
-    while (spare := os.open(os.devnull, os.O_RDONLY)) <= 2:
-        pass
-    os.close(spare)
-    if sys.stdout is None:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  it is open for reading: writing fails
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of the process
 
 
 class _Stream:
@@ -130,23 +119,16 @@ class _Stream:
         try:
             yield
         except (OSError, ValueError) as problem:  # a ValueError where user code has closed it
-            self._give_up()
+            with suppress(OSError, ValueError):  # to the null device: its buffered output would fail again when Python ends
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
             if self._name is None:
                 return
             if isinstance(problem, BrokenPipeError):  # its reader has seen enough (| head)
                 raise
             self._failure = OutputError(f"{self._name} cannot be written: {getattr(problem, 'strerror', None) or problem}")
             raise self._failure from None
-
-    def _give_up(self) -> None:
-        """Redirect the stream to the null device: its buffered output would fail again when Python ends."""
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-
-
-# Messages of the package's loggers: warnings always, more with --verbose
 
 
 class _Line(logging.Formatter):
@@ -160,22 +142,19 @@ class _Line(logging.Formatter):
         return f"{self.formatTime(record, '%H:%M:%S')} {record.name.removeprefix('clustermodel.')}: {text}"
 
 
-def log_to_standard_error(verbose: int) -> Callable[[], None]:
-    """Write messages of the package to standard error: 0 for warnings, 1 what is done, 2 details; return what ends it."""
+@contextmanager
+def log_to_standard_error(verbose: int) -> Iterator[None]:
+    """Write messages of the package's loggers to standard error: 0 for warnings, 1 what is done, 2 details."""
     handler, logger = logging.StreamHandler(sys.stderr), logging.getLogger("clustermodel")
     before = logger.level
     handler.setFormatter(_Line())
     logger.addHandler(handler)
-    logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
-
-    def end() -> None:
+    logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)])
+    try:
+        yield
+    finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
-
-    return end
-
-
-# Progress bars, on terminals only
 
 
 @contextmanager
@@ -199,7 +178,7 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
 
 @contextmanager
 def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show a progress bar of the runs of a study; yield its callback."""
+    """Show a progress bar of the runs of a study, on terminals only; yield its callback."""
     from rich import progress  # noqa: PLC0415
 
     counts = "{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"
@@ -207,8 +186,6 @@ def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None
     hidden = not notes.is_terminal
     with progress.Progress("{task.description}", *columns, console=notes, transient=True, disable=hidden) as bar:
         task = bar.add_task("runs", total=None, running=0, failed=0)
-
-        def advance(state: SweepProgress) -> None:
-            bar.update(task, total=state.total, completed=state.done, running=state.running, failed=state.failed)
-
-        yield advance
+        yield lambda state: bar.update(
+            task, total=state.total, completed=state.done, running=state.running, failed=state.failed
+        )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.console import Console
 
-from clustermodel.cli.interrupts import leaving_quietly
+from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly
 from clustermodel.cli.options import FILE, option, option_group
 from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
 from clustermodel.compiled import advice
@@ -23,15 +23,11 @@ from clustermodel.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
     from clustermodel.experiment.executor import Progress
-    from clustermodel.experiment.store import Store
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
     from clustermodel.experiment.worker import Origin
 
-FAILED: Final = 1
-"""Exit code of sweeps with failed runs, of validations that do not agree everywhere, of results without damaged runs."""
-SIGNALLED: Final = 128
-"""Exit code of a sweep that a signal stopped, minus the number of the signal, as in shells."""
+FAILED: Final = 1  # exit code of failed runs, of validations that do not agree everywhere, of results without damaged runs
 _RUN_OPTIONS: Final = option_group(
     "Options",
     option("--out", "Directory of the results; created if need be.", FILE, required=True),
@@ -41,7 +37,6 @@ _RUN_OPTIONS: Final = option_group(
     option("--dask", "Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.", metavar="ADDRESS"),
     option("--shard", "Run part I of N, as a task of a job array.", metavar="I/N"),
 )  # fmt: skip
-"""Options of commands that run studies."""
 _TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback of each failed run.", is_flag=True)
 
 
@@ -83,7 +78,10 @@ def _executor_options(workers: int | None, dask: str | None, shard: str | None, 
     """Return the options of the executor, by name."""
     if dask is not None and workers is not None:
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
-    options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": _shard_of(shard)}
+    number, _, count = ("1/1" if shard is None else shard).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise SpecificationError(f"--shard: {shard!r} is not allowed; it must be I/N with 1 <= I <= N, for example 3/10")
+    options = {"workers": workers, "dask": dask, "shard": None if shard is None else (int(number), int(count))}
     if not any(tls.values()):
         return options
     if not all(tls.values()):
@@ -93,15 +91,6 @@ def _executor_options(workers: int | None, dask: str | None, shard: str | None, 
     except ImportError:
         raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
     return options | {"dask_options": {"security": Security(require_encryption=True, **tls)}}
-
-
-def _shard_of(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise SpecificationError(f"--shard: {text!r} is not allowed; it must be I/N with 1 <= I <= N, for example 3/10")
-    return int(number), int(count)
 
 
 def _run_experiment(
@@ -114,32 +103,29 @@ def _run_experiment(
     with leaving_quietly():
         from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
 
-    notes = standard_error()
+    notes, began = standard_error(), perf_counter()
     directory = out.absolute()  # the script may change the working directory
-    last: list[Progress] = []
+    last: Progress | None = None
     remarks: list[str] = []
-    began = perf_counter()
-
-    def so_far() -> str:
-        done = f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
-        return f"{done}, and the same command goes on from there"
-
     try:
         with progress_of_sweep(notes) as advance:
 
             def report(progress: Progress) -> None:
-                last[:] = [progress]
+                nonlocal last
+                last = progress
                 advance(progress)
 
             design, table = run_trials(origin, directory, Options(**options, progress=report, note=remarks.append))
-    except KeyboardInterrupt as problem:
-        number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
-        how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
-        notes.print(f"clustermodel: {how}; {so_far()}")
-        return SIGNALLED + number, None, None
-    except ExecutionError as problem:
-        raise ExecutionError(f"{problem}; {so_far()}") from None
-    done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
+    except (KeyboardInterrupt, ExecutionError) as problem:
+        so_far = f"{last.done} of {counted(last.total, 'run')} are done" if last else "nothing has run"
+        so_far += ", and the same command goes on from there"
+        if isinstance(problem, ExecutionError):
+            raise ExecutionError(f"{problem}; {so_far}") from None
+        code = exit_code_of(problem)
+        how = "interrupted" if code == INTERRUPTED else f"stopped by {signal.Signals(code - 128).name}"
+        notes.print(f"clustermodel: {how}; {so_far}")
+        return code, None, None
+    done, total = (last.done, last.total) if last else (len(table), len(table) + len(table.failures))
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
@@ -156,17 +142,15 @@ def _show_exhibits(design: Experiment[Any], table: StudyTable, directory: Path) 
 
     if not len(table):
         return
-    notes = standard_error()
-    conclusion = ""
+    notes, concluded = standard_error(), None
     try:
         concluded = design.conclude(table)
-        conclusion = "" if concluded is table else str(concluded)
     except SpecificationError as problem:  # for example because runs have failed
         notes.print(literal(problem))
     exhibits = exhibits_of(design, table)
     folder = write_exhibits(exhibits, directory) if exhibits.tables or exhibits.figures else None
-    if conclusion:
-        standard_output().print(literal(conclusion))
+    if concluded is not None and concluded is not table and str(concluded):
+        standard_output().print(literal(str(concluded)))
     for title, frame in exhibits.tables.items():
         print_table(frame_table(frame, title), titled=True)
     for line in exhibits.problems:
@@ -202,35 +186,30 @@ def validate(studies: tuple[Path, ...], out: Path, settings: tuple[str, ...], *,
     folders = {study: out if len(studies) == 1 else out / study.stem for study in studies}
     if len(set(folders.values())) < len(studies):
         raise SpecificationError("STUDIES: two scripts of one name are not allowed; validate them in different directories")
-    given, codes = settings_of(settings), [0]
-    for study, folder in folders.items():
-        codes.append(_validated(study, folder, given, None if stored else chosen))
-        if codes[-1] > FAILED:  # stopped by a signal
-            break
-    return max(codes)
-
-
-def _validated(study: Path, folder: Path, settings: dict[str, str], options: dict[str, Any] | None) -> int:
-    """Run a validation, or without options look at its finished runs; show its verdicts and return the exit code."""
     with leaving_quietly():  # needs packages of an extra
         from clustermodel.experiment.script import read_script  # noqa: PLC0415
         from clustermodel.experiment.validate import Validation, load_validation  # noqa: PLC0415
         from clustermodel.experiment.worker import Origin  # noqa: PLC0415
 
-    design: Experiment[Any] | None
-    table: StudyTable | None
-    text, code = read_script(study), 0
-    if options is None:
-        design = load_validation(study, text, settings)
-        table = design.stored_table(folder)
-        _show_exhibits(design, table, folder)
-    else:
-        origin = Origin(script=str(study), text=text, settings=settings, load=load_validation)
-        code, design, table = _run_experiment(origin, folder, options, whole_tracebacks=False)
-        if table is None or options["shard"] is not None:
-            return code
-    assert isinstance(design, Validation)
-    return max(code, 0 if design.conclude(table).holds else FAILED)
+    given, worst = settings_of(settings), 0
+    for study, folder in folders.items():
+        code, text = 0, read_script(study)
+        design: Experiment[Any] | None
+        table: StudyTable | None
+        if stored:
+            design = load_validation(study, text, given)
+            table = design.stored_table(folder)
+            _show_exhibits(design, table, folder)
+        else:
+            origin = Origin(script=str(study), text=text, settings=given, load=load_validation)
+            code, design, table = _run_experiment(origin, folder, chosen, whole_tracebacks=False)
+        if table is not None and chosen["shard"] is None:
+            assert isinstance(design, Validation)
+            code = max(code, 0 if design.conclude(table).holds else FAILED)
+        worst = max(worst, code)
+        if table is None:  # stopped by a signal
+            break
+    return worst
 
 
 @click.command()
@@ -244,17 +223,9 @@ def _validated(study: Path, folder: Path, settings: dict[str, str], options: dic
 @option("--verify", "Recompute all keys and digests instead, and list deviations from what was written.", is_flag=True)
 @_TRACEBACK
 def results(
-    directory: Path,
-    measures: tuple[str, ...],
-    csv: Path | None,
-    parquet: Path | None,
-    *,
-    each: bool,
-    as_json: bool,
-    earlier: bool,
-    verify: bool,
-    tracebacks: bool,
-) -> int:
+    directory: Path, measures: tuple[str, ...], csv: Path | None, parquet: Path | None,
+    *, each: bool, as_json: bool, earlier: bool, verify: bool, tracebacks: bool,
+) -> int:  # fmt: skip
     """Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and export them.
 
     JSON has a record for each point: its factors, for each measure the mean and half the width of its interval (MEASURE_half,
@@ -269,7 +240,12 @@ def results(
     notes = standard_error()
     with Store.read(directory) as store:
         if verify:
-            return _verify(store, directory, notes)
+            problems, (runs, files) = store.verify(), store.number_of_files()
+            for problem in problems:
+                notes.print(f"{literal(directory)}: {literal(problem)}")
+            looked_at = f"{counted(runs, 'run')} and {counted(files, 'file')} are as they were written"
+            notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
+            return FAILED if problems else 0
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged, absent = 0 if earlier else store.earlier(), store.damaged(), store.missing_shards()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
@@ -298,21 +274,9 @@ def results(
         names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
         notes.print(f"{literal(directory)}: without the runs of {counted(len(absent), 'shard')} not there: {names}")
     if left_out:
-        which = f"{counted(left_out, 'run')} that the study had before it was changed"
-        notes.print(f"left out: {which}; --earlier shows them too")
+        notes.print(f"left out: {counted(left_out, 'run')} that the study had before it was changed; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
     return _print_damaged(damaged, directory, notes)
-
-
-def _verify(store: Store, directory: Path, notes: Console) -> int:
-    """Print the deviations from what was written, and the numbers of runs and files that were checked."""
-    problems = store.verify()
-    for problem in problems:
-        notes.print(f"{literal(directory)}: {literal(problem)}")
-    runs, files = store.number_of_files()
-    looked_at = f"{counted(runs, 'run')} and {counted(files, 'file')} are as they were written"
-    notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
-    return FAILED if problems else 0
 
 
 @click.command()
@@ -336,13 +300,12 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
 
 def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Console) -> int:
     """Print the damaged runs that were left out, in one line; return the exit code."""
-    if not damaged:
-        return 0
-    shown = "; ".join(f"run {key}: {what}" if key else f"{what} are missing" for key, what in damaged[:3])
-    more = f"; and {len(damaged) - 3} more" if len(damaged) > 3 else ""
-    again = "the same sweep runs them again, `clustermodel results --verify` lists all"
-    notes.print(f"{literal(directory)}: damaged, and left out: {literal(shown)}{more}; {again}")
-    return FAILED
+    if damaged:
+        shown = "; ".join(f"run {key}: {what}" if key else f"{what} are missing" for key, what in damaged[:3])
+        more = f"; and {len(damaged) - 3} more" if len(damaged) > 3 else ""
+        again = "the same sweep runs them again, `clustermodel results --verify` lists all"
+        notes.print(f"{literal(directory)}: damaged, and left out: {literal(shown)}{more}; {again}")
+    return FAILED if damaged else 0
 
 
 def _print_failures(failures: Sequence[tuple[str, str]], notes: Console, *, whole: bool) -> None:

@@ -21,9 +21,8 @@ from clustermodel.workload.swf import write_trace
 from clustermodel.workload.table import trace_facts
 from clustermodel.workload.trace_file import read_trace, require_log
 
-_NODES: Final = option(
-    "--nodes", "Size of the machine; default: MaxProcs or MaxNodes of the trace.", click.IntRange(1, LARGEST_WHOLE)
-)
+_SIZE: Final = "Size of the machine; default: MaxProcs or MaxNodes of the trace."
+_NODES: Final = option("--nodes", _SIZE, click.IntRange(1, LARGEST_WHOLE))
 
 
 @click.group()
@@ -135,14 +134,12 @@ def _model_table(model: WorkloadModel) -> TextTable:
     jobs = [sum(of_class.weights) for of_class in model.classes]
     plain: dict[str, list[Any]] = {"nodes": labels, "jobs": jobs}
     groups = [[Column("jobs", [f"{number:,}" for number in jobs])]]
-    formats = {"mean_s": "{:,.1f}", "cv": "{:.2f}", "skewness": "{:.2f}", "order": "{:,}"}
-    headings = {"mean_s": "mean (s)", "cv": "CV"}
+    measures = {"mean_s": ("mean (s)", ",.1f"), "cv": ("CV", ".2f"), "skewness": ("skewness", ".2f"), "order": ("order", ",")}
     for name in ("interarrival", "run_time"):
-        group: list[Column] = []
-        for measure, form in formats.items():
+        groups.append([])
+        for measure, (heading, form) in measures.items():
             values = plain[f"{name}_{measure}"] = [getattr(getattr(of_class, name), measure) for of_class in model.classes]
-            over = "" if group else name.replace("_", " ")
-            group.append(Column(f"{over}\n{headings.get(measure, measure)}", [form.format(value) for value in values]))
-        groups.append(group)
+            over = "" if groups[-1] else name.replace("_", " ")
+            groups[-1].append(Column(f"{over}\n{heading}", [format(value, form) for value in values]))
     title = f"{model.name} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
     return TextTable(title, [Column("nodes", labels)], groups, plain)

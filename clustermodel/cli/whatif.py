@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +21,7 @@ from clustermodel.policies.registry import policy_label
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload
 
-OBSERVED: Final = "observed"
-MEASURES: Final = {
+_MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),
     "mean_wait_s": ("mean\nwait (s)", "{:,.0f}"),
     "median_wait_s": ("median\nwait (s)", "{:,.0f}"),
@@ -53,14 +52,8 @@ class _OfTrace(opt.GroupedCommand):
 @option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
 @option_group("Runs", opt.POLICY, opt.SEED)
 @option_group("Output", json_option("Print a JSON list, an object per row, instead of the table."))
-@option_group(
-    "Machine",
-    option(
-        "--nodes",
-        "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in use at the same time.",
-        click.IntRange(1, LARGEST_WHOLE),
-    ),
-)
+@option_group("Machine", option("--nodes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in "
+                                "use at the same time.", click.IntRange(1, LARGEST_WHOLE)))  # fmt: skip
 @opt.machine_options
 @opt.trace_options
 def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
@@ -77,10 +70,11 @@ def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
     """
     notes = standard_error()
     options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
-    machine, is_given = opt.machine_of(options), opt.size_is_given(options)
-    if changed := [name for name in opt.SCALES if options[name] != 1]:
-        because = f"{options[changed[0]]:g} is not allowed; the recorded waits belong to the recorded load"
-        raise SpecificationError(f"{option_name(changed[0])}: {because}")
+    machine, is_given = opt.machine_of(options)
+    for name in opt.SCALES:
+        if options[name] != 1:
+            because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
+            raise SpecificationError(f"{option_name(name)}: {because}")
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
     workload = opt.load_workload(options, waits=True)
@@ -92,12 +86,12 @@ def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
         machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    rows: list[dict[str, Any]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
+    rows: list[dict[str, Any]] = [{"policy": "observed", **{name: getattr(recorded, name) for name in _MEASURES}}]
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
     for scenario in scenarios:
         with progress_of_run(scenario, notes) as advance:
-            summary = scenario.run(progress=advance).summary()
-        rows.append({"policy": policy_label(scenario.policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
+            summary = scenario.run(progress=advance).summary().as_dict()
+        rows.append({"policy": policy_label(scenario.policy), **{name: summary[name] for name in (*_MEASURES, "rejected")}})
     for line in (*_about_machine(workload, size, peak, is_given=is_given), *_remarks(rows, recorded)):
         notes.print(literal(line))
     if as_json:
@@ -106,38 +100,32 @@ def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
     names = [str(row["policy"]) for row in rows]
     columns = [
         Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
-        for name, (heading, form) in MEASURES.items()
+        for name, (heading, form) in _MEASURES.items()
     ]
-    plain = {"policy": names, **{name: [row[name] for row in rows] for name in MEASURES}}
+    plain = {name: [row[name] for row in rows] for name in ("policy", *_MEASURES)}
     title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
     print_table(TextTable(title, [Column("policy", names, number=False)], [columns], plain))
 
 
-def _measures(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: values[name] for name in MEASURES}
-
-
-def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> list[str]:
-    """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
+def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> Iterator[str]:
+    """Yield where the size of the machine comes from; the report of an import has said it, if it comes from there."""
     unit, own_size = workload.provenance.unit, workload.machine_nodes or peak
-    if workload.provenance.report is not None and not is_given:
-        return []
-    source = "as asked for" if is_given else "by the header of the trace" if workload.machine_nodes else "as none is given"
-    lines = [f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"]
-    return lines + ([f"observed: on {counted(own_size, unit)}, not on {size:,}"] if size < own_size else [])
+    if workload.provenance.report is None or is_given:
+        source = "as asked for" if is_given else "by the header of the trace" if workload.machine_nodes else "as none is given"
+        yield f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"
+        if size < own_size:
+            yield f"observed: on {counted(own_size, unit)}, not on {size:,}"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> list[str]:
-    """Return what the reader of the table should know."""
-    remarks = []
+def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> Iterator[str]:
+    """Yield what the reader of the table should know."""
     if recorded.without_wait:
-        remarks.append(f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait")
+        yield f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait"
     if rejected := max(row.get("rejected", 0) for row in rows):
-        remarks.append(f"simulated: {counted(rejected, 'job')} larger than the machine rejected")
+        yield f"simulated: {counted(rejected, 'job')} larger than the machine rejected"
     own, *simulated = (row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None)
     if all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
-        remarks.append(
+        yield (
             "observed and simulated mean waits differ by more than 10 %: the model knows no reservations, downtime, "
             "priorities, limits per user and dependencies of the real machine"
         )
-    return remarks

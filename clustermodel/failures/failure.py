@@ -1,9 +1,8 @@
 """Failures of nodes: what the mechanism asks of a source of them, and random failures and repairs.
 
 Random failures are stationary renewal processes (Cox 1962): the machine has been in operation for long when the simulation
-begins.  So the time to the first failure has the distribution of the time that remains at a random moment, which for Weibull
-times with ``shape`` below 1 is longer on average than ``mtbf_s``.  Clocks that start anew at time 0 would give too many
-failures at first.
+begins.  So the time to the first failure has the distribution of the time that remains at a random moment; clocks that start
+anew at time 0 would give too many failures at first, where ``shape`` is below 1.
 """
 
 from __future__ import annotations
@@ -47,12 +46,9 @@ class FailureSource(Protocol):
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
         """Return the failures of a machine of ``nodes`` nodes in order of time, those of one time in order of node.
 
-        They come one at a time and may be without end.  All nodes are up at time 0.  A node that is down does not fail: its
-        next failure is at least one tick after its repair.  Nothing depends on what the machine executes, so all policies see
-        the same failures.  ``rng`` has random numbers of this purpose alone, new for each run.
-
-        Raises:
-            SpecificationError: the source does not fit a machine of that many nodes.
+        They may be without end.  All nodes are up at time 0.  A node that is down does not fail: its next failure is at least
+        one tick after its repair.  Nothing depends on what the machine executes.  ``rng`` is new for each run, and for this
+        purpose alone.  A source that does not fit the machine raises a ``SpecificationError``.
         """
 
 
@@ -62,11 +58,7 @@ MOST_NODES: Final = 10_000_000  # that each have a clock; on larger machines ``p
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeFailures:
-    """Failures at random times, and repairs.
-
-    Raises:
-        SpecificationError: a field has a value that is not allowed, or one that the distribution does not have.
-    """
+    """Failures at random times, and repairs; a value that is not allowed is a ``SpecificationError``."""
 
     mtbf_s: float
     """Mean time between failures, seconds: with ``per="node"`` from a node's repair to its next failure, with ``per="machine"``
@@ -116,11 +108,7 @@ class NodeFailures:
         return self.mtbf_s if self.per == "node" else self.mtbf_s * nodes
 
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
-        """Return the failures of a machine of ``nodes`` nodes in order of time, without end.
-
-        Raises:
-            SpecificationError: ``nodes`` is not a whole number of at least one, and at most 10,000,000 with ``per="node"``.
-        """
+        """Return the failures of a machine in order of time, without end; at most 10,000,000 nodes with ``per="node"``."""
         count = require_whole("nodes", nodes, at_least=1)
         if self.per == "node" and count > MOST_NODES:
             raise SpecificationError(
@@ -129,18 +117,13 @@ class NodeFailures:
         lives, repairs, choices = rng.spawn(3)
         between = _one_by_one(lambda size: self.scale_s * lives.weibull(self.shape, size), duration_to_ticks)
         repair = _one_by_one(lambda size: self._repair_times_s(repairs, size), to_ticks)
+        # Times that remain at a random moment: a uniform share of a time drawn with a weight equal to its length.  For Weibull
+        # times with shape k, (time / scale)^k so weighted has a gamma distribution with parameter 1 + 1 / k.
+        size = count if self.per == "node" else 1
+        first_s: FloatArray = self.scale_s * lives.gamma(1 + 1 / self.shape, size=size) ** (1 / self.shape) * lives.random(size)
         if self.per == "node":
-            return _of_each_node(self._first_times_s(lives, count), between, repair)
-        return _of_the_machine(count, to_ticks(float(self._first_times_s(lives, 1)[0])), between, repair, choices)
-
-    def _first_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Return times that remain at a random moment: a uniform share of a time drawn with a weight equal to its length.
-
-        For Weibull times with shape k, (time / scale)^k so weighted has a gamma distribution with parameter 1 + 1 / k.
-        """
-        whole = self.scale_s * rng.gamma(1 + 1 / self.shape, size=size) ** (1 / self.shape)
-        times: FloatArray = whole * rng.random(size)
-        return times
+            return _of_each_node(first_s, between, repair)
+        return _of_the_machine(count, to_ticks(float(first_s[0])), between, repair, choices)
 
     def _repair_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
         if self.repair_distribution == "constant":
@@ -160,7 +143,9 @@ def _one_by_one(draw: Callable[[int], FloatArray], ticks: Callable[[float], int]
 def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[int]) -> Iterator[Failure]:
     """Yield the failures of nodes that each have a clock, which stands still while the node is down."""
     pending: list[tuple[int, int]] = []  # heap of (time, node): the next failures of nodes, but for first ones that lie later
-    first = _in_order(first_s)
+    order = np.argsort(first_s, kind="stable")
+    chunks = (order[begin : begin + _CHUNK] for begin in range(0, len(order), _CHUNK))
+    first = (pair for nodes in chunks for pair in zip(map(to_ticks, first_s[nodes].tolist()), nodes.tolist(), strict=True))
     upcoming: tuple[int, int] | None = next(first)
     while True:
         while upcoming is not None and (not pending or upcoming[0] <= pending[0][0]):
@@ -170,14 +155,6 @@ def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[
         failure = Failure(time, node, next(repair))
         heapq.heapreplace(pending, (time + failure.repair + next(between), node))
         yield failure
-
-
-def _in_order(times_s: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield times in ticks, each with its index, in order of time."""
-    order = np.argsort(times_s, kind="stable")
-    for begin in range(0, len(order), _CHUNK):
-        nodes = order[begin : begin + _CHUNK]
-        yield from zip(map(to_ticks, times_s[nodes].tolist()), nodes.tolist(), strict=True)
 
 
 def _of_the_machine(

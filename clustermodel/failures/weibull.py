@@ -40,13 +40,8 @@ def fit_weibull(times_s: npt.ArrayLike, *, level: float = 0.95) -> WeibullFit:
 
     Times of zero are left out and counted, as a single one would make the likelihood of a shape below one infinite.  In records
     to the minute they are nodes that failed together; the fitted mean is that of the times between moments of failure.
-
-    Args:
-        times_s: independent times in seconds, shape ``(times,)``.
-        level: probability that an interval holds the true value, asymptotically.
-
-    Raises:
-        SpecificationError: a time is negative or not a finite number, or fewer than two different times are above zero.
+    ``times_s`` are independent, shape ``(times,)``, at least two different ones above zero; ``level`` is the probability that
+    an interval holds the true value, asymptotically.
     """
     from scipy.stats import chi2
 
@@ -55,58 +50,42 @@ def fit_weibull(times_s: npt.ArrayLike, *, level: float = 0.95) -> WeibullFit:
     if given.ndim != 1 or given.dtype.kind not in "iuf" or not (np.isfinite(given) & (given >= 0)).all():
         raise SpecificationError(f"times_s: {quoted(times_s)} is not allowed; it must be a list of finite numbers >= 0")
     positive = given[given > 0].astype(np.float64)
-    if len(np.unique(positive)) < 2:
-        raise SpecificationError(
-            f"times_s: {len(np.unique(positive))} different times > 0 are not allowed; there must be at least two"
-        )
+    if (different := len(np.unique(positive))) < 2:
+        raise SpecificationError(f"times_s: {different} different times > 0 are not allowed; there must be at least two")
     origin = float(np.log(positive).mean())
     logs = np.log(positive) - origin  # so that they add up to zero
-    shape_log = _root(lambda log_shape: _slope(log_shape, logs), 0.0, 1.0)
+    highest = float(logs.max())
+
+    def powers(shape: float, scale_log: float) -> FloatArray:
+        result: FloatArray = np.exp(np.minimum(shape * (logs - scale_log), _LARGEST_EXPONENT))
+        return result
+
+    def likelihood(shape: float, scale_log: float) -> float:  # its logarithm, up to a constant
+        return len(logs) * (math.log(shape) - shape * scale_log) - float(powers(shape, scale_log).sum())
+
+    def best_scale_log(shape: float) -> float:  # the mean of time^shape is scale^shape
+        return highest + math.log(float(np.exp(shape * (logs - highest)).mean())) / shape
+
+    def slope(log_shape: float, scale_log: float) -> float:  # derivative of the likelihood by the shape, divided by the times
+        shape = math.exp(log_shape)
+        return float(1 / shape + ((logs - scale_log) * (1 - powers(shape, scale_log))).mean())
+
+    shape_log = _root(lambda log: slope(log, best_scale_log(math.exp(log))), 0.0, 1.0)
     shape = math.exp(shape_log)
-    scale_log = _best_scale_log(shape, logs)
-    drop = _likelihood(shape, scale_log, logs) - float(chi2.ppf(level, 1)) / 2
+    scale_log = best_scale_log(shape)
+    least = likelihood(shape, scale_log) - float(chi2.ppf(level, 1)) / 2
 
-    def excess_of_shape(log_shape: float) -> float:
-        k = math.exp(log_shape)
-        return _likelihood(k, _best_scale_log(k, logs), logs) - drop
+    def excess_of_shape(log: float) -> float:
+        return likelihood(math.exp(log), best_scale_log(math.exp(log))) - least
 
-    def excess_of_scale(log_scale: float) -> float:
-        return _likelihood(_best_shape(log_scale, logs), log_scale, logs) - drop
+    def excess_of_scale(log: float) -> float:
+        best_shape = math.exp(_root(lambda log_shape: slope(log_shape, log), 0.0, 1.0))
+        return likelihood(best_shape, log) - least
 
     step = 1 / math.sqrt(len(logs))
     low, high = (math.exp(_root(excess_of_shape, shape_log, side * step)) for side in (-1, 1))
     low_s, high_s = (math.exp(origin + _root(excess_of_scale, scale_log, side * step / shape)) for side in (-1, 1))
     return WeibullFit(shape, math.exp(origin + scale_log), (low, high), (low_s, high_s), len(logs), len(given) - len(logs))
-
-
-def _likelihood(shape: float, scale_log: float, logs: FloatArray) -> float:
-    """Return the logarithm of the likelihood, up to a constant; the logarithms of the times add up to zero."""
-    powers = np.exp(np.minimum(shape * (logs - scale_log), _LARGEST_EXPONENT))
-    return len(logs) * (math.log(shape) - shape * scale_log) - float(powers.sum())
-
-
-def _slope(log_shape: float, logs: FloatArray) -> float:
-    """Return the derivative of the likelihood by the shape, at the best scale for it and divided by the number of times."""
-    shape = math.exp(log_shape)
-    weights = np.exp(shape * (logs - logs.max()))
-    return 1 / shape - float(weights @ logs / weights.sum())
-
-
-def _best_scale_log(shape: float, logs: FloatArray) -> float:
-    """Return the logarithm of the best scale for a shape: the mean of time^shape is scale^shape."""
-    highest = float(logs.max())
-    return highest + math.log(float(np.exp(shape * (logs - highest)).mean())) / shape
-
-
-def _best_shape(scale_log: float, logs: FloatArray) -> float:
-    distance = logs - scale_log
-
-    def slope(log_shape: float) -> float:
-        shape = math.exp(log_shape)
-        powers = np.exp(np.minimum(shape * distance, _LARGEST_EXPONENT))
-        return float(1 / shape + (distance * (1 - powers)).mean())
-
-    return math.exp(_root(slope, 0.0, 1.0))
 
 
 def _root(function: Callable[[float], float], start: float, step: float) -> float:

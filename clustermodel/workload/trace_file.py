@@ -250,8 +250,9 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
             f"submit_s=COLUMN,run_s=COLUMN,nodes=COLUMN; there are {shown(', '.join(columns))}"
         )
     if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
+        others = f"; --format has a file read as {' or '.join(installed)}" if (installed := plugins(READERS)) else ""
         raise TraceError(
             f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS or LSF, or the output of "
-            f"{SACCT_COMMAND}"
+            f"{SACCT_COMMAND}{others}"
         )
     return reader or SWF

@@ -277,11 +277,6 @@ def test_trace_info_prints_json_that_every_reader_accepts(command_line: Command,
     assert facts["offered_load"] is None
 
 
-def test_trace_info_of_a_missing_file(complaint: Callable[..., str]) -> None:
-    assert complaint("trace", "info", "no.swf") == "no.swf: cannot be read: No such file or directory"
-    assert "'--nodes'" in complaint("trace", "info", "no.swf", "--nodes", 0)
-
-
 # policies, help, version
 
 
@@ -424,12 +419,6 @@ def test_a_policy_that_does_not_exist_or_has_wrong_parameters(
     )
     found = complaint("run", "--trace", "a.swf", "--policy", "fcfs", "--policy", policy)
     assert found.startswith(message)  # other tests may have registered more names
-
-
-def test_a_policy_asked_for_twice(command_line: Command, trace: Path) -> None:
-    finished = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--policy", "easy")
-    assert finished.code == 2
-    assert finished.err.endswith("clustermodel: error: policy: 'easy' is asked for twice; names must be unique\n")
 
 
 @pytest.mark.parametrize("nodes", ["0", "-1"])

@@ -59,27 +59,6 @@ def test_files_that_are_no_whole_gzip(fails: Callable[..., str], tmp_path: Path)
     assert fails("run", "--trace", path).startswith(f"{path}:")  # what is damaged may still unpack, to nonsense lines
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("1 2 3", "3 fields; a data line has 18"),
-        (GOOD_LINE + " 5", "19 fields; a data line has 18"),
-        (GOOD_LINE.replace(" 100 ", " abc ", 1), "field run_time: 'abc' is not a number"),
-        (GOOD_LINE.replace(" 100 ", " nan ", 1), "field run_time: 'nan' is not a finite number"),
-        (GOOD_LINE.replace(" 100 ", " inf ", 1), "field run_time: 'inf' is not a finite number"),
-        (GOOD_LINE.replace(" 100 ", " -5 ", 1), "field run_time: -5 is not allowed; it must be >= 0, or -1 for unknown"),
-        (GOOD_LINE.replace(" 100 ", " 1e300 ", 1), "field run_time: 1e300 is not allowed; it must be <= 1e+10"),
-        (GOOD_LINE.replace(" 100 2 ", " 100 2.5 ", 1), "field allocated_processors: 2.5 is not a whole number"),
-        ("-" + GOOD_LINE, "field job_number: -1 is not allowed; it must be >= 0"),
-    ],
-)
-def test_a_malformed_line_names_file_line_field_and_what_is_allowed(
-    fails: Callable[..., str], tmp_path: Path, line: str, complaint: str
-) -> None:
-    path = swf(tmp_path / "bad.swf", "; MaxProcs: 4", GOOD_LINE, line)
-    assert fails("run", "--trace", path) == f"{path}:3: {complaint}"
-
-
 def test_lenient_counts_and_skips_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = swf(tmp_path / "bad.swf", "; MaxProcs: 4", GOOD_LINE, "1 2 3", GOOD_LINE.replace("1 0", "2 5", 1))
     with pytest.raises(SystemExit) as stopped:
@@ -155,20 +134,6 @@ def test_a_machine_larger_than_any_is_refused_by_the_trace_commands(
     path = swf(tmp_path / "jobs.swf", GOOD_LINE)
     message = fails("trace", command, path, "--nodes", 10**400)
     assert message == f"Invalid value for '--nodes': {10**400} is not in the range 1<=x<={2**53}."
-
-
-def test_a_job_wider_than_the_machine_is_rejected_recorded_and_does_not_block(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = swf(tmp_path / "wide.swf", GOOD_LINE, GOOD_LINE.replace("1 0 -1 100 2", "2 1 -1 100 9", 1))
-    with pytest.raises(SystemExit) as stopped:
-        main(["run", "--trace", str(path), "--nodes", "4", "--json", "--jobs-csv", str(tmp_path / "out")])
-    assert stopped.value.code == 0
-    for run in json.loads(capsys.readouterr().out):
-        assert (run["jobs"], run["rejected"]) == (1, 1)
-        rows = (tmp_path / "out" / f"{run['policy']}.csv").read_text().splitlines()
-        assert rows[0] == "job,submit_s,start_s,end_s,nodes,run_s,estimate_s,user,status"
-        assert rows[1:] == ["1,0,0,100,2,100,200,7,completed", "2,1,,,9,,200,7,rejected"]
 
 
 def test_unwritable_files_from_python_are_output_errors(tmp_path: Path) -> None:

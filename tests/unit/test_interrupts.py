@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel.cli.interrupts import OneInterrupt
+from clustermodel.cli.interrupts import one_interrupt
 from clustermodel.compiled import is_compiled
 from clustermodel.experiment.user_code import interrupts_held
 from tests.processes import started
@@ -101,7 +101,7 @@ def test_a_second_interrupt_is_ignored_until_the_first_has_had_its_time(monkeypa
     now = [100.0]
     monkeypatch.setattr("clustermodel.cli.interrupts.time.monotonic", lambda: now[0])
     try:
-        with OneInterrupt(for_good=False):
+        with one_interrupt(for_good=False):
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
             now[0] += 1.0
@@ -110,10 +110,10 @@ def test_a_second_interrupt_is_ignored_until_the_first_has_had_its_time(monkeypa
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        with OneInterrupt(for_good=True):
+        with one_interrupt(for_good=True):
             pass
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        with OneInterrupt(for_good=False):  # as in the background of a shell
+        with one_interrupt(for_good=False):  # as in the background of a shell
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

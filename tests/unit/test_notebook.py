@@ -73,9 +73,9 @@ def study() -> Study:
 
 def test_a_machine(run: Result) -> None:
     fields = dict(rows(run.machine._repr_html_()))  # type: ignore[arg-type]
-    assert fields["time slice"] == "200 s"
-    assert fields["context switch"] == "10 s on change"
-    assert fields["migrating tasks per slice"] == "no limit"
+    assert fields["time_slicing.quantum_s"] == "200"
+    assert (fields["context_switch.fraction"], fields["context_switch.charge"]) == ("0.05", "on-change")
+    assert fields["checkpointing.max_tasks_per_slice"] == "-"
     assert "<strong>Machine of 32 nodes</strong>" in run.machine._repr_html_()
 
 

@@ -230,6 +230,7 @@ def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
     first, second = finished.err.splitlines()
     assert first.startswith("clustermodel: warning: reader lines of package lines_b 1.0 is not used: reader 'lines' of package")
     assert second.startswith(f"clustermodel: error: {trace}: it is no trace; expected are SWF")
+    assert second.endswith("; --format has a file read as lines")
 
 
 def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

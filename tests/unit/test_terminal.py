@@ -197,14 +197,6 @@ def test_names_and_errors_of_a_policy_do_not_drive_the_terminal(command_line: Co
     assert not ACTS & set(str(command_line("run", path, "--traceback").err))
 
 
-def test_headers_of_a_trace_do_not_drive_the_terminal(command_line: Command, write_trace: Callable[..., Path]) -> None:
-    path = write_trace(f"; Computer: {HOSTILE}", *TRACE[1:])
-    for command in (("trace", "info"), ("trace", "info", "--json"), ("trace", "fit"), ("run", "--trace")):
-        finished = command_line(*command, path)
-        assert finished.code == 0
-        assert_harmless(finished, shown=command == ("trace", "info"))
-
-
 def test_names_of_files_do_not_drive_the_terminal(
     command_line: Command, write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
