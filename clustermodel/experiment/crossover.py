@@ -89,70 +89,6 @@ class Crossover:
         )
 
 
-def crossing(
-    difference: Callable[[float], Interval],
-    low: float,
-    high: float,
-    names: tuple[str, str],
-    *,
-    step: float,
-    first_look: int = 5,
-) -> Crossover:
-    """Return the value at which a difference of two policies crosses zero; ``difference`` is called once for each value."""
-    value_of, places = _steps(low, high, step, first_look)
-    known: dict[int, Interval] = {}  # by the number of steps from low
-
-    def at(place: int) -> Interval:
-        if place not in known:
-            known[place] = difference(value_of(place))
-        return known[place]
-
-    def by_value() -> dict[float, Interval]:
-        return {value_of(place): known[place] for place in sorted(known)}
-
-    signs = [(place, 1 if at(place).mean > 0 else -1) for place in places if at(place).mean]
-    changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
-    if not changed:
-        before = None if not signs else names[0 if signs[0][1] < 0 else 1]
-        return Crossover(before, before, nan, nan, nan, 0, by_value())
-    (left, sign), (right, _) = changed[0]
-
-    def mean(place: int) -> float:
-        """Return the difference, turned so that it goes from negative to positive."""
-        return -sign * at(place).mean
-
-    def side(place: int) -> int:
-        """Return -1 where the difference is significantly negative, 1 where it is significantly positive, 0 elsewhere."""
-        return 0 if 0 in at(place) else 1 if mean(place) > 0 else -1
-
-    def first(holds: Callable[[int], bool], start: int, end: int) -> int:
-        """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
-        return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
-
-    after = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(known) if place < after and side(place) < 0]
-    above = [place for place in sorted(known) if place >= after and side(place) > 0]
-    interval_low = value_of(first(lambda place: side(place) >= 0, below[-1], after) - 1) if below else -inf
-    interval_high = value_of(first(lambda place: side(place) > 0, after - 1, above[0])) if above else inf
-    fraction = mean(after - 1) / (mean(after - 1) - mean(after))
-    zero = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
-    lower = names if sign < 0 else names[::-1]
-    return Crossover(*lower, zero, interval_low, interval_high, len(changed), by_value())
-
-
-def _steps(low: float, high: float, step: float, first_look: int) -> tuple[Callable[[int], float], list[int]]:
-    """Return the function of a number of steps from low that gives the value there, and the numbers to look at first."""
-    for name, value in (("low", low), ("high", high)):
-        require_number(name, value, "a finite number", isfinite)
-    require_number("high", high, f"greater than low, {low}", lambda number: number > low)
-    require_number("step", step, f"> 0, at most high - low, {high - low:g}", lambda number: 0 < number <= high - low)
-    last = ceil((high - low) / step - 1e-9)  # a step that is a fraction may fit a rounding error less often
-    if last > _MOST_STEPS:
-        raise SpecificationError(f"step: {step} is not allowed; at most {_MOST_STEPS:,} steps can lie between low and high")
-    first = np.linspace(0, last, require_whole("first_look", first_look, at_least=2))
-    return (lambda place: high if place == last else low + place * step), sorted({round(place) for place in first})
-
-
 @dataclass(frozen=True, kw_only=True)
 class CrossoverStudy(Experiment[Crossover]):
     """The search for the value of a factor at which the mean measures of two policies cross; use :func:`crossover`.
@@ -189,25 +125,83 @@ class CrossoverStudy(Experiment[Crossover]):
         super().__post_init__()
         checked_level(self.level)
         self.require_column("measure", self.measure)
-        whole_fields(self, "", replications=2)
+        whole_fields(self, "", replications=2, first_look=2)
         if set(self.levels.names) != {self.along, "policy"} or len(self.levels.labels("policy")) != 2:
             factors = ", ".join(self.levels.names)
             raise SpecificationError(
                 f"crossover: the factors {factors} are not allowed; there must be {self.along} and two policies"
             )
-        _steps(self.low, self.high, self.step, self.first_look)
+        low, high, step = self.low, self.high, self.step
+        for name, value in (("low", low), ("high", high)):
+            require_number(name, value, "a finite number", isfinite)
+        require_number("high", high, f"greater than low, {low}", lambda number: number > low)
+        require_number("step", step, f"> 0, at most high - low, {high - low:g}", lambda number: 0 < number <= high - low)
+        if self._last > _MOST_STEPS:
+            raise SpecificationError(f"step: {step} is not allowed; at most {_MOST_STEPS:,} steps can lie between low and high")
+
+    # Places are numbers of steps from low.
+
+    @property
+    def _last(self) -> int:
+        return ceil((self.high - self.low) / self.step - 1e-9)  # a fraction may fit a rounding error less often
+
+    def _value(self, place: int) -> float:
+        return self.high if place == self._last else self.low + place * self.step
+
+    def search(self, difference: Callable[[float], Interval]) -> Crossover:
+        """Return the value at which a difference of two policies crosses zero; ``difference`` is called once for each value."""
+        known: dict[int, Interval] = {}
+
+        def at(place: int) -> Interval:
+            if place not in known:
+                known[place] = difference(self._value(place))
+            return known[place]
+
+        def mean(place: int) -> float:
+            """Return the difference, turned so that it goes from negative to positive."""
+            return -sign * at(place).mean
+
+        def side(place: int) -> int:
+            """Return -1 where the difference is significantly negative, 1 where it is significantly positive, 0 elsewhere."""
+            return 0 if 0 in at(place) else 1 if mean(place) > 0 else -1
+
+        def first(holds: Callable[[int], bool], start: int, end: int) -> int:
+            """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
+            return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
+
+        names = self._policies
+        signs = [(place, 1 if at(place).mean > 0 else -1) for place in self._first_places if at(place).mean]
+        changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
+        if changed:
+            (left, sign), (right, _) = changed[0]
+            after = first(lambda place: mean(place) >= 0, left, right)
+            below = [place for place in sorted(known) if place < after and side(place) < 0]
+            above = [place for place in sorted(known) if place >= after and side(place) > 0]
+            low = self._value(first(lambda place: side(place) >= 0, below[-1], after) - 1) if below else -inf
+            high = self._value(first(lambda place: side(place) > 0, after - 1, above[0])) if above else inf
+            fraction = mean(after - 1) / (mean(after - 1) - mean(after))
+            zero = self._value(after - 1) + fraction * (self._value(after) - self._value(after - 1))
+            lower: tuple[str | None, str | None] = names if sign < 0 else names[::-1]
+        else:
+            low = high = zero = nan
+            lower = (names[0 if signs[0][1] < 0 else 1],) * 2 if signs else (None, None)
+        differences = {self._value(place): known[place] for place in sorted(known)}
+        return Crossover(*lower, zero, low, high, len(changed), differences)
+
+    @property
+    def _first_places(self) -> list[int]:
+        return sorted({round(place) for place in np.linspace(0, self._last, self.first_look)})
 
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return the trials of all values that the search has asked for, and of the next one."""
-        value_of, places = _steps(self.low, self.high, self.step, self.first_look)
-        values = {value_of(place) for place in places}
+        values = set(map(self._value, self._first_places))
 
         def asked(value: float) -> Interval:
             values.add(value)
             return self._difference(table, value)
 
         with suppress(_NotEvaluatedError):
-            self._crossing(asked)
+            self.search(asked)
         points = [{self.along: value, "policy": policy} for value in sorted(values) for policy in self.levels.labels("policy")]
         labels = [tuple(point[name] for name in self.levels.names) for point in points]
         return [Trial(point, number + 1) for point in labels for number in range(self.replications)]
@@ -219,7 +213,7 @@ class CrossoverStudy(Experiment[Crossover]):
     def conclude(self, table: StudyTable) -> Crossover:
         """Return the crossing; a run that failed, or lacks the measure, is a ``SpecificationError``."""
         try:
-            return self._crossing(partial(self._difference, table))
+            return self.search(partial(self._difference, table))
         except _NotEvaluatedError as missing:
             raise SpecificationError(f"crossover: {self.along} {missing}") from None
 
@@ -245,9 +239,6 @@ class CrossoverStudy(Experiment[Crossover]):
     def _policies(self) -> tuple[str, str]:
         first, second = map(str, self.levels.labels("policy"))
         return first, second
-
-    def _crossing(self, difference: Callable[[float], Interval]) -> Crossover:
-        return crossing(difference, self.low, self.high, self._policies, step=self.step, first_look=self.first_look)
 
     def _difference(self, table: StudyTable, value: float) -> Interval:
         first, second = ({self.along: value, "policy": policy} for policy in self.levels.labels("policy"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, synthetic_workload
-from clustermodel.experiment.crossover import Crossover, CrossoverStudy, crossing, crossover, tradeoff_map
+from clustermodel.experiment.crossover import Crossover, CrossoverStudy, crossover, tradeoff_map
 from clustermodel.experiment.factors import Label
 from clustermodel.statistics import Interval, paired_difference
 from tests.conftest import refusal
@@ -27,8 +27,12 @@ def line(half: float, zero: float, slope: float = 1.0) -> Callable[[float], Inte
 # The search, with curves instead of runs
 
 
+def crossing(difference: Callable[[float], Interval], low: float, high: float, **options: Any) -> Crossover:
+    return crossover(unused, "value", low, high, ["a", "b"], "kappa", **options).search(difference)
+
+
 def test_a_straight_difference_crosses_at_its_zero_with_the_interval_of_its_width() -> None:
-    found = crossing(line(half=0.5, zero=3.3), 0.0, 10.0, ("a", "b"), step=0.1)
+    found = crossing(line(half=0.5, zero=3.3), 0.0, 10.0, step=0.1)
     assert (found.lower_before, found.lower_after, found.changes) == ("a", "b", 1)
     assert found.at == pytest.approx(3.3)
     # the interval of the difference holds zero from 2.8 to 3.8; the last value below and the first above
@@ -40,7 +44,7 @@ def test_a_straight_difference_crosses_at_its_zero_with_the_interval_of_its_widt
 
 
 def test_a_falling_difference_has_the_other_policy_lower_first() -> None:
-    rising, falling = (crossing(line(0.5, 3.3, slope), 0.0, 10.0, ("a", "b"), step=0.1) for slope in (1.0, -1.0))
+    rising, falling = (crossing(line(0.5, 3.3, slope), 0.0, 10.0, step=0.1) for slope in (1.0, -1.0))
     assert (falling.lower_before, falling.lower_after) == ("b", "a")
     assert (falling.at, falling.low, falling.high) == pytest.approx((rising.at, rising.low, rising.high))
 
@@ -52,7 +56,7 @@ def test_whole_numbers_stay_whole_and_the_crossing_lies_between_two_of_them() ->
         asked.append(value)
         return Interval(value - 5.4, 2.0, 0.95, 10)
 
-    found = crossing(difference, 1, 64, ("a", "b"), step=1)
+    found = crossing(difference, 1, 64, step=1)
     assert all(isinstance(value, int) for value in asked)
     assert len(asked) == len(set(asked)) <= 5 + 3 * 4
     assert found.at == pytest.approx(5.4)
@@ -62,38 +66,38 @@ def test_whole_numbers_stay_whole_and_the_crossing_lies_between_two_of_them() ->
 
 @pytest.mark.parametrize(("half", "zero", "low", "high"), [(4.0, 3.0, -inf, 7.5), (4.0, 7.0, 2.5, inf), (20.0, 5.0, -inf, inf)])
 def test_an_interval_is_open_where_the_range_does_not_bound_it(half: float, zero: float, low: float, high: float) -> None:
-    found = crossing(line(half, zero), 0.0, 10.0, ("a", "b"), step=0.5)
+    found = crossing(line(half, zero), 0.0, 10.0, step=0.5)
     assert (found.low, found.at, found.high) == (low, pytest.approx(zero), high)
     assert not found.certain
 
 
 @pytest.mark.parametrize(("zero", "lower"), [(11.0, "a"), (-1.0, "b")])
 def test_without_a_crossing_one_policy_is_lower_throughout(zero: float, lower: str) -> None:
-    found = crossing(line(0.5, zero), 0, 10, ("a", "b"), step=1)
+    found = crossing(line(0.5, zero), 0, 10, step=1)
     assert (found.lower_before, found.lower_after, found.changes) == (lower, lower, 0)
     assert np.isnan([found.at, found.low, found.high]).all()
     assert list(found.differences) == [0, 2, 5, 8, 10]  # the first look is all
     assert found.certain
     assert str(found) == f"{lower} is lower throughout"
-    doubtful = crossing(line(2.0, zero), 0, 10, ("a", "b"), step=1)
+    doubtful = crossing(line(2.0, zero), 0, 10, step=1)
     assert not doubtful.certain
     assert str(doubtful) == f"{lower} is lower throughout, not significantly everywhere"
 
 
 def test_values_at_which_both_are_equal_are_no_sign() -> None:
     # equal up to 4, as where there is nothing to schedule, then a is lower, and from 8 on b
-    found = crossing(lambda value: Interval((value > 4) * (value - 8.0), 0.1, 0.95, 3), 0.0, 12.0, ("a", "b"), step=0.25)
+    found = crossing(lambda value: Interval((value > 4) * (value - 8.0), 0.1, 0.95, 3), 0.0, 12.0, step=0.25)
     assert (found.lower_before, found.lower_after) == ("a", "b")
     assert found.at == pytest.approx(8.0)
-    touching = crossing(lambda value: Interval(max(value - 4.0, 0.0), 0.0, 0.95, 3), 0.0, 12.0, ("a", "b"), step=0.25)
+    touching = crossing(lambda value: Interval(max(value - 4.0, 0.0), 0.0, 0.95, 3), 0.0, 12.0, step=0.25)
     assert (touching.lower_before, touching.lower_after) == ("b", "b")
 
 
 def test_where_the_means_are_exactly_equal_nothing_is_beyond_doubt() -> None:
-    equal = crossing(lambda _: Interval(0.0, 0.0, 0.95, 3), 0.0, 1.0, ("a", "b"), step=0.1)
+    equal = crossing(lambda _: Interval(0.0, 0.0, 0.95, 3), 0.0, 1.0, step=0.1)
     assert (equal.lower_before, equal.certain, str(equal)) == (None, False, "equal throughout")
     # -, 0, 0, 0, +: without any spread
-    found = crossing(lambda value: Interval(float(np.sign(value) * (abs(value) > 1)), 0.0, 0.95, 3), -5, 5, ("a", "b"), step=1)
+    found = crossing(lambda value: Interval(float(np.sign(value) * (abs(value) > 1)), 0.0, 0.95, 3), -5, 5, step=1)
     assert (found.low, found.at, found.high) == (-2, -1, 2)
 
 
@@ -101,7 +105,7 @@ def test_of_several_crossings_the_first_is_found_and_all_are_counted() -> None:
     def difference(value: float) -> Interval:
         return Interval(float(np.sin(value)), 0.01, 0.95, 10)
 
-    found = crossing(difference, 1.0, 12.0, ("a", "b"), step=0.01, first_look=23)
+    found = crossing(difference, 1.0, 12.0, step=0.01, first_look=23)
     assert found.changes == 3
     assert found.at == pytest.approx(np.pi, abs=1e-4)
     assert (found.lower_before, found.lower_after) == ("b", "a")
@@ -109,7 +113,7 @@ def test_of_several_crossings_the_first_is_found_and_all_are_counted() -> None:
 
 @given(zero=st.floats(0.01, 0.99), half=st.floats(0, 2), steps=st.integers(1, 300), first_look=st.integers(2, 9))
 def test_the_crossing_is_where_it_is_however_one_looks(zero: float, half: float, steps: int, first_look: int) -> None:
-    found = crossing(line(half, zero), 0.0, 1.0, ("a", "b"), step=1 / steps, first_look=first_look)
+    found = crossing(line(half, zero), 0.0, 1.0, step=1 / steps, first_look=first_look)
     assert found.at == pytest.approx(zero, abs=1e-9)
     assert found.low <= found.at + 1e-9
     assert found.high >= found.at - 1e-9
@@ -120,8 +124,8 @@ def test_the_crossing_is_where_it_is_however_one_looks(zero: float, half: float,
 
 
 def test_a_step_that_does_not_fit_ends_at_the_high_end() -> None:
-    assert list(crossing(line(0.1, 9.0), 0, 5, ("a", "b"), step=2).differences) == [0, 2, 4, 5]
-    assert list(crossing(line(0.1, 9.0), 0.0, 0.3, ("a", "b"), step=0.1).differences) == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert list(crossing(line(0.1, 9.0), 0, 5, step=2).differences) == [0, 2, 4, 5]
+    assert list(crossing(line(0.1, 9.0), 0.0, 0.3, step=0.1).differences) == pytest.approx([0, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize(
