@@ -115,8 +115,7 @@ class StudyTable:
 
     def levels(self, factor: str) -> list[Label]:
         """Return the levels of a factor that finished trials have, in order of appearance."""
-        self._require_factors([factor])
-        return list(dict.fromkeys(self._column(factor)))
+        return [label for ((_, label),) in self._rows([factor])]
 
     def points(self, by: Sequence[str] | None = None) -> list[dict[str, Label]]:
         """Return the points of the finished trials in order of appearance, as levels of the factors ``by``.
@@ -124,7 +123,7 @@ class StudyTable:
         By default these are the factors that have several levels.
         """
         names = self._varying() if by is None else list(by)
-        return [dict(zip(names, self._levels_in(rows[0], names), strict=True)) for rows in self._rows(names).values()]
+        return [{name: label for name, (_, label) in zip(names, key, strict=True)} for key in self._rows(names)]
 
     def at(self, **levels: Label | Sequence[Label]) -> StudyTable:
         """Return the trials that have these levels of factors; a list or tuple chooses several levels of a factor."""
@@ -151,28 +150,23 @@ class StudyTable:
         return self._columns[name]
 
     def _varying(self) -> list[str]:
-        return [name for name in self.factors if len(set(self._column(name))) > 1]
-
-    def _levels_in(self, row: int, names: Sequence[str]) -> list[Label]:
-        return [self._column(name)[row] for name in names]
+        return [name for name in self.factors if len(self._rows([name])) > 1]
 
     def _rows(self, names: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
         """Return the positions of the rows with the same levels of some factors, by the keys of these levels."""
         if tuple(names) not in self._rows_by:
-            self._require_factors(names)
+            for name in names:
+                if name not in self.factors:
+                    raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
             rows = self._rows_by[tuple(names)] = {}
+            columns = [self._column(name) for name in names]
             for row in range(len(self)):
-                rows.setdefault(tuple(map(label_key, self._levels_in(row, names))), []).append(row)
+                rows.setdefault(tuple(label_key(column[row]) for column in columns), []).append(row)
         return self._rows_by[tuple(names)]
 
     def _rows_at(self, levels: Mapping[str, Label]) -> list[int]:
         """Return the positions of the rows with these levels, perhaps none."""
         return self._rows(tuple(levels)).get(tuple(map(label_key, levels.values())), [])
-
-    def _require_factors(self, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in self.factors:
-                raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
 
     # Measures of points
 
