@@ -109,8 +109,7 @@ class Scenario:
             object.__setattr__(self, "stream", fspath(self.stream))
         streamed = "it must be True, False or the path of a Parquet file"
         require(isinstance(self.stream, bool | str), "Scenario.stream", self.stream, streamed)
-        known = isinstance(self.fidelity, str) and self.fidelity in FIDELITIES
-        require(known, "Scenario.fidelity", self.fidelity, f"it must be one of {', '.join(map(repr, FIDELITIES))}")
+        choice("Scenario.fidelity", self.fidelity, FIDELITIES)
         choice("Scenario.events", self.events, EVENTS)
         speedup = isinstance(self.speedup, Speedup) and not isinstance(self.speedup, type)
         allowed = "it must be a LinearSpeedup, a DowneySpeedup, or an object with time_on"

@@ -34,7 +34,7 @@ from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, checked_level
-from clustermodel.validation import require, require_number, require_seconds, whole_fields
+from clustermodel.validation import choice, require, require_number, require_seconds, whole_fields
 from clustermodel.workload.table import JobSource
 from clustermodel.workload.transforms import is_resampled
 
@@ -104,8 +104,7 @@ class Experiment(ABC, Generic[Conclusion]):
         require_text("Study.name", self.name)
         whole_fields(self, "Study.", seed=0)
         object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
-        kept = self.job_tables in get_args(JobTables)
-        require(kept, "Study.job_tables", self.job_tables, "it must be 'first' or 'all'")
+        choice("Study.job_tables", self.job_tables, get_args(JobTables))
         require(isinstance(self.text, str), "Study.text", self.text, "it must be a text")
         by_name = isinstance(self.measures, Mapping)
         require(by_name, "Study.measures", self.measures, "it must be a dictionary of functions by name")

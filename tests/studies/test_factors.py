@@ -135,7 +135,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: study(factors={"x": [""]}), "Study.factors: x: '' is not allowed; a name must be a text that is not empty"),
     (lambda: study(factors={"x": {(1, 2): 3}}), "Study.factors: x: (1, 2) is not allowed; a label must be a text or a number"),
     (lambda: study(name=" "), "Study.name: ' ' is not allowed; a name must be a text that is not empty"),
-    (lambda: study(job_tables="none"), "Study.job_tables: 'none' is not allowed; it must be 'first' or 'all'"),
+    (lambda: study(job_tables="none"), "Study.job_tables: 'none' is not allowed; it must be one of first, all"),
     (lambda: study(text=3), "Study.text: 3 is not allowed; it must be a text"),
     (
         lambda: study(measures=[len]),

@@ -254,7 +254,7 @@ MISTAKES = {
     'machine = "none.toml"\n' + SMALL: "machine: 'none.toml': there is no such file",
     "seed = -1\n" + SMALL: "seed: -1 is not allowed; it must be an integer >= 0",
     "explain = 1\n" + SMALL: "explain: 1 is not allowed; it must be True or False",
-    'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'",
+    'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of fast, node",
     "sed = 1\n" + SMALL:
         "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, events, "
         "history, stream, speedup, name",

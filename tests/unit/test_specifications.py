@@ -99,7 +99,7 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
         (lambda: synthetic_workload(load="1"), "load: '1' is not allowed; it must be > 0 and < 10"),  # type: ignore[arg-type]
         (
             lambda: Scenario(workload=Workload([ROW]), fidelity=["node"]),  # type: ignore[arg-type]
-            "Scenario.fidelity: ['node'] is not allowed; it must be one of 'fast', 'node'",
+            "Scenario.fidelity: ['node'] is not allowed; it must be one of fast, node",
         ),
     ],
 )
