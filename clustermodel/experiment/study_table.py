@@ -154,10 +154,10 @@ class StudyTable:
 
     def _rows(self, names: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
         """Return the positions of the rows with the same levels of some factors, by the keys of these levels."""
+        for name in names:
+            if name not in self.factors:
+                raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
         if tuple(names) not in self._rows_by:
-            for name in names:
-                if name not in self.factors:
-                    raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
             rows = self._rows_by[tuple(names)] = {}
             columns = [self._column(name) for name in names]
             for row in range(len(self)):
