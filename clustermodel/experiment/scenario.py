@@ -28,9 +28,8 @@ from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label
-from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND

@@ -143,7 +143,7 @@ def memory_share(records: JobRecords, memory: int, ticks: IntArray) -> FloatArra
     It is the mean where it changes in between: where nodes are shared in time, a gang that is restored on other nodes leaves
     its memory on the old ones between two events.
     """
-    log = records.memory.in_use
+    log = records.memory_in_use
     known = np.append(0, log.kib)  # nothing is in use before the first change
     share: FloatArray = known[np.searchsorted(log.ticks, ticks, side="right")] / memory
     between = np.flatnonzero(~np.isin(log.ticks, ticks))

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
-from clustermodel.recording.job_records import JobRecords, in_seconds
+from clustermodel.recording.job_records import JobRecords, StreamedJob, in_seconds
 from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
-from clustermodel.recording.streamed_records import StreamedJob
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

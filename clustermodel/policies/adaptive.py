@@ -78,4 +78,4 @@ class AdaptiveRows:
             self.space_sharing = False
         if not self.space_sharing:
             return range(matrix.mpl), matrix.mpl
-        return (self._only_row,), len({self._only_row, *matrix.rows_in_use()})
+        return (self._only_row,), len({self._only_row, *matrix.rows_in_use})

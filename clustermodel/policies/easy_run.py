@@ -124,7 +124,7 @@ class EasyRun:
         if not self._keeps:
             return self._plan.earliest(((nodes, length),))
         kept = self._kept.get(job.id)
-        if kept is None or kept <= self._profile.beginning or not self._profile.fits_at(kept, nodes, length):
+        if kept is None or kept <= self._profile.times()[0] or not self._profile.fits_at(kept, nodes, length):
             kept = self._profile.earliest(nodes, length)
         self._kept[job.id] = kept
         return Reservation(kept, length, nodes)

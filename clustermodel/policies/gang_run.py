@@ -116,7 +116,7 @@ class GangRun:
         if batch.failed:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         if self._limits_memory:
-            matrix.begin_memory(self._view.free_memory())
+            matrix.memory, matrix.promised = self._view.free_memory(), None
 
     def _waiting_for_a_row(self, batch: Batch, decisions: list[Decision]) -> Iterable[QueuedJob]:
         """Place urgent jobs, or note which gangs migrate; return the other jobs that wait."""

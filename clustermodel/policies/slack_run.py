@@ -153,7 +153,7 @@ class SlackRun:
 
     def _carry_out(self, schedule: Schedule) -> None:
         self.profile.take_steps_of(schedule.profile)
-        if schedule.moved:
+        if schedule.starts:
             for reservation, start in schedule.starts:
                 reservation.move_to(start, self._weights)
             self.plan.sort(key=by_start)

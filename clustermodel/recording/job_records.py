@@ -7,26 +7,24 @@ Python object of a finished job stays behind.  What is derived from the records 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
+from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
+from clustermodel.recording import run_attempts
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.run_attempts import UNKNOWN, NodeOutages, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
+from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet, count
 from clustermodel.ticks import TICKS_PER_SECOND
 
-if TYPE_CHECKING:
-    from clustermodel.recording.streamed_records import RisingIds
-
 _AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
 """A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
-_ABORTED: Final = Status.ABORTED  # a global name is looked up faster than a member of an enumeration
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
 # The columns of a run attempt: those of RunAttempts, then where the nodes that it held are among all ranges.
 _START: Final = 1
@@ -40,39 +38,15 @@ _ENDED_AS: Final = 8
 _FIRST_BOUND: Final = 9
 _BOUNDS: Final = 10
 _WIDTH: Final = 11
+BLOCK: Final = 16_384  # jobs that are passed on at once
 _BLANK: Final = array("q", [0, UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, UNKNOWN, 0, Status.UNFINISHED, 0, 0])
 
 
 class MemoryInUse(NamedTuple):
     """The memory that running and suspended jobs have on all nodes together; shapes ``(changes,)``."""
 
-    ticks: IntArray
-    """Times of the changes, ascending."""
-    kib: IntArray
-    """From then on."""
-
-
-class MemoryLog:
-    """The changes of the memory in use, where it is limited."""
-
-    __slots__ = ("_changes",)
-
-    def __init__(self) -> None:
-        self._changes = array("q")
-
-    def changed(self, now: int, kib: int) -> None:
-        """Note that jobs have so much more memory from ``now`` on, or less if negative, on all nodes together."""
-        self._changes.extend((now, kib))  # perhaps after later ones: the fast mode finds out at a scheduling event
-
-    @property
-    def in_use(self) -> MemoryInUse:
-        """The memory at each time at which it changes; no row where it is not limited."""
-        rows = _numbers(self._changes).reshape(-1, 2)
-        ticks, changes = rows[np.argsort(rows[:, 0], kind="stable")].T
-        last = np.diff(ticks, append=-1) != 0  # of the changes at one time
-        ticks, kib = ticks[last], np.cumsum(changes)[last]
-        other = np.diff(kib, prepend=0) != 0
-        return MemoryInUse(ticks[other], kib[other])
+    ticks: IntArray  # times of the changes, ascending
+    kib: IntArray  # from then on
 
 
 class JobRecords:
@@ -86,6 +60,8 @@ class JobRecords:
     happened.
     """
 
+    ids_rise = False  # whether the ids of the jobs must
+
     def __init__(self) -> None:
         # Of each job, in order of submission:
         self._submitted = array("q")  # the JobRow
@@ -98,15 +74,10 @@ class JobRecords:
         self._moves = array("q")  # of gangs that have their nodes to themselves: attempt, time, the nodes that they gave up
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
-        self.memory: MemoryLog = MemoryLog()
-        """The memory that jobs have, where it is limited."""
+        self._memory = array("q")  # of the memory in use, where it is limited: time, change
 
     def __len__(self) -> int:
         return len(self._reserved)
-
-    def submitted_ids(self) -> set[int] | RisingIds:
-        """Return where the ids of submitted jobs are noted: nowhere yet."""
-        return set()
 
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 
@@ -144,20 +115,18 @@ class JobRecords:
         self._moves.extend((attempt, now, *self._attempts[attempt + _FIRST_BOUND : attempt + _WIDTH]))
         self._hold(attempt, columns)
 
-    def ended(self, index: int, now: int, status: Status, executed: int) -> None:
-        self._end(self._attempt[index], now, status, executed, executed if status is _ABORTED else 0)
-
-    def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
-        """Note that the run attempt was stopped, ``lost`` ticks of the job's work discarded, and the job queued again."""
-        self._end(self._attempt[index], now, status, executed, lost)
-        self._attempt[index] = self._open_attempt(index)
-
-    def _end(self, attempt: int, now: int, status: Status, executed: int, lost: int) -> None:
-        attempts = self._attempts
+    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0) -> None:
+        """Note that the run attempt ended, and ``lost`` ticks of the job's work were discarded."""
+        attempts, attempt = self._attempts, self._attempt[index]
         attempts[attempt + _END] = now
         attempts[attempt + _ENDED_AS] = status
         attempts[attempt + _WORKED] = executed
         attempts[attempt + _LOST] = lost
+
+    def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
+        """Note that the run attempt ended, and the job is queued again."""
+        self.ended(index, now, status, executed, lost)
+        self._attempt[index] = self._open_attempt(index)
 
     def discarded(self, index: int, lost: int) -> None:
         """Note that work of the job, which waits again, is discarded after its last run attempt has ended."""
@@ -172,6 +141,10 @@ class JobRecords:
 
     def node_repaired(self, node: int, now: int) -> None:
         self._outages[self._down.pop(node)] = now
+
+    def memory_changed(self, now: int, kib: int) -> None:
+        """Note that jobs have so much more memory from ``now`` on, or less if negative, on all nodes together."""
+        self._memory.extend((now, kib))  # perhaps after later ones: the fast mode finds out at a scheduling event
 
     def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
         """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own, or waited for one."""
@@ -199,7 +172,7 @@ class JobRecords:
     def column(self, name: str) -> IntArray:
         """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
         if name in JobRow._fields:
-            return _numbers(self._submitted).reshape(-1, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
+            return _rows(self._submitted, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
         if name in ("reserved", "due"):
             return _numbers(self._reserved if name == "reserved" else self._due)
         return self._of_last(RunAttempts._fields.index(name))
@@ -246,17 +219,24 @@ class JobRecords:
         return np.where(first == never, UNKNOWN, first)
 
     @property
+    def memory_in_use(self) -> MemoryInUse:
+        """The memory at each time at which it changes; no row where it is not limited."""
+        rows = _rows(self._memory, 2)
+        ticks, changes = rows[np.argsort(rows[:, 0], kind="stable")].T
+        last = np.diff(ticks, append=-1) != 0  # of the changes at one time
+        ticks, kib = ticks[last], np.cumsum(changes)[last]
+        other = np.diff(kib, prepend=0) != 0
+        return MemoryInUse(ticks[other], kib[other])
+
+    @property
     def runs(self) -> RunAttempts:
         """All run attempts that started, the last ones included, in the order in which the jobs joined the queue."""
-        return self._some_attempts(self._table()[:, _START] != UNKNOWN)
+        return RunAttempts(*np.ascontiguousarray(self._table()[self._table()[:, _START] != UNKNOWN, :_FIRST_BOUND].T))
 
     @property
     def stopped_runs(self) -> RunAttempts:
         """The run attempts after which jobs returned to the queue, in the order in which they were stopped."""
-        return self._some_attempts(self._stopped())
-
-    def _some_attempts(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
-        return RunAttempts(*np.ascontiguousarray(self._table()[which, :_FIRST_BOUND].T))
+        return RunAttempts(*np.ascontiguousarray(self._table()[self._stopped(), :_FIRST_BOUND].T))
 
     def _stopped(self) -> npt.NDArray[np.intp]:
         """Return the attempts that were stopped, in that order, which is the order of the attempts that follow them."""
@@ -273,9 +253,9 @@ class JobRecords:
             yield RunAttempt(job, start, end, self._nodes_of(attempt), bool(backfilled), Status(ended_as), worked, lost)
 
     @property
-    def node_ranges(self) -> NodeRanges:
+    def node_ranges(self) -> run_attempts.NodeRanges:
         """The nodes that gangs held, by run attempt."""
-        table, moves = self._table(), _numbers(self._moves).reshape(-1, 4)
+        table, moves = self._table(), _rows(self._moves, 4)
         attempt = np.concatenate([moves[:, 0] // _WIDTH, np.arange(len(table))])
         until = np.concatenate([moves[:, 1], table[:, _END]])
         first, bounds = np.concatenate([moves[:, 2:], table[:, _FIRST_BOUND:]]).T
@@ -285,26 +265,148 @@ class JobRecords:
         again = np.flatnonzero(np.diff(attempt[order]) == 0)
         since[order[again + 1]] = until[order[again]]
         held = np.repeat(in_time, bounds[in_time] // 2)
-        low, high = _numbers(self._bounds).reshape(-1, 2).T
+        low, high = _rows(self._bounds, 2).T
         run = np.cumsum(table[:, _START] != UNKNOWN) - 1  # position in :attr:`runs`
-        return NodeRanges(run[attempt[held]], low, high - low, since[held], until[held])
+        return run_attempts.NodeRanges(run[attempt[held]], low, high - low, since[held], until[held])
 
     @property
-    def outages(self) -> NodeOutages:
-        """When nodes were down, in order of their failures."""
-        return NodeOutages(*np.ascontiguousarray(_numbers(self._outages).reshape(-1, 3).T))
+    def outages(self) -> run_attempts.NodeOutages:
+        return run_attempts.NodeOutages(*np.ascontiguousarray(_rows(self._outages, 3).T))
 
     @property
-    def overheads(self) -> Overheads:
-        """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches."""
-        return Overheads(*np.ascontiguousarray(_numbers(self._overheads).reshape(-1, 5).T))
+    def overheads(self) -> run_attempts.Overheads:
+        return run_attempts.Overheads(*np.ascontiguousarray(_rows(self._overheads, 5).T))
+
+
+def submitted_twice(job: int) -> SpecificationError:
+    """Return the error of a second job of an id."""
+    return SpecificationError(f"job id {job} is submitted twice; ids must be unique among all streams")
 
 
 def in_seconds(ticks: IntArray) -> FloatArray:
     """Return ticks in seconds, ``nan`` where they are ``UNKNOWN``."""
-    seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
-    return seconds
+    return np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
 
 
 def _numbers(column: array[int]) -> IntArray:
     return np.array(column, dtype=np.int64)
+
+
+def _rows(numbers: array[int], columns: int) -> IntArray:
+    return _numbers(numbers).reshape(-1, columns)
+
+
+class StreamedJob:
+    """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened."""
+
+    __slots__ = (
+        "allocated", "attempts", "backfilled", "blocked_since", "end", "executed", "lost", "preemptions", "requeued",
+        "reserved", "row", "start", "status", "wasted",
+    )  # fmt: skip
+
+    def __init__(self, row: JobRow) -> None:
+        self.row = row
+        self.start = self.end = self.executed = self.blocked_since = self.reserved = UNKNOWN
+        self.status = Status.UNFINISHED
+        self.allocated = 0  # nodes of the last run attempt
+        self.backfilled = False  # whether that started while a job ahead in the queue kept waiting
+        self.attempts = self.preemptions = 0
+        self.requeued = False  # whether it was stopped at a time limit of the policy and restarted
+        self.lost = self.wasted = 0  # discarded work, ticks and node-ticks
+
+
+class StreamedRecords(JobRecords):
+    """Records of a streamed run: no job is kept after it has left the system, so a Result refuses what needs the jobs.
+
+    ``take`` is called with each :data:`BLOCK` jobs that have left, and by :meth:`close` with the rest; the list is used again.
+    Of the ids of jobs only the highest is kept, so they must rise.
+    """
+
+    ids_rise = True
+
+    def __init__(self, take: Callable[[list[StreamedJob]], None]) -> None:
+        super().__init__()
+        self._highest: int | None = None
+        self._take = take
+        self._block: list[StreamedJob] = []
+        self._open: dict[int, StreamedJob] = {}
+        self._submissions = 0
+
+    def __len__(self) -> int:
+        return self._submissions
+
+    def close(self) -> None:
+        """Pass on the jobs that have left since the last block."""
+        self._take(self._block)
+        self._block.clear()
+
+    def _left(self, index: int, status: Status) -> StreamedJob:
+        job = self._open.pop(index)
+        job.status = status
+        self._block.append(job)
+        if len(self._block) >= BLOCK:
+            self.close()
+        return job
+
+    def submitted(self, row: JobRow) -> int:
+        if self._highest is not None and row.id < self._highest:
+            raise SpecificationError(
+                f"stream: job {row.id} is submitted after job {self._highest}; the ids of a streamed run must rise, so that "
+                "each is unique: number the jobs in order of submission"
+            )
+        if row.id == self._highest:
+            raise submitted_twice(row.id)
+        self._highest = row.id
+        index = self._submissions
+        self._submissions += 1
+        self._open[index] = StreamedJob(row)
+        return index
+
+    def rejected(self, index: int) -> None:
+        self._left(index, Status.REJECTED)
+
+    def started(self, index: int, now: int, columns: NodeSet) -> None:
+        job = self._open[index]
+        job.start = now
+        job.allocated = count(columns)
+        job.attempts += 1
+
+    def moved(self, index: int, now: int, columns: NodeSet) -> None:
+        """Note nothing: which nodes a job had is not kept."""
+
+    def memory_changed(self, now: int, kib: int) -> None:
+        """Note nothing, so that no log grows."""
+
+    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0) -> None:
+        job = self._open[index]
+        job.end, job.executed = now, executed
+        self.discarded(index, lost)
+        self._left(index, status)
+
+    def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
+        job = self._open[index]
+        job.preemptions += status in PREEMPTIONS
+        job.requeued |= status is Status.REQUEUED
+        job.start, job.backfilled = UNKNOWN, False
+        self.discarded(index, lost)
+
+    def discarded(self, index: int, lost: int) -> None:
+        job = self._open[index]
+        job.lost += lost
+        job.wasted += lost * job.allocated
+
+    def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
+        """Note nothing: the ledger has the sums."""
+
+    def blocked(self, index: int, now: int) -> None:
+        job = self._open[index]
+        if job.blocked_since == UNKNOWN:
+            job.blocked_since = now
+
+    def backfilled(self, index: int) -> None:
+        self._open[index].backfilled = True
+
+    def reserved(self, index: int, start: int, now: int) -> None:
+        job = self._open[index]
+        if job.reserved == UNKNOWN:
+            job.reserved = start

@@ -6,9 +6,9 @@ Zhang et al. 2003, eqs. (2) and (3)).  The amounts are Python integers, so the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustermodel.errors import LedgerError, counted
 from clustermodel.formatting import duration, html_table, time_unit
@@ -39,8 +39,7 @@ class Account(StrEnum):
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
 """Accounts that count as lost capacity while a job waits."""
-CHARGED = (*OVERHEADS, Account.DOWN)
-"""Accounts that are charged as time passes; work is charged when a run attempt ends."""
+CHARGED = (*OVERHEADS, Account.DOWN)  # charged as time passes; work is charged when a run attempt ends
 
 
 class Amount(NamedTuple):
@@ -55,17 +54,15 @@ class Ledger:
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
-        self.start = 0
-        """First submission, ticks."""
-        self.end = 0
-        """Last end, ticks."""
+        self.start = 0  # first submission, ticks
+        self.end = 0  # last end, ticks
         self._amounts = {account: [0, 0] for account in Account}
         self._idle_ticks = self._amounts[Account.IDLE]  # updated at every instant
         self._useful, self._lost = self._amounts[Account.USEFUL], self._amounts[Account.LOST]  # and at every end
         self._held: dict[Account, int] = {}  # overhead -> nodes held for it now
         self._since = -1
         self._idle = nodes
-        self._waiting = False
+        self.waiting = False  # whether a job has been waiting since the last settled instant
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
         """Charge the time since the last instant to *idle* and to what is held, then set the state from ``now`` on.
@@ -74,20 +71,20 @@ class Ledger:
         """
         if self._since >= 0:
             passed = now - self._since
-            self._idle_ticks[self._waiting] += self._idle * passed
+            self._idle_ticks[self.waiting] += self._idle * passed
             if self._held:
                 for account, nodes in self._held.items():
-                    self._amounts[account][self._waiting] += nodes * passed
+                    self._amounts[account][self.waiting] += nodes * passed
         else:
             self.start = now
         self._since = now
         self._idle = idle
-        self._waiting = waiting
+        self.waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
         """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on."""
         if self._since >= 0:
-            self.settle(now, self._idle, self._waiting)
+            self.settle(now, self._idle, self.waiting)
         self._held[account] = self._held.get(account, 0) + nodes
 
     def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
@@ -98,11 +95,6 @@ class Ledger:
         """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other."""
         self._useful[0] += useful
         self._lost[0] += discarded
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a job has been waiting since the last settled instant."""
-        return self._waiting
 
     def close(self) -> None:
         """End the books at the last settled instant.
@@ -163,16 +155,12 @@ class Ledger:
         """
         import pandas as pd
 
-        amounts = {account: self.amount(account) for account in Account}
-        rows = {
-            account.value: {
-                "queue_empty_node_s": to_seconds(amount.queue_empty) if account in OVERHEADS else None,
-                "job_waiting_node_s": to_seconds(amount.job_waiting) if account in OVERHEADS else None,
-                "total_node_s": to_seconds(sum(amount)),
-                "share": self.share(account),
-            }
-            for account, amount in amounts.items()
-        }
+        rows = {}
+        for account in Account:
+            seconds: list[float | None] = [to_seconds(ticks) for ticks in self.amount(account)]
+            empty, waiting = seconds if account in OVERHEADS else (None, None)
+            rows[account.value] = {"queue_empty_node_s": empty, "job_waiting_node_s": waiting}
+            rows[account.value] |= {"total_node_s": to_seconds(sum(self.amount(account))), "share": self.share(account)}
         return pd.DataFrame(rows.values(), index=pd.Index(rows, name="account"))
 
     def share(self, *accounts: Account) -> float:
@@ -183,22 +171,13 @@ class Ledger:
     def _repr_html_(self) -> str:
         """Return the books for a notebook, in a legible unit of node time."""
         length_s = to_seconds(self.end - self.start)
-        unit = time_unit(length_s)
-
-        def column(ticks: Callable[[Amount], int], accounts: Collection[Account]) -> list[float | None]:
-            amounts = ((account, to_seconds(ticks(self.amount(account))) / unit.seconds) for account in Account)
-            return [amount if account in accounts else None for account, amount in amounts]
-
-        return html_table(
-            f"Ledger of {counted(self.nodes, 'node')} over {duration(length_s)}",
-            [
-                ("account", [account.value for account in Account]),
-                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, OVERHEADS)),
-                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, OVERHEADS)),
-                (f"total (node-{unit.symbol})", column(sum, list(Account))),
-                ("share (%)", [100 * self.share(account) for account in Account]),
-            ],
-        )
+        unit, frame = time_unit(length_s), self.frame.astype(object)
+        columns: list[tuple[str, list[Any]]] = [("account", frame.index.to_list())]
+        for title, (_, amounts) in zip(("queue empty", "job waiting", "total"), frame.iloc[:, :3].items(), strict=True):
+            values = [None if value is None else value / unit.seconds for value in amounts.where(amounts.notna(), None)]
+            columns.append((f"{title} (node-{unit.symbol})", values))
+        columns.append(("share (%)", [100 * self.share(account) for account in Account]))
+        return html_table(f"Ledger of {counted(self.nodes, 'node')} over {duration(length_s)}", columns)
 
     def __repr__(self) -> str:
         amounts = ", ".join(f"{account}: {sum(self.amount(account))}" for account in Account)

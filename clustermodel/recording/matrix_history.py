@@ -86,8 +86,7 @@ class LoggedRotation(NamedTuple):
     length: int  # ticks
     waiting: bool  # whether jobs waited: delta of Zhang et al. 2003.
     held: tuple[int, ...]  # nodes in use in each row of the rotation, in the order in which the rows ran; empty if nothing ran
-    switching: tuple[tuple[int, int], ...]
-    """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
+    switching: tuple[tuple[int, int], ...]  # nodes that switch, or wait for it, in each row: in the first lap, in later laps
     migration: int
     """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
     switches too."""

@@ -42,10 +42,8 @@ class Status(IntEnum):
         return self.name.lower()
 
 
-PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
-"""Outcomes of run attempts that the policy stopped so that other jobs could run."""
-REQUEUING: Final = frozenset({Status.REQUEUED, Status.FAILED, *PREEMPTIONS})
-"""Outcomes of run attempts after which the job returns to the queue."""
+PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)  # so that other jobs could run
+REQUEUING: Final = frozenset({Status.REQUEUED, Status.FAILED, *PREEMPTIONS})  # after these the job waits again
 
 
 class RunAttempt(NamedTuple):
@@ -66,17 +64,13 @@ class RunAttempts(NamedTuple):
 
     job: IntArray  # index of the job's record
     start: IntArray  # ticks
-    end: IntArray
-    """Ticks; ``UNKNOWN`` while the gang runs."""
+    end: IntArray  # ticks; ``UNKNOWN`` while it lasts
     nodes: IntArray  # number of nodes that the gang held
     backfilled: IntArray  # 1 if the attempt started while a job ahead in the queue kept waiting
-    head_since: IntArray
-    """When the job was left waiting at the head of the queue before this attempt; ``UNKNOWN`` if it was not."""
+    head_since: IntArray  # when the job was left waiting at the head of the queue before; ``UNKNOWN`` if it was not
     worked: IntArray  # how long the gang executed, ticks
-    lost: IntArray
-    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
-    ended_as: IntArray
-    """A :class:`Status`: why the attempt was stopped, and what became of the job's work."""
+    lost: IntArray  # work of the job discarded at the end of the attempt, ticks; perhaps of earlier attempts too
+    ended_as: IntArray  # a :class:`Status`: why the attempt was stopped, and what became of the job's work
 
     def where(self, which: BoolArray | npt.NDArray[np.integer]) -> RunAttempts:
         """Return some of the attempts, chosen by a mask or by positions."""
@@ -90,8 +84,7 @@ class NodeRanges(NamedTuple):
     first_node: IntArray
     nodes: IntArray  # number of nodes from ``first_node`` on
     since: IntArray  # when the gang got them, ticks: at the start of the run attempt, or by a migration
-    until: IntArray
-    """When it gave them up, ticks: at the end of the run attempt, or by a migration; ``UNKNOWN`` while the gang runs."""
+    until: IntArray  # when it gave them up, ticks: at the end, or by a migration; ``UNKNOWN`` while the gang runs
 
 
 class NodeOutages(NamedTuple):
@@ -99,8 +92,7 @@ class NodeOutages(NamedTuple):
 
     node: IntArray
     start: IntArray
-    end: IntArray
-    """``UNKNOWN`` if the node was still down when the run ended."""
+    end: IntArray  # ticks; ``UNKNOWN`` while it lasts
 
 
 class Overheads(NamedTuple):
@@ -110,5 +102,4 @@ class Overheads(NamedTuple):
     end: IntArray
     nodes: IntArray
     job: IntArray  # index of the job's record
-    account: IntArray
-    """Position of the ledger's account in :class:`~clustermodel.recording.ledger.Account`."""
+    account: IntArray  # position of the account in :class:`~clustermodel.recording.ledger.Account`

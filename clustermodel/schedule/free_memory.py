@@ -39,7 +39,6 @@ class FreeMemory:
             self._free[low:high] -= kib
 
     def give_back(self, nodes: NodeSet, kib: int) -> None:
-        """Undo :meth:`take`."""
         self.take(nodes, -kib)
 
     def least(self) -> tuple[int, int]:

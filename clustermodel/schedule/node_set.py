@@ -77,7 +77,6 @@ def from_mask(mask: int) -> NodeSet:
 
 
 def _set_bits(bits: int) -> list[int]:
-    """Return which bits of a mask are set, ascending."""
     bounds: list[int] = []  # descending
     while bits:
         length = bits.bit_length()
@@ -92,7 +91,7 @@ def _set_bits(bits: int) -> list[int]:
 
 
 def lowest(mask: int, nodes: int) -> int:
-    """Return the ``nodes`` lowest nodes of a bitmask, which has as many; of an empty one, a ValueError is raised."""
+    """Return the ``nodes`` lowest nodes of a bitmask, which has as many; an empty one is a ValueError."""
     if not nodes:
         return 0
     width = _FIRST
@@ -171,17 +170,9 @@ class IdleNodes:
             if index < 0:
                 self.give_back(nodes[:taken])
                 return False
-            if bounds[index] == low:
-                if bounds[index + 1] == high:
-                    del bounds[index]
-                    del bounds[index]
-                else:
-                    bounds[index] = high
-            elif bounds[index + 1] == high:
-                bounds[index + 1] = low
-            else:
-                bounds.insert(index + 1, high)
-                bounds.insert(index + 1, low)
+            before = [bounds[index], low] if bounds[index] < low else []
+            after = [high, bounds[index + 1]] if high < bounds[index + 1] else []
+            bounds[index : index + 2] = before + after
             self.count -= high - low
             taken += 2
         return True
@@ -191,7 +182,7 @@ class IdleNodes:
         bounds = self._bounds
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
             index = bisect_left(bounds, low)
-            joins_left = index % 2 == 1  # then bounds[at] is where the idle range on the left ends
+            joins_left = index % 2 == 1  # then bounds[index] is where the idle range on the left ends
             right = index + 1 if joins_left else index
             if (joins_left and bounds[index] != low) or (right < len(bounds) and bounds[right] < high):
                 raise ValueError(f"nodes {low}-{high - 1} overlap nodes that are idle already")
@@ -210,16 +201,14 @@ class IdleNodes:
 
 
 class Allocation:
-    """Chooses idle processors, and counts the starts for which they were scattered over too many nodes.
+    """Chooses idle processors by a rule of ``Machine.allocation``: node i has i x per_node to (i + 1) x per_node - 1."""
 
-    Node i has the processors i x per_node to (i + 1) x per_node - 1; the ``rule`` is that of ``Machine.allocation``.
-    """
+    # It counts the starts of gangs that fitted by count and not by node: any choice took more nodes than the gang's size needs.
 
     def __init__(self, per_node: int, rule: str) -> None:
         self._per_node = per_node
         self._consolidates = rule == "consolidate"
         self.fragmented_starts = 0
-        """Starts of gangs that fitted by count and not by node: any choice took more nodes than the gang's size needs."""
 
     def take(self, idle: IdleNodes, processors: int) -> NodeSet:
         """Remove and return ``processors`` idle ones; the caller has checked that so many are idle."""
@@ -233,11 +222,9 @@ class Allocation:
 
 
 def consolidated(idle: NodeSet, processors: int, per_node: int) -> tuple[NodeSet, int]:
-    """Return idle processors of as few nodes as possible, and the number of these nodes.
-
-    The nodes with the most idle processors come first, of equal ones the lowest.  What is left for the last node is on the node
-    with the fewest idle processors that has as many, so that others stay whole; there it has the lowest ones.
-    """
+    """Return idle processors of as few nodes as possible, and the number of these nodes."""
+    # The nodes with the most idle processors come first, of equal ones the lowest.  What is left for the last node is on the
+    # node with the fewest idle processors that has as many, so that others stay whole; there it has the lowest ones.
     free: dict[int, int] = {}  # node -> bitmask of its idle processors
     for low, high in zip(idle[::2], idle[1::2], strict=True):
         for node in range(low // per_node, -(-high // per_node)):

@@ -10,7 +10,7 @@ then.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -35,11 +35,9 @@ class Occupant:
         self.columns = columns  # its columns, a bitmask
         self.home = home  # its home row
         self.rows = 1 << home  # the rows it stands in, the home row and those with a replica: a bitmask
-        self.migrating = False
-        """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
+        self.migrating = False  # whether it has still to pay for a move to other columns; it is not moved again until then
         self.moving = job.nodes  # how many of its tasks count as migrating while it is
-        self.placed: tuple[int, int, int] | None = None
-        """Its columns, rows and home row as the machine has them; ``None`` before the gang has started."""
+        self.placed: tuple[int, int, int] | None = None  # columns, rows, home row on the machine; ``None`` before it starts
         self.node_set: NodeSet = ()  # its columns as the machine has them
 
     @property
@@ -54,8 +52,7 @@ class Change(NamedTuple):
     """What has to change on the machine."""
 
     places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]  # gangs, their columns and their rows, the home row first
-    migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]
-    """Gangs that get other columns; gangs that wait meanwhile."""
+    migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]  # gangs that get other columns, that wait
 
 
 class PromisedMemory(NamedTuple):
@@ -82,11 +79,9 @@ class Guard(Protocol):
 
 
 class OusterhoutMatrix:
-    """The matrix, and the gangs at home in its rows.
+    """The matrix, and the gangs at home in its rows."""
 
-    ``checkpoint`` and ``restart`` are the costs of a migration, in any unit; of ``max_tasks`` (Q) and ``counts`` see
-    :class:`~clustermodel.machine.Checkpointing`.
-    """
+    # `checkpoint` and `restart` are the costs of a migration, in any unit; of `max_tasks` (Q) and `counts` see Checkpointing.
 
     def __init__(
         self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None, counts: str = "gang"
@@ -96,14 +91,11 @@ class OusterhoutMatrix:
         self.occupants: dict[int, Occupant] = {}  # by job id, in starting order
         self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]  # the gangs at home in each row
         self.undivided: dict[int, Occupant] = {}  # the gangs that stand in every row in use, by job id
-        self.set_aside = 0
-        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
-        self.room = [nodes] * mpl
-        """Number of free columns of each row: no gang at home there holds them, and they are not set aside."""
+        self.set_aside = 0  # columns of undivided gangs or of nodes that are down, which no other gang gets: a bitmask
+        self.room = [nodes] * mpl  # free columns of each row: no gang at home there holds them, and they are not set aside
         self.memory: FreeMemory | None = None  # the free memory of each column in this plan; ``None`` where it is not limited
         self.promised: PromisedMemory | None = None  # the memory of the first job that lacks some; ``None`` if no job does
-        self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
-        """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
+        self.migration_counts = checkpoint + restart > 0 or max_tasks is not None  # if not, gangs may move again and again
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
         self._max_tasks = max_tasks
@@ -112,7 +104,7 @@ class OusterhoutMatrix:
         self._starts = 0
         self._all_columns = (1 << nodes) - 1
         self._free = [self._all_columns] * mpl  # the free columns of each row, bitmasks
-        self._in_use: list[int] = []  # rows with gangs at home, ascending
+        self.rows_in_use: list[int] = []  # those with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
         # While the matrix is filled: columns left, with replicas counted as well.
         self._room_left = self.room.copy()
@@ -123,34 +115,23 @@ class OusterhoutMatrix:
         self._cleaned: list[Occupant] = []  # those that had some before the matrix was cleaned
         self._migrations: list[tuple[list[Occupant], list[Occupant]]] = []  # which gangs have moved, and which wait meanwhile
 
-    def rows_in_use(self) -> list[int]:
-        """Return the rows that are not empty, ascending; not to be changed."""
-        return self._in_use
-
     @property
     def occupancy(self) -> float:
         """Share of the columns not set aside that are in use, replicas included, averaged over the rows in use."""
-        rows = self._in_use
+        rows = self.rows_in_use
         columns = len(rows) * (self.nodes - self.set_aside.bit_count())
         return 1 - sum(self._room_left[row] for row in rows) / columns if columns else 0.0
 
     @property
     def is_one_row(self) -> bool:
         """Whether at most one row is in use, and all gangs stand in it alone."""
-        return len(self._in_use) < 2 and not (self._replicated or self.undivided)
+        return len(self.rows_in_use) < 2 and not (self._replicated or self.undivided)
 
     # Jobs come and go.
 
-    def begin_memory(self, free: FreeMemory | None) -> None:
-        """Start from the machine's free memory; running and suspended tasks are already subtracted."""
-        self.memory = free
-        self.promised = None
-
     def add(self, job: QueuedJob, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant:
-        """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named.
-
-        ``kept`` are the columns whose memory holds the job already, ``end`` is when it is predicted to end.
-        """
+        """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named."""
+        # `kept` are the columns whose memory holds the job already, `end` is when it is predicted to end.
         if columns is None:
             columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
         gang = self._new(job, columns, row, kept, end)
@@ -160,36 +141,34 @@ class OusterhoutMatrix:
     def _new(self, job: QueuedJob, columns: int, row: int, kept: int, end: int | None = None) -> Occupant:
         self._starts += 1
         gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
-        if self.memory is not None:
-            self._take_memory(job, columns & ~kept, end)
+        self._take_memory(job, columns & ~kept, end)
         return gang
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
-        free = self._free[row]
-        return free if self.memory is None else free & (self._with_memory(job, end) | kept)
+        return self._free[row] & (self._with_memory(job, end) | kept)
 
     def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
         """Return the columns on which a task of ``job`` can have its memory until ``end``, a bitmask."""
-        assert self.memory is not None
+        if self.memory is None:
+            return self._all_columns
         enough = self.memory.nodes_with(job.memory)
         if self.promised is not None and self.promised.holds_against(job.id, end):
             enough &= self.promised.left.nodes_with(job.memory)
         return enough
 
     def _take_memory(self, job: QueuedJob, columns: int, end: int | None = None) -> None:
-        assert self.memory is not None
+        if self.memory is None:
+            return
         nodes = from_mask(columns)
         self.memory.take(nodes, job.memory)
         if self.promised is not None and self.promised.holds_against(job.id, end):
             self.promised.left.take(nodes, job.memory)
 
     def promise_memory(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
-        """Promise a job memory of enough free columns of ``row`` as soon as gangs end, at predicted times by job id.
-
-        Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  ``None`` if
-        suspended jobs keep the memory.
-        """
+        """Promise a job memory of enough free columns of ``row`` as soon as gangs end, at predicted times by job id."""
+        # Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  None if
+        # suspended jobs keep the memory.
         assert self.memory is not None
         free, columns, time = self.memory.copy(), self._free[row], 0
         gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
@@ -227,8 +206,10 @@ class OusterhoutMatrix:
             self.set_aside |= columns
         freed = before & ~self.set_aside
         self._changed_homes.update(range(self.mpl))
-        for row in range(self.mpl):
-            free = freed & self._home_columns_free(row)
+        for row, at_home in enumerate(self.homes):
+            free = freed
+            for gang in at_home.values():
+                free &= ~gang.columns
             self._free[row] |= free
             self.room[row] += free.bit_count()
 
@@ -266,7 +247,7 @@ class OusterhoutMatrix:
         at_home = self.homes[gang.home]
         del at_home[gang.job.id]
         if not at_home:
-            self._in_use.remove(gang.home)
+            self.rows_in_use.remove(gang.home)
 
     def _settle_in(self, gang: Occupant, row: int) -> None:
         self._changed_homes.add(row)
@@ -274,17 +255,11 @@ class OusterhoutMatrix:
         self.room[row] -= gang.nodes
         at_home = self.homes[row]
         if not at_home:
-            insort(self._in_use, row)
+            insort(self.rows_in_use, row)
         at_home[gang.job.id] = gang
         gang.home = row
         gang.rows = 1 << row
         self._touched.append(gang)
-
-    def _home_columns_free(self, row: int) -> int:
-        free = self._all_columns & ~self.set_aside
-        for gang in self.homes[row].values():
-            free &= ~gang.columns
-        return free
 
     # The steps of Zhang et al. 2003, section 5.1.
 
@@ -298,12 +273,12 @@ class OusterhoutMatrix:
 
     def compact(self, guard: Guard | None = None) -> bool:
         """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, to more populated rows; return whether one moved."""
-        return self._collapse(guard)
+        return self._collapse(guard, migrates=False)
 
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
         self._left, self._room_left = self._free.copy(), self.room.copy()
-        rows_in_use = self._in_use or [0]
+        rows_in_use = self.rows_in_use or [0]
         for undivided in self.undivided.values():
             undivided.home, undivided.rows = rows_in_use[0], sum(1 << row for row in rows_in_use)
             self._touched.append(undivided)
@@ -341,7 +316,7 @@ class OusterhoutMatrix:
 
     def collapse_with_migration(self, guard: Guard | None = None) -> bool:
         """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
-        return self._collapse(guard, self._move_by_migration)
+        return self._collapse(guard, migrates=True)
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
@@ -384,20 +359,18 @@ class OusterhoutMatrix:
     def _fixed_columns(self, row: int) -> int:
         """Return the columns of replicas, gangs with replicas, and gangs that migrate already: these do not move."""
         fixed, at_home_only = self._free[row] ^ self._left[row], 1 << row
-        for gang in self.homes[row].values():
+        for gang in chain(self.homes[row].values(), self.undivided.values()):
             if gang.rows != at_home_only or gang.migrating:
                 fixed |= gang.columns
-        for gang in self.undivided.values():
-            fixed |= gang.columns
         return fixed
 
     # How the steps go about it.
 
-    def _collapse(self, guard: Guard | None, migrate: Callable[[Occupant, int, Guard | None], bool] | None = None) -> bool:
-        """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
+    def _collapse(self, guard: Guard | None, *, migrates: bool) -> bool:
+        """Move gangs from less to more populated rows: on their own columns, or else by migration."""
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        sizes_decide = guard is None and migrate is None and not self.migration_counts
-        rows, changed = self._in_use, self._changed_homes
+        sizes_decide = guard is None and not migrates and not self.migration_counts
+        rows, changed = self.rows_in_use, self._changed_homes
         if len(rows) < 2 or (sizes_decide and not changed):
             return False
         if sizes_decide:
@@ -414,11 +387,8 @@ class OusterhoutMatrix:
                     continue
                 for gang in list(homes[source].values()):
                     if gang.nodes <= largest:
-                        if gang.columns & free[target] == gang.columns:
-                            moved = self._move_on_own_columns(gang, target, guard)
-                        else:
-                            moved = migrate is not None and migrate(gang, target, guard)
-                        if moved:
+                        fits = gang.columns & free[target] == gang.columns
+                        if (fits or migrates) and self._move(gang, target, guard, fits=fits):
                             any_moved = True
                             changed |= {source, target}
                             largest = room[target]
@@ -428,15 +398,8 @@ class OusterhoutMatrix:
 
     def _rows_to_fill(self) -> list[tuple[int, int]]:
         """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
-        rows, room = self._in_use, self._room_left
+        rows, room = self.rows_in_use, self._room_left
         return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
-
-    def _move_on_own_columns(self, gang: Occupant, row: int, guard: Guard | None) -> bool:
-        if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
-            return False
-        self._leave_home(gang)
-        self._settle_in(gang, row)
-        return True
 
     def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
         if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
@@ -511,10 +474,16 @@ class OusterhoutMatrix:
             overlapping.sort(key=STARTING_ORDER)
         return overlapping
 
-    def _move_by_migration(self, gang: Occupant, row: int, guard: Guard | None) -> bool:
-        """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
-        if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
+    def _move(self, gang: Occupant, row: int, guard: Guard | None, *, fits: bool) -> bool:
+        """Move ``gang`` to ``row``: on its columns if it ``fits``, else by the cheaper of option 1 (others migrate) and 2."""
+        if gang.migrating and not (fits and self._within_limit(gang, row)):
             return False
+        if guard is not None and not guard.may_enter(gang, row):
+            return False
+        if fits:
+            self._leave_home(gang)
+            self._settle_in(gang, row)
+            return True
         in_the_way = self._overlapping(gang, row)
         option_1 = self._can_migrate(in_the_way, row, ~gang.columns)
         option_2 = self._can_migrate([gang], row, self._free[row])
@@ -540,7 +509,7 @@ class OusterhoutMatrix:
     def _move_elsewhere(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
         kept = gang.columns & self._free[row]  # only the tasks on other columns move, to the lowest suitable ones
-        suitable, moving = self._suitable(gang, self._free[row] ^ kept), gang.nodes - kept.bit_count()
+        suitable, moving = (self._free[row] ^ kept) & self._with_memory(gang.job), gang.nodes - kept.bit_count()
         if self.memory is not None and suitable.bit_count() < moving:
             return False
         columns = kept | lowest(suitable, moving)
@@ -557,17 +526,13 @@ class OusterhoutMatrix:
         open_, columns = free[row] ^ (free[row] & wanted), []
         for other in in_the_way:
             lost = other.columns & wanted
-            suitable = self._suitable(other, open_)
+            suitable = open_ & self._with_memory(other.job)
             if self.memory is not None and suitable.bit_count() < lost.bit_count():
                 return None
             taken = lowest(suitable, lost.bit_count())
             open_ ^= taken
             columns.append(other.columns ^ lost | taken)
         return columns
-
-    def _suitable(self, gang: Occupant, columns: int) -> int:
-        """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
-        return columns if self.memory is None else columns & self._with_memory(gang.job)
 
     def _give_columns(self, gang: Occupant, columns: int) -> None:
         if self.memory is not None:
@@ -602,8 +567,7 @@ class OusterhoutMatrix:
         change: Change = Change([], [])
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
-            moved = tuple([gang.job for gang in moves if gang.placed is not None and gang.placed[0] != gang.columns])
-            if moved:
+            if moved := tuple([gang.job for gang in moves if gang.placed is not None and gang.placed[0] != gang.columns]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
         changed = [
             gang
@@ -626,7 +590,6 @@ class OusterhoutMatrix:
 
 
 def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
-    """Return where a gang is to be, and take it for done."""
     home, columns, rows = gang.home, gang.columns, places(gang.rows)
     if rows[0] != home:
         rows = (home, *[row for row in rows if row != home])

@@ -17,8 +17,7 @@ from clustermodel.ticks import NEVER, TICKS_PER_SECOND
 if TYPE_CHECKING:
     from clustermodel.policies.view import Outage, RunningJob
 
-SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
-"""Shortest time, ticks, that a job which has outlived its estimate is assumed to run on: one second."""
+SHORTEST_EXTENSION: Final = TICKS_PER_SECOND  # how long a job that outlives its estimate is assumed to run on, at least
 _NO_LIMIT: Final = -(2**62)  # fewer free nodes than any profile has
 
 
@@ -47,7 +46,6 @@ class Profile:
         return self._times
 
     def steps(self) -> list[tuple[int, int]]:
-        """Return the profile as (time, free nodes from then on)."""
         return list(zip(self._times, self._free, strict=True))
 
     @classmethod
@@ -67,11 +65,6 @@ class Profile:
         profile._times, profile._free = times, free
         return profile
 
-    @property
-    def beginning(self) -> int:
-        """The time at which the profile begins, ticks."""
-        return self._times[0]
-
     def advance(self, now: int) -> None:
         """Forget the past: the profile begins at ``now``."""
         times = self._times
@@ -82,7 +75,6 @@ class Profile:
         times[0] = now
 
     def free_at(self, time: int) -> int:
-        """Return the number of free nodes at ``time``."""
         return self._free[bisect_right(self._times, time) - 1]
 
     def fits(self, nodes: int, duration: int) -> bool:
@@ -97,8 +89,7 @@ class Profile:
 
     def fits_at(self, start: int, nodes: int, duration: int) -> bool:
         """Return whether ``nodes`` are free from ``start`` on for ``duration``."""
-        times, free = self._times, self._free
-        end = start + duration
+        times, free, end = self._times, self._free, start + duration
         for k in range(bisect_right(times, start) - 1, len(times)):
             if times[k] >= end:
                 return True
@@ -166,8 +157,7 @@ class Profile:
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
         times, free = self._times, self._free
-        first = -1
-        begin = end = 0
+        first, begin, end = -1, 0, 0
         for k in range(bisect_left(times, not_before), len(times)):
             if free[k] < nodes:
                 if first >= 0:
@@ -180,16 +170,7 @@ class Profile:
                     return -1
                 end = begin + duration
                 first = k
-        beyond = bisect_left(times, end, first)
-        if beyond == len(times) or times[beyond] != end:
-            times.insert(beyond, end)
-            free.insert(beyond, free[beyond - 1])
-        for k in range(first, beyond):
-            free[k] -= nodes
-        if free[beyond] == free[beyond - 1]:
-            del times[beyond], free[beyond]
-        if first and free[first] == free[first - 1]:
-            del times[first], free[first]
+        self._add(begin, end, -nodes, first=first)
         return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
@@ -206,11 +187,12 @@ class Profile:
         self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
         self.release(max(new_end, start), end, nodes)
 
-    def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
+    def _add(self, start: int, end: int, nodes: int, *, least: int = 0, first: int = -1) -> None:
         times, free = self._times, self._free
-        # Make start and end step boundaries...
-        first = 0
-        if start != times[0]:
+        # Make start, in step ``first`` if that is known, and end step boundaries ...
+        if start == times[0]:
+            first = 0
+        elif first < 0:
             first = bisect_left(times, start)
             if first == len(times) or times[first] != start:
                 if not first:
@@ -233,10 +215,9 @@ class Profile:
 
 
 class RunningProfile(Profile):
-    """A profile from which each running job, and each node that is down, is subtracted until its expected end.
+    """A profile from which each running job, and each node that is down, is subtracted until its expected end."""
 
-    Where ``may_overrun``, jobs can outlive their expected ends; the policy then says when else they may end (:meth:`extend`).
-    """
+    # Where `may_overrun`, jobs can outlive their expected ends; the policy then says when else they may end (`extend`).
 
     __slots__ = ("_assumed_end", "_ends", "_may_overrun")
 

@@ -49,7 +49,7 @@ class ReservationBook:
     def drop(self, job: QueuedJob) -> None:
         reservation = self.reserved.pop(job.id)
         profile = self.profiles[reservation.row]
-        if (start := max(reservation.start, profile.beginning)) < reservation.end:
+        if (start := max(reservation.start, profile.times()[0])) < reservation.end:
             profile.release(start, reservation.end, reservation.nodes)
 
     def move(self, job: QueuedJob, new: Reservation) -> None:
@@ -103,11 +103,9 @@ class Plan(ReservationBook):
         return reservation
 
     def compress(self, jobs: Iterable[QueuedJob], now: int) -> None:
-        """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
-
-        The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2). But
-        a job is tested where it stands, and an equally large job that has just failed bounds the search.
-        """
+        """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place."""
+        # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
+        # But a job is tested where it stands, and an equally large job that has just failed bounds the search.
         reserved, profile = self.reserved, self.profile
         failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
         for job in jobs:
@@ -173,10 +171,9 @@ class Plan(ReservationBook):
 
 
 class RowPlans(ReservationBook):
-    """Reservations in the rows of the Ousterhout matrix: each virtual machine is backfilled (Zhang et al. 2003, section 5.2).
+    """Reservations in the rows of the Ousterhout matrix, each backfilled as a machine (Zhang et al. 2003, section 5.2)."""
 
-    A waiting job's reservation, a start in a row, moves only to an earlier start, in any row.
-    """
+    # A waiting job's reservation, a start in a row, moves only to an earlier start, in any row.
 
     __slots__ = ("_nodes", "now")
 

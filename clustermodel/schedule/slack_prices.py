@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
 
 FIRST_SP: Final = 0.5  # SP of a job that has no start yet, as if it were going to wait for the average wait time (section 4.3)
-LEAST_SLACK_S: Final = 1.0
-"""Slack, seconds, below which the fairness factor grows no further: the unit of time of the papers' traces."""
-DIGITS: Final = 12
-"""Significant digits of a price: prices that differ only by floating point rounding are equal, so that ties are ties."""
+LEAST_SLACK_S: Final = 1.0  # below this slack the fairness factor grows no further: the unit of time of the papers' traces
+DIGITS: Final = 12  # of a price: prices that differ only by floating point rounding are equal, so that ties are ties
 _NOTHING: Final = 10.0**-DIGITS
 OPTIMAL: Final = "optimal"  # the name of the heuristic that tries every order
-MOST_PERMUTED: Final = 7
-"""Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
+MOST_PERMUTED: Final = 7  # jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them
 _ROUNDING: Final = 10.0 ** (1 - DIGITS)
 """By how much, relative to the sum of all costs without signs, a price and a sum of floats differ at most."""
 
@@ -128,6 +125,7 @@ class SlackReservation:
     __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
 
     def __init__(self, job: QueuedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
+        # Types are declared: mypyc reads the lambdas below first.
         self.job: QueuedJob = job
         self.nodes: int = job.nodes
         self.length: int = job.estimate
@@ -150,14 +148,18 @@ class SlackReservation:
         """Sorting key: order of submission."""
         return self.job.submit, self.job.id
 
+    def may_follow(self, other: SlackReservation) -> bool:
+        """Return whether another job of the same shape may be put back before this one without loss, where alpha_t = 1."""
+        same_shape = (other.nodes, other.length) == (self.nodes, self.length)
+        return same_shape and other.weight > self.weight and other.latest <= self.latest
+
     def move_to(self, start: int, weights: Weights) -> None:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start: int = start
         self.by_start: tuple[int, int, int] = (start, *self.arrival)  # sorting key of the plan
         self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
-        self.weight: float = weight(self.nodes, self.p, s0, s, weights)
-        """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
+        self.weight: float = weight(self.nodes, self.p, s0, s, weights)  # what multiplies t_i^alpha_t in the cost of a move
 
 
 def by_start(reservation: SlackReservation) -> tuple[int, int, int]:
@@ -190,11 +192,10 @@ class ArrivingJob(NamedTuple):
 
 
 class Schedule:
-    """A schedule that was tried, with about what it costs: the exact price takes longer, and is seldom needed.
+    """A schedule that was tried, with about what it costs: the exact price takes longer, and is seldom needed."""
 
-    From ``slot`` on jobs were taken out, and there the arriving job starts, at the price ``own``; ``starts`` are the new starts
-    of jobs that have moved, ``costs`` what these moves cost, and ``profile`` has all jobs in it.
-    """
+    # From `slot` on jobs were taken out, and there the arriving job starts, at the price `own`; `starts` are the new starts of
+    # jobs that have moved, `costs` what these moves cost, and `profile` has all jobs in it.
 
     __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "profile", "slot", "starts")
 
@@ -202,12 +203,8 @@ class Schedule:
         self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
     ) -> None:
         self.slot, self.starts, self.profile, self._own, self._costs = slot, starts, profile, own, costs
-        about, size = own, abs(own)
-        for of_move in costs:
-            about += of_move
-            size += abs(of_move)
-        self._about = about
-        self._rounding = _ROUNDING * size
+        self._about = sum(costs, own)
+        self._rounding = _ROUNDING * sum(map(abs, costs), abs(own))
         self._price: float | None = None
 
     @property
@@ -216,40 +213,32 @@ class Schedule:
             self._price = total(self._own, self._costs)
         return self._price
 
-    @property
-    def moved(self) -> int:
-        return len(self.starts)
-
     def goes_before(self, other: Schedule) -> bool:
         """Return whether it is cheaper, or as cheap and moves fewer jobs, or as many and has an earlier slot."""
         difference = self._about - other._about
         rounding = self._rounding + other._rounding
         if abs(difference) > rounding:
             return difference < 0
-        return (self.price, self.moved, self.slot) < (other.price, other.moved, other.slot)
+        return (self.price, len(self.starts), self.slot) < (other.price, len(other.starts), other.slot)
 
 
 class Search:
-    """One search for the cheapest schedule.
+    """One search for the cheapest schedule."""
 
-    At each slot, it takes out the waiting jobs that are scheduled at or after it, puts the arriving job there, puts the others
-    back at their earliest times in the order of a heuristic, and prices the result (sections 4.2 to 4.6). ``reservations`` come
-    by start; ``arriving`` is ``None`` for the dummy job of *remove*, which takes no time.
-    """
+    # At each slot, it takes out the waiting jobs that are scheduled at or after it, puts the arriving job there, puts the
+    # others back at their earliest times in the order of a heuristic, and prices the result (sections 4.2 to 4.6).
+    # The plan comes by start; `arriving` is None for the dummy job of *remove*, which takes no time.
 
     def __init__(
         self, profile: Profile, plan: Sequence[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
     ) -> None:
-        self._profile, self._plan, self._weights, self._now = profile, plan, weights, now
-        self._arriving = arriving
+        self._profile, self._plan, self._weights, self._now, self._arriving = profile, plan, weights, now, arriving
         self._favour = arriving.favour if arriving is not None else 1.0
         self._planned = [reservation.start for reservation in plan]
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
-        """Return the cheapest schedule that puts jobs back in the order of ``ranked``; by default of their starts, which is
-        faster.
-        """
+        """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts."""
         if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving)
         if ranked is None:
@@ -275,11 +264,9 @@ class Search:
         return best
 
     def cheapest_shifted(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
-        """Return the cheapest schedule that delays all jobs from a slot on by the arriving job's estimate and compresses them.
-
-        Compressing moves one job up after the other, in the order of ``ranked``, to the earliest time at or after the slot
-        (short version, section 2.4; long version, section 4.5): before it, the paper assumes, the schedule was optimal.
-        """
+        """Return the cheapest schedule that delays jobs from a slot on by the arriving job's estimate and compresses them."""
+        # Compressing moves one job up after the other, in the order of `ranked`, to the earliest time at or after the slot
+        # (short version, section 2.4; long version, section 4.5): before it, the paper assumes, the schedule was optimal.
         assert self._arriving is not None
         delay = self._arriving.length
         best: Schedule | None = None
@@ -316,10 +303,7 @@ class Search:
         # too, or one that the arriving job leaves too few nodes.
         plan, (nodes, length, _) = self._plan, arriving
         profiles = self._profiles()
-        earliest = [
-            profile.earliest(reservation.nodes, reservation.length)
-            for profile, reservation in zip(profiles, plan, strict=False)
-        ]
+        earliest = [profile.earliest(job.nodes, job.length) for profile, job in zip(profiles, plan, strict=False)]
         unsettled = [position for position, reservation in enumerate(plan) if earliest[position] < reservation.start]
         unsettled.append(len(plan))
         best: Schedule | None = None
@@ -378,10 +362,8 @@ class Search:
         before: Sequence[tuple[SlackReservation, int]] = (),
         earliest: Sequence[int] | None = None,
     ) -> Schedule | None:
-        """Put jobs back in their order, after those ``before``; return ``None`` as soon as one would start too late.
-
-        ``earliest`` has the times at which the jobs could start if all were in their places.
-        """
+        """Put jobs back in their order, after those ``before``; return ``None`` as soon as one would start too late."""
+        # `earliest` has the times at which the jobs could start if all were in their places.
         starts, left = list(before), NEVER  # `left` is the first time at which a job has left its place
         for position, reservation in enumerate(taken):
             # To start earlier than ``earliest`` says, it must use nodes of a job that has left its place.
@@ -402,11 +384,9 @@ class Search:
         return cost(reservation.weight, to_seconds(start - reservation.start), self._favour, self._weights.t)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
-        """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
-
-        Orders of the first :data:`MOST_PERMUTED` jobs are tried depth first.  A beginning of an order is given up when it costs
-        at least as much as the best schedule so far even if each of the jobs still out were alone in what is left.
-        """
+        """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity."""
+        # Orders of the first MOST_PERMUTED jobs are tried depth first.  A beginning of an order is given up when it costs at
+        # least as much as the best schedule so far even if each of the jobs still out were alone in what is left.
         best = self.cheapest(slots)
         for slot, profile, own in self._places(slots):
             taken = [reservation for reservation in self._plan if reservation.start >= slot]
@@ -438,7 +418,7 @@ class Search:
         for index, reservation in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
             same = (reservation.nodes, reservation.length, reservation.start, reservation.latest, reservation.weight)
-            if same in tried or (self._weights.t == 1 and any(_is_put_back_before(other, reservation) for other in out)):
+            if same in tried or (self._weights.t == 1 and any(map(reservation.may_follow, out))):
                 continue
             tried.add(same)
             then = profile.copy()
@@ -450,13 +430,3 @@ class Search:
 def _cheaper(found: Schedule | None, best: Schedule | None) -> Schedule | None:
     """Return the better of two schedules, the second of equal ones; ``None`` costs infinity."""
     return found if found is not None and (best is None or found.goes_before(best)) else best
-
-
-def _is_put_back_before(first: SlackReservation, second: SlackReservation) -> bool:
-    """Return whether, of two jobs of one shape, the first may be put back first without loss, where alpha_t = 1."""
-    return (
-        first.weight > second.weight
-        and first.nodes == second.nodes
-        and first.length == second.length
-        and first.latest <= second.latest
-    )

@@ -24,12 +24,11 @@ Moving = tuple[int, int, int]
 
 
 class SharedBandwidth:
-    """Who moves how much by when, in whole numbers.
+    """Who moves how much by when, in whole numbers."""
 
-    Each task at the store gets the same bandwidth: its share of the store's, ``total`` bytes a second, at most what its node
-    has, ``per_task`` (one of the two is given). So one clock counts what each of them has moved, in millionths of a byte,
-    rounded down whenever transfers begin or end; a transfer ends at the first tick at which all of it has been moved.
-    """
+    # Each task at the store gets the same bandwidth: its share of the store's, `total` bytes a second, at most what its node
+    # has, `per_task` (one of the two is given).  So one clock counts what each of them has moved, in millionths of a byte,
+    # rounded down whenever transfers begin or end; a transfer ends at the first tick at which all of it has been moved.
 
     def __init__(self, total: int | None, per_task: int | None) -> None:
         self._total = total
@@ -186,12 +185,10 @@ class Store:
         return first
 
     def _waste_of_others(self, served: Transfer) -> int:
-        """Return what the other gangs can be expected to waste if ``served`` has the store next, in some unit.
-
-        While it takes v, a gang of q nodes that waits, since d, wastes q (d + v).  One that executes fails with probability
-        q v / M, M being the mean time between the failures of a node, and then discards on average what it has at risk and
-        v / 2, on q nodes (Herault et al. 2018).  All in whole numbers, times 2 M.
-        """
+        """Return what the other gangs can be expected to waste if ``served`` has the store next, in some unit."""
+        # While it takes v, a gang of q nodes that waits, since d, wastes q (d + v).  One that executes fails with probability
+        # q v / M, M being the mean time between the failures of a node, and then discards on average what it has at risk and
+        # v / 2, on q nodes (Herault et al. 2018).  All in whole numbers, times 2 M.
         now, takes, scale = self._env.now, served.ticks, 2 * (self._node_mtbf or 1)
         waste = 0
         for other in self._waiting:

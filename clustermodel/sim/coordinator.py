@@ -1,6 +1,6 @@
 """The coordinating process: it lets each instant settle, asks the policy once, and has its decisions carried out.
 
-It knows neither policies nor kinds of gangs: see :mod:`clustermodel.sim.decisions` and :mod:`clustermodel.sim.context`.
+It knows neither policies nor kinds of gangs: see :mod:`clustermodel.sim.decisions` and :mod:`clustermodel.sim.simulation`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, shown
+from clustermodel.errors import DecisionError, StrandedJobsError, counted, shown
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
+from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, WaitingProcess
@@ -22,7 +23,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
 
 
 class Coordinator:
@@ -36,7 +37,7 @@ class Coordinator:
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
         self.open_streams = streams
-        self._ids = run.records.submitted_ids()
+        self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
@@ -55,9 +56,10 @@ class Coordinator:
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
-        if row.id in self._ids:
-            raise SpecificationError(f"job id {row.id} is submitted twice; ids must be unique among all streams")
-        self._ids.add(row.id)
+        if self._ids is not None:
+            if row.id in self._ids:
+                raise submitted_twice(row.id)
+            self._ids.add(row.id)
         index = self._records.submitted(row)
         self._settled.arm()
         if not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory):
@@ -73,7 +75,6 @@ class Coordinator:
         self._settled.arm()
 
     def _attempt_ended(self, job: JobInSystem) -> None:
-        """A job's process reports the end of a run attempt; its nodes are idle again."""
         del self._running[job.queued.id]
         self._ended.append(job.execution)
         self._settled.arm()
@@ -102,7 +103,12 @@ class Coordinator:
                     settled.arm()
                     continue
             if pool.waiting and not (self._running or self.open_streams or self._alarm.at or self._states.down):
-                raise StrandedJobsError(f"policy {self._policy}: {pool.stranded}")
+                ids = list(pool.waiting)
+                shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
+                raise StrandedJobsError(
+                    f"policy {self._policy}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job "
+                    f"{shown_ids}): the policy must start them or return WakeAt(...)"
+                )
         self._ledger.close()
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
@@ -121,10 +127,8 @@ class Coordinator:
         return ended[1:], []
 
     def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:
-        """Stop the gangs on nodes that fail now, take those nodes down, put repaired ones up; return the outages of both.
-
-        Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
-        """
+        """Stop the gangs on nodes that fail now, take those nodes down, put repaired ones up; return the outages of both."""
+        # Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
         if self._jobs:
             self._run.sharing.settle(self.env.now)
         if hit := self._states.hit(self._running.values()):
@@ -149,7 +153,7 @@ class Coordinator:
             if gang.job is self._head:
                 self._head = None
         else:
-            self._records.ended(job.index, now, outcome, gang.ran)
+            self._records.ended(job.index, now, outcome, gang.ran, discarded)
             del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
 

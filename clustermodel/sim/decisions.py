@@ -16,7 +16,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
 
 _OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
@@ -27,8 +27,7 @@ class Decisions:
 
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
         self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
-        self.frees_nodes = False
-        """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
+        self.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._alarm = alarm
@@ -63,11 +62,16 @@ class Decisions:
                 _require_job(given.job, kind.__name__)
             carry_out(decision)
 
-    def begin_granted(self) -> None:
+    def begin_granted(self, *, in_turn: bool = False) -> None:
         """Let the jobs that have been started in the present cycle, and have not begun yet, begin to run."""
+        # Interrupts take effect by events, in the order of the decisions: if there are any, jobs begin `in_turn` too.
+        self._interrupts |= in_turn
         if self._granted:
             for request in self._granted:
-                request.ring()
+                if in_turn:
+                    request.give()
+                else:
+                    request.ring()
             self._granted.clear()
 
     def _start(self, decision: Any) -> None:
@@ -111,10 +115,8 @@ class Decisions:
         if duration > length and machine.kill_at_estimate:
             duration, outcome = length, Status.KILLED
         if job.image is not None:
-            if nodes != job.image.nodes:
-                raise DecisionError(
-                    f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {job.image.nodes} tasks"
-                )
+            if nodes != (saved := job.image.nodes):
+                raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {saved} tasks")
             duration, length = duration - job.image.work, max(length - job.image.work, 1)
         if limit is not None:
             if limit <= 0:
@@ -125,20 +127,20 @@ class Decisions:
         return Terms(nodes, duration, length, outcome)
 
     def _kill(self, decision: Kill) -> None:
+        waits = self._pool.waiting.get(decision.job.id) is decision.job
+        if decision.requeue and waits and (job := self._jobs[decision.job.id]).suspended_on:
+            self._run.states.discard_image(job)
+            return
         if decision.requeue:
-            if self._pool.waiting.get(decision.job.id) is decision.job and (job := self._jobs[decision.job.id]).suspended_on:
-                self._run.states.discard_image(job)
-                return
             self._stop(decision.job, Status.PREEMPTED, "killed")
             return
         gang = self._gang_of(decision.job, "be killed")
-        self._stop(
-            decision.job, Status.KILLED if gang.executed() >= gang.length and not gang.stopping else Status.ABORTED, "killed"
-        )
+        has_had_its_time = gang.executed() >= gang.length and not gang.stopping
+        self._stop(decision.job, Status.KILLED if has_had_its_time else Status.ABORTED, "killed")
 
     def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
         gang = self._gang_of(job, f"be {how}")
-        self._begin_in_turn()
+        self.begin_granted(in_turn=True)
         frees_nodes = gang.stop(outcome)
         self._stopped.add(job.id)
         self.frees_nodes |= frees_nodes
@@ -151,13 +153,6 @@ class Decisions:
         if goes_on and job.id in self._stopped:
             raise DecisionError(f"job {job.id} cannot {what}: it has been stopped at this time already")
         return gang
-
-    def _begin_in_turn(self) -> None:
-        """Let jobs begin to run by events of their own: interrupts take effect by events, in the order of the decisions."""
-        self._interrupts = True
-        for request in self._granted:
-            request.give()
-        self._granted.clear()
 
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
@@ -173,7 +168,7 @@ class Decisions:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
             moves[gang] = _plain_columns(columns, job, gang.nodes)
         if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
-            self._begin_in_turn()
+            self.begin_granted(in_turn=True)
         self._run.sharing.migrate(list(moves.items()))
 
     def _place_in_rows(self, decision: Any) -> None:

@@ -24,7 +24,7 @@ from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import to_seconds
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 _MIGRATED: Final = "migrated"  # the cause of an interrupt after which a gang goes on
@@ -107,10 +107,8 @@ class DedicatedGang(Execution):
         self._since = self._nodes.env.now
 
     def _spend(self, overheads: list[Overhead], *, executing: bool = False) -> Generator[Event, object, None]:
-        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store.
-
-        Where ``executing``, the gang executes until it is its turn, and writes nothing if the job is complete by then.
-        """
+        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
+        # Where `executing`, the gang executes until it is its turn, and writes nothing if the job is complete by then.
         env, store = self._nodes.env, self._nodes.store
         for account, ticks in overheads:
             if account not in TRANSFERS:
@@ -154,10 +152,6 @@ class DedicatedGang(Execution):
     def executed(self) -> int:
         return self._executed if self._since is None else self._executed + self._nodes.env.now - self._since
 
-    def overhead_left(self) -> int:
-        """Return 0: queueing at the store is not known here and is already in ``expected_end``."""
-        return 0
-
     def stop(self, how: Status) -> bool:
         saved = self._nodes.saved
         saved.stop(self, how)
@@ -166,10 +160,8 @@ class DedicatedGang(Execution):
         return not saved.saving(self, how)
 
     def migrate_to(self, columns: NodeSet) -> None:
-        """Go on elsewhere, after a checkpoint and a restart there; both nodes and columns have been seen to.
-
-        A gang whose image has still to be restored restores it on its new nodes instead.
-        """
+        """Go on elsewhere, after a checkpoint and a restart there; both nodes and columns have been seen to."""
+        # A gang whose image has still to be restored restores it on its new nodes instead.
         saved = self._nodes.saved
         self._pause()
         self.columns = columns
@@ -254,7 +246,6 @@ class DedicatedNodes:
         self.pool.change_nodes(columns, down=down)
 
     def settle(self, now: int) -> None:
-        """Charge the restarts of gangs that pay again and again; what others have executed follows from when they began."""
         if self.is_settled:
             for gang in self.run.running.values():
                 assert isinstance(gang, RechargedGang)
@@ -265,11 +256,10 @@ class DedicatedNodes:
 
 
 class RechargedGang(DedicatedGang):
-    """A gang that restarts after every scheduling cycle.
+    """A gang that restarts after every scheduling cycle."""
 
-    Until the next cycle it counts as executing, and it completes when it has executed for its duration: the interval in which
-    it completes is not charged.  What it had to spend in an interval is known at its end.
-    """
+    # Until the next cycle it counts as executing, and it completes when it has executed for its duration: the interval in which
+    # it completes is not charged.  What it had to spend in an interval is known at its end.
 
     __slots__ = ("_restart",)
 
@@ -278,7 +268,6 @@ class RechargedGang(DedicatedGang):
         self._restart = nodes.saved.costs.in_all(owner, terms.nodes)[1]
 
     def settle(self, now: int) -> None:
-        """Bring what it has executed, and what it has been charged, up to ``now``."""
         if self._since is not None:
             paid = min(self._restart, now - self._since)
             self._charge(self._since, self._since + paid)

@@ -57,10 +57,9 @@ class InstantOver(Event):
 
 
 class Bell(Event):
-    """An event that continues waiting processes at once, inside the event being handled, and takes no turn in SimPy's queue.
+    """An event that continues waiting processes at once, inside the event being handled, and takes no turn in SimPy's queue."""
 
-    It can ring again and again.
-    """
+    # It can ring again and again.
 
     def ring(self) -> None:
         """Let whoever waits go on at once, in the order of waiting."""
@@ -83,10 +82,9 @@ class Grant(Bell):
 
 
 class WaitingProcess(Process):
-    """A process that waits for a grant before its generator begins.
+    """A process that waits for a grant before its generator begins."""
 
-    SimPy's own process begins with an event at the present time, in which a job could do nothing but ask for nodes and wait.
-    """
+    # SimPy's own process begins with an event at the present time, in which a job could do nothing but ask for nodes and wait.
 
     def __init__(self, env: Clock, generator: Generator[Event, object, object], grant: Grant) -> None:
         self.env, self.callbacks, self._generator = env, [], generator

@@ -43,11 +43,9 @@ class Image(NamedTuple):
 def image_after(
     before: Image | None, outcome: Status, executed: int, nodes: int, columns: NodeSet, *, checkpointed: int = 0
 ) -> tuple[Image | None, int]:
-    """Return what is saved of a job after a run attempt, and how much work is discarded, of this and earlier ones, ticks.
-
-    ``before`` had been saved, on its nodes again when the attempt ended; ``executed`` is of this attempt, of which
-    ``checkpointed`` are in the store by a periodic checkpoint.
-    """
+    """Return what is saved of a job after a run attempt, and how much work is discarded, of this and earlier ones, ticks."""
+    # `before` had been saved, on its nodes again when the attempt ended; `executed` is of this attempt, of which
+    # `checkpointed` are in the store by a periodic checkpoint.
     if outcome in ENDS:
         return None, 0
     saved, stored = (before.work, before.stored) if before is not None else (0, 0)
@@ -66,10 +64,9 @@ def image_after(
 
 
 class Terms:
-    """On what terms a run attempt starts: on how many nodes, how long it executes and how it ends if nothing stops it.
+    """On what terms a run attempt starts: on how many nodes, how long it executes and how it ends if nothing stops it."""
 
-    ``length`` is how long the scheduler expects it to execute; times in ticks.
-    """
+    # `length` is how long the scheduler expects it to execute; times in ticks.
 
     __slots__ = ("duration", "length", "nodes", "outcome")
 
@@ -127,10 +124,8 @@ class Execution(RunningJob):
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
         self.owner = owner  # whose run attempt it is
         self.duration, self.length, self.outcome = terms.duration, terms.length, terms.outcome  # as far as known
-        self.interval: int | None = None
-        """How long it executes between two periodic checkpoints, ticks; ``None`` where there are none."""
-        self.checkpointed = 0
-        """How much of what it has executed in this run attempt has been saved by periodic checkpoints, ticks."""
+        self.interval: int | None = None  # how long it executes between two periodic checkpoints, ticks, if there are any
+        self.checkpointed = 0  # how much of what it has executed periodic checkpoints have saved, ticks
 
     def enter(self, state: GangState) -> None:
         assert state in ALLOWED[self.state], f"job {self.job.id}: {self.state.value} becomes {state.value}"
@@ -150,12 +145,12 @@ class Execution(RunningJob):
     def executed(self) -> int:
         """Return how long it has executed, ticks: this run attempt alone."""
 
-    @abstractmethod
     def overhead_left(self) -> int:
-        """Return its pending overhead, ticks of its own time; 0 where that depends on the queue at the checkpoint store."""
+        """Return its pending overhead, ticks of its own slices; 0 on dedicated nodes: ``expected_end`` has it."""
+        return 0
 
     def checkpoints_left(self) -> int:
-        """Return how long its periodic checkpoints to come take, ticks of its own slices; 0 if ``expected_end`` has it."""
+        """Return how long its periodic checkpoints to come take, as :meth:`overhead_left`."""
         return 0
 
     @abstractmethod
@@ -195,10 +190,8 @@ def needs_any(gang: Execution, nodes: Collection[int]) -> bool:
 def job_life(
     job: JobInSystem, request: Callable[[JobInSystem], Grant], ended: Callable[[JobInSystem], None]
 ) -> Generator[Event, object, None]:
-    """Run, and wait for nodes and run again for as long as run attempts do not end the job.
-
-    The process (:class:`~clustermodel.sim.events.WaitingProcess`) has waited for the job's first nodes when this begins.
-    """
+    """Run, and wait for nodes and run again for as long as run attempts do not end the job."""
+    # The process (WaitingProcess) has waited for the job's first nodes when this begins.
     while True:
         yield from job.execution.run()
         ended(job)

@@ -20,7 +20,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
 
 MOST_ATTEMPTS: Final = 10_000  # run attempts of a job, one after the other, that save nothing of it, after which a run ends
 MOST_FAILURES: Final = 200_000  # failures of nodes, one after the other, during which no job starts, after which a run ends
@@ -112,10 +112,8 @@ class NodeStates:
         return outages
 
     def charge(self) -> None:
-        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired.
-
-        While no job is in the system, that is put off until the next submission: the books end with the last job.
-        """
+        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired."""
+        # While no job is in the system, that is put off until the next submission: the books end with the last job.
         for time, nodes in self._uncharged:
             self._ledger.hold(time, Account.DOWN, nodes)
             self._ledger.hold(time, Account.IDLE, -nodes)

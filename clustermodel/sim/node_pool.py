@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clustermodel.errors import DecisionError, counted
+from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.node_set import Allocation, IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
@@ -26,8 +26,10 @@ class NodePool:
         self.waiting: dict[int, QueuedJob] = {}  # the jobs that wait, by id, in queue order
         self._env, self._size = env, nodes
         self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
-        self.allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
-        """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
+        several = machine.gpus_per_node > 1
+        self.allocation = (
+            Allocation(machine.gpus_per_node, machine.allocation) if several else None
+        )  # else the lowest idle ones
         self.down = 0  # number of nodes that are out of service
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
@@ -78,16 +80,6 @@ class NodePool:
         self.waiting.update(in_order)
         self._deletions = 0
 
-    @property
-    def stranded(self) -> str:
-        """What is wrong where these jobs wait and nothing will ever happen again, for a message."""
-        ids = list(self.waiting)
-        shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
-        return (
-            f"{counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
-            "the policy must start them or return WakeAt(...)"
-        )
-
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
         """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat."""
         idle = self.idle_nodes
@@ -128,7 +120,6 @@ class NodePool:
         self.down = 0
 
     def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
-        """Put nodes out of service, or back."""
         if down:
             taken = self.idle_nodes.take(columns)
             assert taken, "the gangs on a failed node have been stopped"

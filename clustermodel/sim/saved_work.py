@@ -20,7 +20,7 @@ from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.validation import to_gib
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
 
 TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)  # overheads that take room in the checkpoint store
 
@@ -88,10 +88,8 @@ class SavedWork:
         return _costing((Account.CHECKPOINT, 0 if image.columns is None else checkpoint), (Account.RESTART, restart))
 
     def migration(self, gang: Execution, rounds: int = 1) -> list[Overhead]:
-        """Return what a gang spends on its new nodes when it migrates.
-
-        A round begins a quantum of its own slices after the one before it, or later, when that is over.
-        """
+        """Return what a gang spends on its new nodes when it migrates."""
+        # A round begins a quantum of its own slices after the one before it, or later, when that is over.
         checkpoint, restart = self._at_start(gang.owner, gang.nodes)
         transfers = _costing((Account.CHECKPOINT, checkpoint), (Account.RESTART, restart))
         waiting = _costing((Account.BLOCKED, max(0, self._quantum - checkpoint - restart)))
@@ -194,7 +192,7 @@ class NodeMemory:
         self.free.give_back(before, kib)
         self.free.take(job.memory_on, kib)
         if more := nodes.bit_count() - count(before):
-            self._run.records.memory.changed(self._run.env.now if since is None else since, kib * more)
+            self._run.records.memory_changed(self._run.env.now if since is None else since, kib * more)
 
     def require_room(self) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from simpy import Event, Process, Timeout
@@ -17,18 +17,59 @@ from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
-from clustermodel.sim.context import RunContext
+from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
+from clustermodel.sim.dedicated_nodes import DedicatedNodes
+from clustermodel.sim.events import Clock, InstantSettled
+from clustermodel.sim.job_process import Execution, JobInSystem
+from clustermodel.sim.node_failures import NodeStates
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.streams import Follower, JobsWithFeedback
+
+if TYPE_CHECKING:
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
+
+    Sharing: TypeAlias = DedicatedNodes | TimeSharing
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
 Events = Literal["together", "one-by-one"]
 EVENTS: Final = get_args(Events)
 PROGRESS_STEP = 1024  # submissions between two calls of a progress function
+
+
+class RunContext:
+    """What the parts of one run share: the simulation, the machine, its nodes, the jobs and the books."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        speedup: Speedup,
+        records: JobRecords,
+        *,
+        explain: bool,
+        history: bool,
+        fidelity: str,
+        events: str,
+    ) -> None:
+        self.machine, self.speedup, self.records = machine, speedup, records
+        self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
+        self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
+        self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
+        self.env = Clock()
+        self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
+        self.running: dict[int, Execution] = {}  # the running gangs by job id
+        self.settled = InstantSettled(self.env)  # what ends an instant: whatever the coordinator has to know of arms it
+        self.ledger = Ledger(machine.processors)
+        self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
+        self.store = Store(self.env, machine)  # where gangs are checkpointed
+        self.saved = SavedWork(self)  # what is saved of preempted jobs
+        self.states = NodeStates(self)  # which nodes are down
+        self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
 
 
 class Outcome(NamedTuple):
@@ -39,8 +80,7 @@ class Outcome(NamedTuple):
     reasons: dict[int, Reason] | None  # job id -> why it started; ``None`` unless asked for
     slices: SliceLog | None  # what ran between scheduling events; ``None`` where nodes are not shared in time
     history: History | None  # every state of the Ousterhout matrix; ``None`` unless asked for
-    fragmented_starts: int
-    """Starts of gangs that fitted into fewer nodes than any choice of idle processors had, where nodes have several."""
+    fragmented_starts: int  # of gangs that fitted into fewer nodes than any choice of idle processors had
 
 
 def simulate(
@@ -73,15 +113,8 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    run = RunContext(
-        machine,
-        speedup,
-        JobRecords() if records is None else records,
-        explain=explain,
-        history=history,
-        node_by_node=fidelity == "node",
-        one_by_one=events == "one-by-one",
-    )
+    records = JobRecords() if records is None else records
+    run = RunContext(machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events)
     env = run.env
     decide = decide_of(
         policy,
@@ -151,11 +184,10 @@ def submit_jobs(
 
 
 class Feedback:
-    """Submits the jobs of a stream, and after the completion of each those that follow it, each in a process of its own.
+    """Submits the jobs of a stream, and after the completion of each those that follow it, each in a process of its own."""
 
-    A job that was killed, aborted or rejected has completed too.  With a think time of zero, the next job is submitted at the
-    time of the completion, so the same scheduling cycle sees both.
-    """
+    # A job that was killed, aborted or rejected has completed too.  With a think time of zero, the next job is submitted at the
+    # time of the completion, so the same scheduling cycle sees both.
 
     def __init__(
         self, followers: Mapping[int, Sequence[Follower]], coordinator: Coordinator, progress: Callable[[int], None] | None

@@ -53,7 +53,7 @@ def checked(case: GangCase, policy: str) -> Result:
     noted = Noted(policy)
     result = run(case, noted)
     assert max(most_memory(result, noted.discarded)) <= MOST
-    ticks, in_use = result.records.memory.in_use
+    ticks, in_use = result.records.memory_in_use
     assert ((in_use >= 0) & (in_use <= MOST * case.machine.nodes)).all()
     assert not in_use[-1:].any()
     log = result.events.ticks
@@ -105,7 +105,7 @@ def test_no_node_is_over_its_memory_in_rows_and_both_fidelities_agree(case: Gang
     node = run(case, policy, fidelity="node")
     assert seen_in_time(fast) == seen_in_time(node)
     assert attempts_of(fast) == attempts_of(node)
-    logs = [[column.tolist() for column in result.records.memory.in_use] for result in (fast, node)]
+    logs = [[column.tolist() for column in result.records.memory_in_use] for result in (fast, node)]
     assert logs[0] == logs[1]
 
 

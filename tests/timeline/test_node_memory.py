@@ -212,7 +212,7 @@ def test_jobs_that_wait_for_memory_that_others_keep_do_not_wait_for_ever() -> No
 def test_the_memory_in_use_is_logged_and_drawn() -> None:
     # In slices of 10 s: 1 has 3 GiB of node 0 until 10, 2 has 1 GiB of both nodes until 30.
     result = play(2, "1 0 1 10 10 0 3\n2 0 2 20 20 0 1", "gs", node_memory_gib=4, **SLICES)
-    log = result.records.memory.in_use
+    log = result.records.memory_in_use
     assert (log.ticks // 10**6).tolist() == [0, 10, 30]
     assert (log.kib // GIB).tolist() == [5, 2, 0]
     (stairs,) = result.plot.memory(bins=2).axes[0].patches
@@ -223,7 +223,7 @@ def test_the_memory_in_use_is_logged_and_drawn() -> None:
 def test_suspended_jobs_are_in_the_memory_in_use() -> None:
     script = Script({0: [start(1)], 10: [suspend(1)], 30: [start(1)]})
     result = play(1, "1 0 1 20 20 0 3", script, node_memory_gib=4)
-    log = result.records.memory.in_use
+    log = result.records.memory_in_use
     assert (log.ticks.tolist(), log.kib.tolist()) == ([0, 40_000_000], [3 * GIB, 0])
     states = result.states[["time_s", "busy_nodes", "memory_share"]]
     assert states.to_numpy().tolist() == [[0, 1, 0.75], [10, 0, 0.75], [30, 1, 0.75], [40, 0, 0]]
@@ -231,7 +231,7 @@ def test_suspended_jobs_are_in_the_memory_in_use() -> None:
 
 def test_without_a_limit_there_is_no_memory_to_draw() -> None:
     result = play(1, "1 0 1 20 20 0 3", "fcfs")
-    assert len(result.records.memory.in_use.ticks) == 0
+    assert len(result.records.memory_in_use.ticks) == 0
     assert "memory_share" not in result.states
     with pytest.raises(SpecificationError, match=r"^memory: nodes have as much as jobs need; give Machine\(node_memory_gib"):
         result.plot.memory()

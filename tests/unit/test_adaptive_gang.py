@@ -37,7 +37,7 @@ class Noted:
         decisions = self._run.decide(batch, view)
         rows = self._run.open_rows
         assert isinstance(rows, AdaptiveRows)
-        self.notes.append((rows.utilization, rows.space_sharing, len(self._run.matrix.rows_in_use())))
+        self.notes.append((rows.utilization, rows.space_sharing, len(self._run.matrix.rows_in_use)))
         return decisions
 
 

@@ -10,7 +10,7 @@ from tests.jobs import queued
 
 def with_memory(nodes: int, kib: int, mpl: int = 2, **costs: int) -> OusterhoutMatrix:
     matrix = OusterhoutMatrix(nodes, mpl, **costs)
-    matrix.begin_memory(FreeMemory.of(nodes, kib))
+    matrix.memory = FreeMemory.of(nodes, kib)
     return matrix
 
 
@@ -81,8 +81,6 @@ def test_memory_is_promised_when_gangs_free_it_and_held_against_jobs_that_end_la
     assert matrix.columns_for(queued(4, 1, 1), 2, end=81) == 0b01  # 2 are left on column 0 beside 3
     matrix.add(queued(5, 1, 1), 2, 0b01, end=81)
     assert matrix.columns_for(queued(6, 1, 0), 2, end=81) == 0b10
-    matrix.begin_memory(None)
-    assert matrix.promised is None
 
 
 def test_memory_that_suspended_jobs_keep_cannot_be_promised() -> None:

@@ -90,7 +90,7 @@ def test_best_fit_and_filling_make_figure_7() -> None:
     matrix.fill()
     assert picture(matrix) == FIGURE_7
     assert homes(matrix) == {1: 0, 2: 1, 3: 2, 4: 2, 5: 2, 6: 3}
-    assert matrix.rows_in_use() == [0, 1, 2, 3]
+    assert matrix.rows_in_use == [0, 1, 2, 3]
     assert matrix.occupancy == 1.0
     assert [gang.job.id for gang in in_row(matrix, 3)] == [4, 5, 6]  # in starting order
 
@@ -145,7 +145,7 @@ def test_rows_that_no_job_is_at_home_in_stay_empty() -> None:
     matrix = draw(2, "1.", mpl=3)
     matrix.fill()
     assert picture(matrix) == ["1.", "..", ".."]
-    assert matrix.rows_in_use() == [0]
+    assert matrix.rows_in_use == [0]
     assert matrix.occupancy == 0.5
     assert OusterhoutMatrix(2, 2).occupancy == 0.0
 
@@ -616,7 +616,7 @@ def check(matrix: OusterhoutMatrix, machine: Machine) -> None:
     for row, of_row in enumerate(matrix.homes):
         assert matrix.room[row] == matrix.nodes - sum(gang.nodes for gang in of_row.values())
     # FillMatrix has gone on as long as it could: whoever could be replicated on its columns would have been.
-    for row in matrix.rows_in_use():
+    for row in matrix.rows_in_use:
         taken = sum(gang.columns for gang in in_row(matrix, row))
         for gang in matrix.occupants.values():
             assert gang.rows >> row & 1 or gang.columns & taken or gang.migrating

@@ -11,7 +11,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Decision, Migrate, Place, Rows, Setup, Start
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
+from clustermodel.sim.time_sharing.shared_nodes import MatrixRows
 
 Says = Callable[[QueuedJob, QueuedJob], list[Decision]]
 

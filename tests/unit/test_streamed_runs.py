@@ -14,7 +14,7 @@ import pytest
 import clustermodel as cm
 from clustermodel.measure import metrics
 from clustermodel.measure.metrics import QUANTILE_ERROR
-from clustermodel.recording import streamed_records
+from clustermodel.recording import job_records
 
 OF_THE_WHOLE_SCHEDULE = {
     "delayed", "mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations",
@@ -68,7 +68,7 @@ CHECKPOINTS = cm.Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=360
 def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, checkpointing: cm.Checkpointing, exact: int
 ) -> None:
-    monkeypatch.setattr(streamed_records, "BLOCK", 100)
+    monkeypatch.setattr(job_records, "BLOCK", 100)
     monkeypatch.setattr(metrics, "EXACT", exact)
     jobs = [cm.Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
     workload = cm.Workload([*cm.synthetic_workload(jobs=300, load=0.95).rows(), *cm.Workload.from_jobs(jobs).rows()])

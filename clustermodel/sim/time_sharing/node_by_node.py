@@ -21,7 +21,7 @@ from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
 
 
 class Node:
@@ -67,10 +67,9 @@ class Node:
 
 
 class Turn:
-    """A gang's turn in one slice: it begins when all its nodes are ready, spends its pending overheads, and executes.
+    """A gang's turn in one slice: it begins when all its nodes are ready, spends its pending overheads, and executes."""
 
-    It can be paused, and taken up again where scheduling events leave the running slice alone.
-    """
+    # It can be paused, and taken up again where scheduling events leave the running slice alone.
 
     def __init__(self, machine: NodeByNode, gang: SlicedGang) -> None:
         self.gang = gang
@@ -88,7 +87,6 @@ class Turn:
             self._ready.succeed()
 
     def _settle(self) -> None:
-        """Bring what the gang has executed and its overheads up to the present."""
         now = self._machine.env.now
         spent, self._since = now - self._since, now
         if self._spending is Account.USEFUL:
@@ -157,11 +155,10 @@ class Turn:
 
 
 class NodeByNode(TimeSharing):
-    """The time-slice process of the slow mode.
+    """The time-slice process of the slow mode."""
 
-    Where a scheduling event leaves the running slice alone, each node goes on with what it is doing as long as its task stays,
-    over events, and over the end of a slice if the next one runs the same task there.
-    """
+    # Where a scheduling event leaves the running slice alone, each node goes on with what it is doing as long as its task
+    # stays, over events, and over the end of a slice if the next one runs the same task there.
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -176,9 +173,6 @@ class NodeByNode(TimeSharing):
         self._slice_began = self.env.now
         self._since = self.env.now  # the last scheduling event
         self._rotation: Process | None = None
-        self._running: set[SlicedGang] = set()  # the gangs that ran until the last event, if their slice was not over
-        self._ran_row = -1  # the row that ran until then
-        self._ran_for = 0  # how long its slice had run, ticks
 
     def nodes_of(self, mask: int) -> list[Node]:
         return [node for column, node in enumerate(self._nodes) if mask >> column & 1]
@@ -196,7 +190,7 @@ class NodeByNode(TimeSharing):
                     node.loaded = None
 
     def _forget(self, gang: SlicedGang) -> None:
-        self._running.discard(gang)
+        self.running.discard(gang)
         if (turn := self._turns.pop(gang, None)) is not None:
             turn.pause()
 
@@ -216,22 +210,19 @@ class NodeByNode(TimeSharing):
             node.turn_to(node.doing)
         if elapsed := now - self._since:
             self._since = now
-            self._running = set()
+            self.running = set()
             if self._row is not None:
-                self._ran_row, self._ran_for = self._row, now - self._slice_began
-                if self._ran_for < self.quantum:
-                    self._running = set(self._turns)
+                self.ran_row, self.ran_for = self._row, now - self._slice_began
+                if self.ran_for < self.quantum:
+                    self.running = set(self._turns)
             self.log(elapsed, self._not_progressing if self.switch and not self.keeps else ())
         if not self.keeps:
             self._change_row(None, goes_on=False)
 
     def go_on(self) -> list[int]:
-        """Go on with the running slice, or with the next row in use; without any, the nodes are idle."""
         rows = self.rows
         if self.keeps:
-            row = rows.row_that_goes_on(self._running, self._ran_row)
-            rows.last = self._ran_row if row is None else row - 1
-            self.begun = 0 if row is None else self._ran_for
+            self.begun = self.go_on_with_slice()
         order = rows.rotation()
         self._not_progressing = [[0, 0] for _ in order]
         self._rotation = self.env.process(self._rotate(order))
@@ -253,10 +244,8 @@ class NodeByNode(TimeSharing):
             pass
 
     def _change_row(self, row: int | None, *, goes_on: bool) -> int:
-        """Give the nodes to the gangs of a row: those whose task stays go on, others suspend their tasks and get orders.
-
-        Return how many nodes switch, or wait for others to switch.
-        """
+        """Give the nodes to the gangs of a row: those whose task stays go on, others suspend their tasks and get orders."""
+        # Return how many nodes switch, or wait for others to switch.
         if self._row is not None and self.env.now > self._slice_began:
             self.rows.last = self._row
         self._row = row

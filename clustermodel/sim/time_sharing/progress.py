@@ -47,11 +47,10 @@ _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
 
 
 class Pace:
-    """Gangs that make the same progress: they run in the same rows and switch in the same slices.
+    """Gangs that make the same progress: they run in the same rows and switch in the same slices."""
 
-    Each of them could have executed for ``served`` ticks so far.  A gang that still needs so many ticks when it joins is
-    due at their sum, so only the smallest due matters, and time passes for all of them when ``served`` goes on.
-    """
+    # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
+    # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
 
     __slots__ = ("_done", "_first_rows", "_later_rows", "dues", "key", "members", "not_before", "rows", "served")
 
@@ -59,14 +58,13 @@ class Pace:
         self.key = key
         self.rows, self._first_rows, self._later_rows = map(places, key)
         self._done = rows
-        self.served = 0
-        """For how long a gang at this pace could have executed from the beginning to the last scheduling event, ticks."""
+        self.members = self.served = 0
         self.count()
-        self.members = 0
         self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
     def count(self) -> None:
+        """Count for how long a gang could have executed from the beginning to the last scheduling event, ticks."""
         ran, first, later = self._done
         total = 0
         for row in self.rows:
@@ -105,22 +103,18 @@ class Rotation:
 
     def __init__(self, mpl: int, quantum: int, switch: int, now: int) -> None:
         self.order: list[int] = []  # the rows in use, in the order they come, as long as none comes into use or is emptied
-        self.begun = 0
-        """How long the first slice had run before the last event, ticks.  Gangs that switch in it have that in ``left``."""
+        self.begun = 0  # how long the first slice had run before the last event; gangs that switch in it have that in ``left``
         self._quantum = quantum
         self._switch = switch
-        self._now = now  # the last scheduling event
+        self.now = now  # the last scheduling event
         self._served: Served = ([0] * mpl, [0] * mpl, [0] * mpl)
         self._paces: dict[PaceKey, Pace] = {}
         self._finishing: list[Pace] = []
 
-    def idle(self, elapsed: int) -> None:
-        self._now += elapsed
-
     def advance(self, elapsed: int) -> Advance:
         """Count what each row in use has done in ``elapsed`` ticks, and go on with the next one."""
         order, quantum, served, begun = self.order, self._quantum, self._served[0], self.begun
-        self._now += elapsed
+        self.now += elapsed
         last, length = divmod(begun + elapsed - 1, quantum)
         length += 1
         laps, at = divmod(last, len(order))
@@ -165,7 +159,7 @@ class Rotation:
         pace.members += 1
         gang.pace = pace
         gang.due = due = pace.served + gang.left
-        if (not_before := self._now + gang.left) < pace.not_before:
+        if (not_before := self.now + gang.left) < pace.not_before:
             pace.not_before = not_before
         heappush(pace.dues, (due, gang.order, gang))
 
@@ -191,9 +185,9 @@ class Rotation:
             if gang.pace is not pace or gang.due != due:
                 due = pace.next_due()  # the first one is stale
             left = due - pace.served
-            pace.not_before = self._now + left
+            pace.not_before = self.now + left
             if pace.not_before <= soonest:
-                finish = self._now + self._elapsed_until(pace, left)
+                finish = self.now + self._elapsed_until(pace, left)
                 if finish < soonest:
                     soonest, self._finishing = finish, [pace]
                 elif finish == soonest:
@@ -203,13 +197,12 @@ class Rotation:
     def time_of(self, gang: SlicedGang, ticks: int) -> int:
         """Return when ``gang`` has had ``ticks`` of its own slices, if no scheduling event comes before, ticks."""
         assert gang.pace is not None
-        return self._now + self._elapsed_until(gang.pace, ticks)
+        return self.now + self._elapsed_until(gang.pace, ticks)
 
     def finished(self) -> list[SlicedGang]:
         """Return the gangs that have finished, in the order of their starts, at the time that :meth:`next_finish` returned."""
-        finished = self._finishing[0].finished()
+        finished = [gang for pace in self._finishing for gang in pace.finished()]
         if len(self._finishing) > 1:
-            finished += [gang for pace in self._finishing[1:] for gang in pace.finished()]
             finished.sort(key=STARTING_ORDER)
         return finished
 

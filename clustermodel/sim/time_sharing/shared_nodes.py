@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 from simpy import Event, Interrupt
 
 from clustermodel.errors import DecisionError, SpecificationError
+from clustermodel.machine import Machine
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
+from clustermodel.recording.job_records import StreamedRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.recording.streamed_records import StreamedRecords
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, is_node_set
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, is_node_set, text
 from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.sim.events import Bell
 from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
 from clustermodel.sim.saved_work import TRANSFERS
-from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.progress import Pace
 
 
@@ -34,49 +34,36 @@ class SlicedGang(Execution):
     """A gang that shares its nodes in time: it executes in its own slices, and spends its overheads at their start."""
 
     __slots__ = (
-        "_begun", "_being_written", "_checkpoint", "_executed", "_mask", "_sharing", "done", "due", "finished", "home", "left",
-        "moved", "order", "pace", "pending", "restored_at", "to_restore",
+        "_begun", "_being_written", "_checkpoint", "_executed", "_sharing", "done", "due", "finished", "home", "left",
+        "mask", "moved", "order", "pace", "pending", "restored_at", "to_restore",
     )  # fmt: skip
 
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
         super().__init__(owner, nodes.env.now, columns, terms)
         self._sharing = nodes
         self.home = home  # its home row
-        self._mask = 0  # its columns, once they have been asked for
+        self.mask = as_mask(columns)
         self.finished = Bell(nodes.env)  # rings when it has spent its overheads and executed for its duration
         self.order = order  # number of its start: gangs that are due at the same time finish in this order
-        self.pending: list[Overhead] = []
-        """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
+        self.pending: list[Overhead] = []  # pending overheads, charged in order at the start of its next slices
         self.moved = 0  # how many of its tasks get another node while it migrates
-        self.restored_at: int | None = None
-        """When it will have been restored if no scheduling event comes before, ticks; known in the fast mode."""
+        self.restored_at: int | None = None  # when it will have been restored without another event, ticks; in the fast mode
         self.to_restore = 0  # how much of the pending overheads restores what was saved, ticks; that comes first
         self._executed: int | None = None  # once the run attempt has ended, ticks
         # Of periodic checkpoints, where there are any:
         self._checkpoint = 0  # how long one takes, ticks
         self._begun = 0  # how long it had executed when the last one began, ticks
         self._being_written = 0  # how much of the pending overheads is the last one, ticks
-        # Kept by the rotation of the fast mode, which explains them.
+        # Kept by the rotation of the fast mode, which explains them:
         self.pace: Pace | None = None  # the pace at which it runs
         self.due = 0  # what the pace has served when the gang finishes, ticks
-        self.left = self.duration
-        """How many ticks of its own slices it still needs, for overheads and work; valid while it has no pace."""
-        self.done = 0
-        """How long it has executed up to the last scheduling event, ticks; in the fast mode, if it has periodic checkpoints."""
+        self.left = self.duration  # ticks of its own slices that it still needs; valid while it has no pace
+        self.done = 0  # how long it has executed up to the last event, ticks; in the fast mode, with periodic checkpoints only
 
     @property
     def migrating(self) -> bool:
         """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
-        return self.state is MIGRATING or (bool(self.pending) and self._is_at_the_store())
-
-    def _is_at_the_store(self) -> bool:
-        return any(account in TRANSFERS for account, _ in self.pending)
-
-    @property
-    def mask(self) -> int:
-        if not self._mask:
-            self._mask = as_mask(self.columns)
-        return self._mask
+        return self.state is MIGRATING or (bool(self.pending) and _has_transfers(self.pending))
 
     def run(self) -> Generator[Event, object, None]:
         """Wait until the time-slice process has let the gang finish, or the coordinator stops it."""
@@ -117,7 +104,6 @@ class SlicedGang(Execution):
             self.left += (self.duration - 1) // interval * ticks
 
     def next_checkpoint(self) -> int:
-        """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
         return self.duration if self.interval is None else min(self._begun + self.interval, self.duration)
 
     def begin_checkpoint(self) -> None:
@@ -152,13 +138,9 @@ class SlicedGang(Execution):
         return spent
 
     def migrate_to(self, columns: NodeSet) -> int:
-        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on.
-
-        Return how long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
-        """
-        old = self.mask
-        self.columns = columns
-        self._mask = 0
+        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
+        # Return how long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
+        old, self.columns, self.mask = self.mask, columns, as_mask(columns)
         moved = (self.mask & ~old).bit_count()
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
@@ -174,7 +156,7 @@ class SlicedGang(Execution):
 
     def end_migration(self) -> None:
         """Note that a migration is over, unless a checkpoint or a restart is pending."""
-        if self.state is MIGRATING and not self._is_at_the_store():
+        if self.state is MIGRATING and not _has_transfers(self.pending):
             self.enter(RUNNING)
 
     def spend(self, ticks: int) -> list[Overhead]:
@@ -198,6 +180,95 @@ class SlicedGang(Execution):
             if not self._being_written:
                 self.checkpointed = self._begun
         return spent
+
+
+class MatrixRows:
+    """The rows of the Ousterhout matrix as the machine sees them: which gangs are in which row, which row comes next."""
+
+    # It decides nothing and refuses the impossible: two tasks on a node in a slice, more tasks at the store than it takes.
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.mpl = machine.time_slicing.mpl
+        self.occupied = [0] * self.mpl  # columns in use, a bitmask for each row
+        self.held = [0] * self.mpl  # number of columns in use in each row
+        self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]  # gangs by job id in each row
+        self.changed: set[SlicedGang] = set()  # whose rows, columns or overheads have changed since the rotation went on
+        self.last = -1  # the row that ran last: the next one in use comes next
+        self.in_use_changed = True  # whether a row has come into use or been emptied since the last rotation()
+        self.down = 0  # columns whose nodes are down, a bitmask
+
+    def place(self, gang: SlicedGang, row: int) -> None:
+        if self.down and gang.mask & self.down:
+            nodes = text(from_mask(gang.mask & self.down))
+            raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
+        taken, wanted = self.occupied[row], gang.mask
+        if taken & wanted:
+            raise DecisionError(
+                f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: not all of them are free there"
+            )
+        self.occupied[row] = taken | wanted
+        if not self.held[row]:
+            self.in_use_changed = True
+        self.held[row] += gang.nodes
+        self.gangs[row][gang.job.id] = gang
+        gang.rows |= 1 << row
+        self.changed.add(gang)
+
+    def withdraw(self, gang: SlicedGang, row: int) -> None:
+        self._take_out(gang, row)
+        gang.rows &= ~(1 << row)
+        self.changed.add(gang)
+
+    def _take_out(self, gang: SlicedGang, row: int) -> None:
+        self.occupied[row] ^= gang.mask
+        self.held[row] -= gang.nodes
+        del self.gangs[row][gang.job.id]
+        if not self.held[row]:
+            self.in_use_changed = True
+
+    def remove(self, gang: SlicedGang) -> None:
+        for row in rows_of(gang.rows):
+            self._take_out(gang, row)
+        gang.rows = 0
+        self.changed.discard(gang)
+
+    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Give gangs in no row new columns, and them and the blocked ones their overheads (Zhang et al. 2003, section 5.4)."""
+        checkpoint = 0  # the longest of those that are written
+        for gang, columns in moves:
+            checkpoint = max(checkpoint, gang.migrate_to(columns))
+            self.changed.add(gang)
+        for gang in blocked:
+            if checkpoint:
+                gang.pending.append((Account.BLOCKED, checkpoint))
+                self.changed.add(gang)
+
+    def require_possible(self) -> None:
+        """Check that no more tasks are written or read in a slice than the store takes; a move that costs nothing is over."""
+        transferring = [gang for gang in self.changed if gang.migrating]
+        limit = self.machine.checkpointing.max_tasks_per_slice
+        if limit is not None:
+            for row in sorted({row for gang in transferring for row in rows_of(gang.rows)}):
+                tasks = sum(self.tasks_at_the_store(other) for other in self.gangs[row].values() if other.migrating)
+                if tasks > limit:
+                    raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
+        for gang in transferring:
+            gang.end_migration()  # a move that costs nothing is over at once
+
+    def tasks_at_the_store(self, gang: SlicedGang) -> int:
+        """Return how many tasks of a gang are written or read at a time, as far as they count against Q."""
+        # All of them, in rounds, when it is preempted or restored; when it migrates, as Checkpointing.counts says.
+        costs = self.machine.checkpointing
+        limit, in_rounds = costs.max_tasks_per_slice, gang.stopping or gang.fetching
+        tasks = gang.nodes if in_rounds or costs.counts == "gang" else max(1, gang.moved)
+        return min(tasks, limit) if limit is not None and (in_rounds or costs.counts == "spread") else tasks
+
+    def rotation(self) -> list[int]:
+        """Return the rows in use in the order they come, the next one first."""
+        self.in_use_changed = False
+        held, after = self.held, self.last + 1
+        return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]
 
 
 class TimeSharing:
@@ -229,11 +300,11 @@ class TimeSharing:
         self.in_use: list[int] = []  # nodes in use in each row of the rotation since then
         self.begun = 0  # how long the slice that went on then had run before, ticks
         self.overhead = 0  # node-ticks spent on overheads since then
-        self.quantum, self.switch, self.on_change = (
-            machine.time_slicing.quantum,
-            machine.switch_ticks,
-            machine.switches_on_change,
-        )
+        # Where events leave the running slice alone, of the slice until then, or until the process woke up, if it was not over:
+        self.running: set[SlicedGang] = set()
+        self.ran_row, self.ran_for = -1, 0
+        self.quantum, self.switch = machine.time_slicing.quantum, machine.switch_ticks
+        self.on_change = machine.switches_on_change
         self._starts = 0
 
     # What the fidelities do in their own ways.
@@ -247,7 +318,6 @@ class TimeSharing:
         """Go on with the running slice or the next row in use; return the rows in the order in which they take turns."""
 
     def executed(self, gang: SlicedGang) -> int:
-        """Return the executed ticks up to the last scheduling event."""
         return gang.done
 
     def dismiss(self, gang: SlicedGang) -> None:
@@ -262,10 +332,19 @@ class TimeSharing:
         self.rows.changed.add(gang)
 
     def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
-        """Put nodes out of service, or back."""
         self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
 
     # What they share.
+
+    def go_on_with_slice(self) -> int:
+        """Let the row with most tasks of ``running`` go on, of equals the one that ran; return how long its slice has run."""
+        nodes: dict[int, int] = {}
+        for gang in self.running:
+            for row in rows_of(gang.rows):
+                nodes[row] = nodes.get(row, 0) + gang.nodes
+        goes_on = min(nodes, key=lambda row: (-nodes[row], row != self.ran_row, row), default=None)
+        self.rows.last = self.ran_row if goes_on is None else goes_on - 1
+        return 0 if goes_on is None else self.ran_for
 
     def resume(self, *, waiting: bool) -> None:
         """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
@@ -285,7 +364,6 @@ class TimeSharing:
             self._history.moments.append(Moment(self.env.now, contents, tuple(order), amounts, self.begun))
 
     def log(self, elapsed: int, switching: Sequence[Sequence[int]] = ()) -> None:
-        """Note what has run since the last scheduling event, ``elapsed`` ticks ago."""
         self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, waiting=self.waiting, begun=self.begun)
         self.overhead = 0
 
@@ -301,34 +379,28 @@ class TimeSharing:
     def rearrange(
         self, places: list[tuple[Execution, NodeSet, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
     ) -> None:
-        """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices.
-
-        ``places`` are gangs, their columns, their rows (a bitmask) and their home rows; ``migrations`` are gangs that migrate
-        together, and those that wait meanwhile.
-        """
+        """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices."""
+        # `places` are gangs, their columns, their rows (a bitmask) and their home rows; `migrations` are gangs that migrate
+        # together, and those that wait meanwhile.
         rows, moving = self.rows, dict[Execution, NodeSet]()
         for gang, columns, target, _ in places:
             leaving = gang.rows & ~target
             if columns != gang.columns:
-                self._require_movable(gang, columns)
+                refused = f"job {gang.job.id} cannot migrate"
+                if gang.stopping or gang.fetching:
+                    state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
+                    raise DecisionError(f"{refused}: it has {state}")
+                if not _are_columns(gang.nodes, columns, self.nodes):
+                    raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
                 moving[gang] = columns
                 leaving = gang.rows
-            if leaving:
-                for row in rows_of(leaving):
-                    rows.withdraw(_sliced(gang), row)
+            for row in rows_of(leaving):
+                rows.withdraw(_sliced(gang), row)
         for gangs, blocked in [*migrations, (list(moving), [])]:
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
                     self.saved.memory.hold(moved.owner, columns)
                 self.move(moves, list(map(_sliced, blocked)))
-
-    def _require_movable(self, gang: Execution, columns: NodeSet) -> None:
-        refused = f"job {gang.job.id} cannot migrate"
-        if gang.stopping or gang.fetching:
-            state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
-            raise DecisionError(f"{refused}: it has {state}")
-        if not _are_columns(gang.nodes, columns, self.nodes):
-            raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
 
     def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
         """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen."""
@@ -346,9 +418,8 @@ class TimeSharing:
     def enter(self, gang: Execution, rows: int, home: int) -> None:
         """Let a gang run in all of ``rows``, a bitmask, of which one is its home row."""
         sliced = _sliced(gang)
-        if entering := rows & ~gang.rows:
-            for row in rows_of(entering):
-                self.rows.place(sliced, row)
+        for row in rows_of(rows & ~gang.rows):
+            self.rows.place(sliced, row)
         sliced.home = home
 
 
@@ -356,6 +427,10 @@ def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
     """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
     within = bool(columns) and 0 <= columns[0] < columns[-1] <= machine_nodes
     return within and is_node_set(columns) and count(columns) == nodes
+
+
+def _has_transfers(overheads: list[Overhead]) -> bool:
+    return any(account in TRANSFERS for account, _ in overheads)
 
 
 def _sliced(gang: Execution) -> SlicedGang:

@@ -14,15 +14,11 @@ from simpy import Event
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import AlarmClock, Bell
-from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation
-from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
+from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext
-
-Switching = dict[SlicedGang, tuple[int, int]]
-"""Gangs that switch -> (ticks until all of its nodes are ready, nodes that change their task: a bitmask)."""
+    from clustermodel.sim.simulation import RunContext
 
 
 class RowSwitches(NamedTuple):
@@ -48,13 +44,12 @@ class LoadedTasks:
         return self._changes[gang, row][number >= rows]
 
     def plan(self, order: list[int], *, first_apart: bool = False) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
-        """Return who switches when rows take turns in this order: for each row, and for each gang the pace that follows.
-
-        Where the first slice is computed apart, its switches are left out.
-        """
+        """Return who switches when rows take turns in this order: for each row, and for each gang the pace that follows."""
+        # Where the first slice is computed apart, its switches are left out.
         rows = self._rows
         self._changes.clear()
         by_row: list[RowSwitches] = []
+        paces: dict[SlicedGang, PaceKey] = {}
         for place, row in enumerate(order):
             switches = waits = switches_later = waits_later = 0
             for gang in rows.gangs[row].values():
@@ -67,11 +62,9 @@ class LoadedTasks:
                 switches_later += later
                 waits += gang.nodes - first if first else 0
                 waits_later += gang.nodes - later if later else 0
+                _, in_first, in_later = paces.get(gang, (0, 0, 0))
+                paces[gang] = (gang.rows, in_first | bool(first) << row, in_later | bool(later) << row)
             by_row.append(RowSwitches(switches, waits, switches_later, waits_later))
-        paces: dict[SlicedGang, PaceKey] = {}
-        for (gang, row), (changing, changing_later) in self._changes.items():
-            _, in_first, in_later = paces.get(gang, (0, 0, 0))
-            paces[gang] = (gang.rows, in_first | bool(changing) << row, in_later | bool(changing_later) << row)
         return by_row, paces
 
     def _changing_nodes(self, gang: SlicedGang, order: list[int], place: int) -> tuple[int, int]:
@@ -96,10 +89,8 @@ class LoadedTasks:
     def advance(
         self, order: list[int], last: int, length: int, switching: Mapping[SlicedGang, tuple[int, int]] | None = None
     ) -> None:
-        """Note whose task each node ran last, slice ``last`` of the rotation having run for ``length`` ticks.
-
-        ``switching`` are the gangs that still switch in it; by default that follows from the length.
-        """
+        """Note whose task each node ran last, slice ``last`` of the rotation having run for ``length`` ticks."""
+        # `switching` are the gangs that still switch in it; by default that follows from the length.
         rows, claimed, loaded = self._rows, 0, dict[SlicedGang, int]()
         for number in range(last, max(-1, last - len(order)), -1):
             row = order[number % len(order)]
@@ -153,16 +144,14 @@ class ComputedSlices(TimeSharing):
         self._loaded.of.pop(gang, None)
 
     def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns: the ticks that this takes are needed like those of work."""
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
         super().move(moves, blocked)
         for gang, overhead in before.items():
             if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
                 gang.left += added
-        if self.on_change:
-            for gang, _ in moves:
-                self._loaded.of.pop(gang, None)
+        for gang, _ in moves:
+            self._loaded.of.pop(gang, None)
 
     def hold_up(self, gang: SlicedGang) -> None:
         self._rotation.leave(gang)
@@ -170,7 +159,6 @@ class ComputedSlices(TimeSharing):
         super().hold_up(gang)
 
     def executed(self, gang: SlicedGang) -> int:
-        """Return the executed ticks up to the last scheduling event (duration minus remaining)."""
         if gang.interval is not None:
             return gang.done
         pace = gang.pace
@@ -198,13 +186,12 @@ class ComputedSlices(TimeSharing):
                 self._loaded.advance(order, advance.last, advance.length)
 
     def _idle(self, elapsed: int) -> None:
-        self._rotation.idle(elapsed)
+        self._rotation.now += elapsed
         self.ledger.charge(Account.IDLE, self.nodes * elapsed, waiting=self.waiting)
 
     def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
-        order = self._rotation.order
-        advance = self._rotation.advance(elapsed)
+        order, advance = self._rotation.order, self._rotation.advance(elapsed)
         self.rows.last = order[advance.last % len(order)]
         idle, nodes, held = 0, self.nodes, self.rows.held
         for row, ticks in zip(order, advance.ran, strict=False):
@@ -227,7 +214,6 @@ class ComputedSlices(TimeSharing):
         return switching, blocked
 
     def _spend_overheads(self) -> None:
-        """Charge the overheads that gangs have spent since the last event."""
         for gang in list(self._held_up):
             pace = gang.pace
             assert pace is not None
@@ -245,7 +231,6 @@ class ComputedSlices(TimeSharing):
         return self._rotation.order
 
     def _plan(self) -> None:
-        """Give the gangs that have changed another pace, and set the alarm clock."""
         rows, rotation = self.rows, self._rotation
         if rows.in_use_changed:
             rotation.order = rows.rotation()
@@ -280,23 +265,18 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """The process where a scheduling event leaves the running slice alone, and its state.
+    """The process where a scheduling event leaves the running slice alone, and its state."""
 
-    The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.  So
-    the switches of the first slice are not the rotation's: a gang has what is left of its switch in ``left``, and spends it
-    first.  All other slices are computed as above; only where the first slice ends during a switch the process wakes up at its
-    end, and computes the rest from there.
-    """
+    # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
+    # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
+    # first.  All other slices are computed as above; only where the first slice ends during a switch the process wakes up at
+    # its end, and computes the rest from there.
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
-        # What ran until the last event, or until the process woke up:
-        self._ran_row = -1  # the row
-        self._ran_for = 0  # how long its slice had run, ticks; 0 if it was over
-        self._running: set[SlicedGang] = set()  # the gangs in it, unless it was over
-        self._unfinished: Switching = {}  # those that still switched
-        # What runs now:
-        self._switching: Switching = {}  # gangs that switch in the first slice; the ticks are in what they still need
+        # Gangs -> ticks until all of their nodes are ready, nodes that change their task: a bitmask.
+        self._unfinished: dict[SlicedGang, tuple[int, int]] = {}  # of ``running``, those that still switched
+        self._switching: dict[SlicedGang, tuple[int, int]] = {}  # now, in the first slice; ``left`` has the ticks
         self._event = self.env.now  # the last scheduling event
 
     def executed(self, gang: SlicedGang) -> int:
@@ -316,7 +296,7 @@ class KeptSlices(ComputedSlices):
             self._forget(gang)
 
     def _forget(self, gang: SlicedGang) -> None:
-        self._running.discard(gang)
+        self.running.discard(gang)
         self._unfinished.pop(gang, None)
 
     def settle(self, now: int) -> None:
@@ -326,7 +306,7 @@ class KeptSlices(ComputedSlices):
                 self._note_running(*self._advance(elapsed))
             else:
                 self._idle(elapsed)
-                self._running, self._unfinished, self._ran_for = set(), {}, 0
+                self.running, self._unfinished, self.ran_for = set(), {}, 0
         for gang, (left, _) in self._switching.items():
             self._rotation.leave(gang)
             gang.left -= left
@@ -366,8 +346,8 @@ class KeptSlices(ComputedSlices):
             self._loaded.advance(order, advance.last, advance.length, self._unfinished)
         elif over:
             self._unfinished = {}  # every slice has a switch of its own
-        self._ran_row, self._ran_for = row, 0 if over else advance.length
-        self._running = set() if over else set(gangs)
+        self.ran_row, self.ran_for = row, 0 if over else advance.length
+        self.running = set() if over else set(gangs)
 
     def resume(self, *, waiting: bool) -> None:
         if elapsed := self.env.now - self._event:
@@ -377,9 +357,7 @@ class KeptSlices(ComputedSlices):
 
     def _plan(self) -> None:
         rows, rotation = self.rows, self._rotation
-        row = rows.row_that_goes_on(self._running, self._ran_row)
-        rows.last = self._ran_row if row is None else row - 1
-        rotation.begun = 0 if row is None else self._ran_for
+        rotation.begun = self.go_on_with_slice()
         rotation.order = order = rows.rotation()
         rest = self.quantum - rotation.begun
         if self.switch and order:
@@ -395,7 +373,7 @@ class KeptSlices(ComputedSlices):
 
     def _plan_switches(self, order: list[int], rest: int) -> None:
         """Give each gang its pace, and the gangs of the first slice, with ``rest`` to go, the rest of their switches."""
-        rows, rotation, goes_on = self.rows, self._rotation, self._running if self._rotation.begun else ()
+        rows, rotation, goes_on = self.rows, self._rotation, self.running if self._rotation.begun else ()
         paces: dict[SlicedGang, PaceKey] = {}
         if self.on_change:
             self._switches, paces = self._loaded.plan(order, first_apart=True)
