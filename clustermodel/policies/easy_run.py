@@ -3,10 +3,8 @@
 The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough nodes;
 the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and (1) will complete by the shadow
 time, or (2) needs no more than the extra nodes.  Both conditions say that the job fits into the profile of the running jobs and
-the reservation (:func:`backfill`).  The same test serves any number of protected jobs: a reservation never becomes later.
-
-The policy checks whether predictions have expired when a job arrives or completes and sets no alarm for it, so the protected
-job can miss its reservation.  Several reservations, which can begin when nothing else happens, need an alarm.
+the reservation (:func:`backfill`), as for any number of protected jobs.  Whether predictions have expired is checked when a job
+arrives or completes, without an alarm, so the protected job can miss its reservation.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class GangRun:
 
     def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
         """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
-        if self._urgent is None or not self._urgent.is_saved(job):
+        if self._urgent is None or job.id not in self._urgent.saved:
             self.matrix.add(job, rows[0], end=end)
             return True
         place = self._urgent.place_of(job, rows)

@@ -1,18 +1,14 @@
 """Preemptive schedulers that run the first jobs of an order which changes over time, and preempt the rest.
 
-The order is a policy's own: by remaining time (:class:`Srtf`) or service (:class:`Srsf`), by attained service (:class:`Las`),
-or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in that order, running or waiting, as long as they
-fit; running jobs that get none are preempted.  This is the rule of the simulator of Zhao et al. 2022 (section 6), which
-preempts by checkpoint and restart on interchangeable GPUs.
-
-Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022, section 6, compares its scheduler Muri
-with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019, section 3.2, calls
-the second one "shortest-remaining-service-first".
+At each decision jobs take nodes in a policy's order, running or waiting, as long as they fit; running jobs that get none are
+preempted.  This is the rule of the simulator of Zhao et al. 2022, which preempts by checkpoint and restart on interchangeable
+GPUs.  Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022, section 6, compares its scheduler
+Muri with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019, section 3.2,
+calls the second one "shortest-remaining-service-first".
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import merge
@@ -119,9 +115,9 @@ class PreemptiveRun:
             self._order = [job for job in self._order if job.id not in left]
         self._order += batch.submitted
 
-    @abstractmethod
     def _sort(self, view: View) -> None:
-        """Bring ``_order`` up to date; jobs that are equal keep their places."""
+        """Bring ``_order`` up to date, by default with queue order; jobs that are equal keep their places."""
+        self._order.sort(key=_IN_QUEUE_ORDER)
 
     def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when the order will change next although nothing happens; ``running`` are jobs from now on, with starts."""
@@ -226,11 +222,6 @@ class PreemptiveRun:
         return min(due) if not self._round else -(-min(due) // self._round) * self._round
 
 
-class _FifoRun(PreemptiveRun):
-    def _sort(self, view: View) -> None:
-        self._order.sort(key=_IN_QUEUE_ORDER)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FifoPreempt(PreemptiveScheduler):
     """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them.
@@ -240,7 +231,7 @@ class FifoPreempt(PreemptiveScheduler):
 
     name = "fifo-preempt"
     rule = "it fits, in queue order"
-    in_run = _FifoRun
+    in_run = PreemptiveRun
 
 
 class _PredictedRun(PreemptiveRun):

@@ -95,6 +95,7 @@ class PVEasyRun:
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs in queue order; preempt for the first one that is blocked; backfill."""
+        self._view = view
         self._lengths.observe(batch, view)
         free = view.free_memory() if self._memory_is_limited else None
         self._memory = None if free is None else IdleMemory(view, free)
@@ -108,7 +109,7 @@ class PVEasyRun:
         for head in waiting:
             if head.nodes > idle or not self._has_memory(head):
                 break
-            decisions += self._start(head, view, "head of the queue, and it fits")
+            decisions += self._start(head, "head of the queue, and it fits")
             idle -= head.nodes
         else:
             self._blocked = None
@@ -119,7 +120,7 @@ class PVEasyRun:
         coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
-            orders = [self._preempt(view.running[job.id], head, view) for job in preempted]
+            orders = [self._preempt(view.running[job.id], head) for job in preempted]
             decisions += orders
             killed = {order.job.id for order in orders if isinstance(order, Kill)}
             if any(not self._to_save(job) or job.id in killed or view.running[job.id].fetching for job in preempted):
@@ -135,13 +136,13 @@ class PVEasyRun:
         candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
         fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
         if fitting or head is not self._blocked:
-            profile, start = self._reservation(head, view)
+            profile, start = self._reservation(head)
             if head is not self._blocked and not claimed:
                 decisions.append(Reserve(job=head, start=start, guaranteed=self._guarantees))
             if self._vb:
-                decisions += self._venture_backfilling(fitting, idle, head, start, view)
+                decisions += self._venture_backfilling(fitting, idle, head, start)
             else:
-                decisions += self._easy_backfilling(profile, fitting, idle, head, start, view)
+                decisions += self._easy_backfilling(profile, fitting, idle, head, start)
         self._blocked = None if claimed else head
         return decisions
 
@@ -157,38 +158,36 @@ class PVEasyRun:
     def _has_memory(self, job: QueuedJob) -> bool:
         return self._memory is None or self._memory.place(job) is not None
 
-    def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Preemption:
-        self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save(gang.job), stopping=True)
+    def _preempt(self, gang: RunningJob, head: QueuedJob) -> Preemption:
+        self._load[gang.job.id] = _Running(gang.job, self._view.now + self._to_save(gang.job), stopping=True)
         fits = self._memory is None or self._memory.has_beside(gang.columns, head)
-        suspends = self._mode != "suspend" or (fits and view.can_suspend(gang))
+        suspends = self._mode != "suspend" or (fits and self._view.can_suspend(gang))
         return preempt(gang.job, self._mode if suspends else "kill")
 
     def _to_save(self, job: QueuedJob) -> int:
         """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
         return 0 if self._mode == "kill" else self._times(job)[0]
 
-    def _reservation(self, head: QueuedJob, view: View) -> tuple[Profile, int]:
+    def _reservation(self, head: QueuedJob) -> tuple[Profile, int]:
         """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job.
 
         Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         """
-        now = view.now
-        held: list[tuple[QueuedJob | None, int, int]] = [
+        now = self._view.now
+        holders: list[tuple[QueuedJob | None, int, int]] = [
             (None if stopping else job, end, job.nodes)
             for job, end, stopping in self._load.values()
             if not (self._vb and job.queue_order > head.queue_order)
         ]
-        held += [(None, outage.expected_end, outage.nodes) for outage in view.down.values()]
-        ends = [(end if end > now else end + self._lengths.delay(job, now - end), nodes) for job, end, nodes in held]
+        holders += [(None, outage.expected_end, outage.nodes) for outage in self._view.down.values()]
+        ends = [(end if end > now else end + self._lengths.delay(job, now - end), nodes) for job, end, nodes in holders]
         profile = Profile.of_running(self._nodes, now, ends)
         return profile, profile.earliest(head.nodes, 1)  # running jobs only complete, so the nodes stay free
 
-    def _venture_backfilling(
-        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
-    ) -> Iterator[Decision]:
+    def _venture_backfilling(self, fitting: list[QueuedJob], idle: int, head: QueuedJob, start: int) -> Iterator[Decision]:
         """Steps 2 to 4: backfill jobs that complete by the reservation, then any job that fits: it remains preemptible."""
-        by_length = sorted((self._length(job, view), job.queue_order, job) for job in fitting)
-        safe = [job for length, _order, job in by_length if view.now + length <= start]
+        by_length = sorted((self._length(job), job.queue_order, job) for job in fitting)
+        safe = [job for length, _order, job in by_length if self._view.now + length <= start]
         started = set()
         for place, job in enumerate((*safe, *fitting)):
             if job.nodes <= idle and job.id not in started and self._has_memory(job):
@@ -197,36 +196,34 @@ class PVEasyRun:
                 why = (
                     "backfilled: predicted to end by the reservation" if place < len(safe) else "ventured: it may be preempted"
                 )
-                yield from self._start(job, view, why, head, start)
+                yield from self._start(job, why, head, start)
 
     def _easy_backfilling(
-        self, profile: Profile, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
+        self, profile: Profile, fitting: list[QueuedJob], idle: int, head: QueuedJob, start: int
     ) -> Iterator[Decision]:
         """EASY backfilling, with predictions (:func:`clustermodel.policies.easy_run.backfill`)."""
-        profile.reserve(start, start + self._length(head, view), head.nodes)
-        for job in backfill(profile, fitting, idle, lambda job: self._length(job, view)):
+        profile.reserve(start, start + self._length(head), head.nodes)
+        for job in backfill(profile, fitting, idle, self._length):
             if not self._has_memory(job):
                 continue
-            end = view.now + self._length(job, view)
+            end = self._view.now + self._length(job)
             rule = "predicted to end by the shadow time" if end <= start else "it takes no more than the extra nodes"
-            yield from self._start(job, view, f"backfilled: {rule}", head, start)
-            profile.reserve(view.now, end, job.nodes)
+            yield from self._start(job, f"backfilled: {rule}", head, start)
+            profile.reserve(self._view.now, end, job.nodes)
 
-    def _length(self, job: QueuedJob, view: View) -> int:
+    def _length(self, job: QueuedJob) -> int:
         """Return for how long a job is predicted to hold its nodes if it starts now."""
         if self._holds_longer:
             return self._lengths.of(job)
-        length, saved = self._lengths.of(job), view.saved(job)
+        length, saved = self._lengths.of(job), self._view.saved(job)
         return self._times(job)[1] + max(length - saved, SHORTEST_EXTENSION) if saved else length
 
-    def _start(
-        self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow: int | None = None
-    ) -> Iterator[Decision]:
+    def _start(self, job: QueuedJob, rule: str, head: QueuedJob | None = None, shadow: int | None = None) -> Iterator[Decision]:
         columns = None
         if self._memory is not None and (place := self._memory.place(job)) is not None:
             yield from self._memory.take(job, place)
             columns = from_mask(place.nodes)
         self._lengths.started(job)
-        self._load[job.id] = _Running(job, view.now + self._length(job, view))
+        self._load[job.id] = _Running(job, self._view.now + self._length(job))
         reason = Reason(rule, holder=head.id if head else None, shadow=shadow) if self._explain else None
         yield Start(job=job, columns=columns, reason=reason)

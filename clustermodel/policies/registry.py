@@ -1,10 +1,8 @@
 """Scheduling policies by name.
 
-A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, is any object that has what
+A policy is a text, as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, an object that has what
 :class:`clustermodel.policies.interface.Policy` lists, or a function of the setup that returns ``decide``.  A name is one of
-this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``"module:Class"`` or ``"module:function"``,
-followed by ``:key=value`` where it has parameters.  Scenario files must not name a module (:func:`require_no_module`):
-importing it would run code that the sender of a file has chosen.  A name that no policy has raises a SpecificationError.
+this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``"module:Class"`` or ``"module:function"``.
 """
 
 from __future__ import annotations
@@ -142,7 +140,7 @@ def policy_label(policy: str | Policy | PolicyFactory) -> str:
 
 
 def require_no_module(policy: str) -> None:
-    """Refuse ``"module:Class"``, in files that other people may have written; imports nothing."""
+    """Refuse ``"module:Class"``, in files that others may have written: importing it would run code that they have chosen."""
     name, _ = _split(policy)
     if ":" in name:
         raise SpecificationError(

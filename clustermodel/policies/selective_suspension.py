@@ -3,11 +3,11 @@
 R. Kettimuthu, V. Subramani, S. Srinivasan, T. Gopalsamy, D. K. Panda and P. Sadayappan, "Selective Preemption Strategies for
 Parallel Job Scheduling", ICPP 2002, and IJHPCN 3(2/3), 2005: the scheme SS (selective suspension), without its tuned form TSS.
 
-The *expansion factor* (xfactor) of a job is (wait time + estimate) / estimate.  The wait time is the time in the queue, all
-waits together: the xfactor grows while the job waits, the faster the shorter the job, and stays as it is while the job runs.
+The *expansion factor* (xfactor) of a job is (wait time + estimate) / estimate, with all its waits together: it grows while the
+job waits, the faster the shorter the job, and stays as it is while the job runs.
 
-* Jobs start in the order of their xfactors, the largest first, wherever they fit.  No job holds a reservation: a job that
-  waits long enough can preempt, so that none starves (Kettimuthu et al. 2005, on starvation without guarantees).
+* Jobs start in the order of their xfactors, the largest first, wherever they fit.  No job holds a reservation or starves: one
+  that waits long enough can preempt.
 * Once a minute, a waiting job may preempt running jobs whose xfactors are at most 1/SF of its own, SF being the *suspension
   factor*.  A job does not preempt jobs that are more than twice as large as itself.
 * A suspended job resumes on its own nodes only (*local preemption*).  To get them back, it may preempt jobs of any size.

@@ -35,7 +35,8 @@ class UrgentJobs:
         self._all = (1 << setup.nodes) - 1
         self._lowest: int | None = None  # priority of all jobs submitted so far
         self._discarded: list[QueuedJob] = []  # jobs whose images in memory have been discarded in the last cycle
-        self._saved: set[int] = set()  # ids of jobs that have been checkpointed or suspended
+        self.saved: set[int] = set()
+        """Ids of jobs that have been checkpointed or suspended."""
         self._in_memory: dict[int, int] = {}  # id of a job that has been suspended -> the columns that held it then
         self._stopping: set[int] = set()  # ids of running jobs that have been preempted
         self.claims: dict[int, tuple[QueuedJob, int]] = {}
@@ -49,7 +50,7 @@ class UrgentJobs:
         self._view = view
         for job in self._discarded:
             if job.id in view.waiting and not view.saved(job):
-                self._saved.discard(job.id)
+                self.saved.discard(job.id)
         self._discarded.clear()
         self._suspended_now = 0  # columns of the gangs that are told to suspend at this event, a bitmask
         self._stopping -= {gang.job.id for gang in batch.ended}
@@ -71,12 +72,12 @@ class UrgentJobs:
             in_the_way = [other for other in self._matrix.occupants.values() if other.columns & columns]
             for other in in_the_way:
                 if other.job.id not in self._stopping:
-                    yield from self._preempt(other, view, keeps_memory=not other.columns & short)
+                    yield from self._preempt(other, keeps_memory=not other.columns & short)
             if not in_the_way and self._may_restore(job, range(self._matrix.mpl)):
                 yield from self._discard_behind(job, short)
                 if not self._short_of_memory(job, columns):
                     del self.claims[job.id]
-                    self._matrix.add_undivided(job, columns, kept=self.kept_on(job)).migrating = job.id in self._saved
+                    self._matrix.add_undivided(job, columns, kept=self.kept_on(job)).migrating = job.id in self.saved
 
     def _forget_lost(self, batch: Batch, view: View) -> None:
         """Forget the claims to nodes that have failed, and the images that were lost with them."""
@@ -84,8 +85,8 @@ class UrgentJobs:
         self._give_up(job for job, columns in self.claims.values() if columns & failed)
         hit = [job for job in view.waiting.values() if self._in_memory.get(job.id, 0) & failed]
         for job in (*hit, *batch.requeued):
-            if job.id in self._saved and not view.saved(job):
-                self._saved.discard(job.id)
+            if job.id in self.saved and not view.saved(job):
+                self.saved.discard(job.id)
                 self._in_memory.pop(job.id, None)
 
     def _give_up(self, jobs: Iterable[QueuedJob]) -> None:
@@ -119,23 +120,24 @@ class UrgentJobs:
         matrix.keep_free(clearing.columns, job.id)
         return True
 
-    def _preempt(self, occupant: Occupant, view: View, *, keeps_memory: bool) -> Iterator[Decision]:
-        job, gang = occupant.job, view.running[occupant.job.id]
-        if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
-            self.wait_for_store = True
-            return
+    def _preempt(self, occupant: Occupant, *, keeps_memory: bool) -> Iterator[Decision]:
+        job, gang = occupant.job, self._view.running[occupant.job.id]
+        if self._mode == "checkpoint" and not gang.fetching:
+            rows = range(self._matrix.mpl) if job.id in self._matrix.undivided else (occupant.home,)
+            if not self._store_has_room(gang.nodes, rows, occupant.moving if occupant.migrating else 0):
+                return
         if self._mode == "suspend" and self._suspended_are_limited:
             if occupant.columns & self._suspended_now:
                 return  # what memory is left will be known when the other one has been suspended
             self._suspended_now |= occupant.columns
         self._stopping.add(job.id)
         self._matrix.note_migrating(occupant, migrates=True, in_rounds=True)
-        suspends = keeps_memory and view.can_suspend(gang)
+        suspends = keeps_memory and self._view.can_suspend(gang)
         mode = "kill" if self._mode == "suspend" and not suspends else self._mode
         if mode == "kill":
             self._in_memory.pop(job.id, None)
         else:
-            self._saved.add(job.id)
+            self.saved.add(job.id)
         if mode == "suspend" and not gang.fetching:
             self._in_memory[job.id] = occupant.columns
         yield preempt(job, mode)
@@ -177,13 +179,9 @@ class UrgentJobs:
                     self._matrix.memory.give_back(nodes, other.memory)
                 yield Kill(job=other, requeue=True)
 
-    def is_saved(self, job: QueuedJob) -> bool:
-        """Return whether a waiting job has been checkpointed or suspended."""
-        return job.id in self._saved
-
     def length(self, job: QueuedJob) -> int:
         """Return how long a waiting job can be expected to hold nodes of its own, ticks: its overheads included."""
-        if job.id not in self._saved:
+        if job.id not in self.saved:
             return job.estimate
         checkpoint, restart = self._transfer_times(job)
         restore = checkpoint + restart if job.id in self._in_memory else restart
@@ -199,16 +197,12 @@ class UrgentJobs:
 
     def _may_restore(self, job: QueuedJob, rows: range | list[int]) -> bool:
         """Return whether a job can be read from the checkpoint store in these rows, if it has to be."""
-        if job.id not in self._saved or self._limit is None:
-            return True
-        tasks = min(job.nodes, self._limit)
-        room = all(tasks + self._matrix.tasks_migrating(row) <= self._limit for row in rows)
-        self.wait_for_store |= not room
-        return room
+        return job.id not in self.saved or self._store_has_room(job.nodes, rows)
 
-    def _store_has_room(self, nodes: int, occupant: Occupant) -> bool:
+    def _store_has_room(self, tasks: int, rows: Iterable[int], moving: int = 0) -> bool:
+        """Return whether the store takes so many tasks in these rows, of which ``moving`` migrate there already."""
         if self._limit is None:
             return True
-        rows = range(self._matrix.mpl) if occupant.job.id in self._matrix.undivided else (occupant.home,)
-        others = max(map(self._matrix.tasks_migrating, rows)) - (occupant.moving if occupant.migrating else 0)
-        return min(nodes, self._limit) + others <= self._limit
+        room = min(tasks, self._limit) + max(map(self._matrix.tasks_migrating, rows)) - moving <= self._limit
+        self.wait_for_store |= not room
+        return room

@@ -83,7 +83,7 @@ class RunningJob:
 
     @property
     def fetching(self) -> bool:
-        """Whether it does not execute yet, because the job's saved work has still to be restored on its nodes."""
+        """Whether it does not execute yet: the job's saved work has still to be restored on its nodes."""
         return self.state is RESTORING or self.state is RETURNING
 
     @property

@@ -140,16 +140,6 @@ def test_a_start_that_returns_no_run_is_one_line() -> None:
         cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=forgetful).run()
 
 
-def test_any_iterable_of_decisions_will_do() -> None:
-    policy = Mine(lambda view: (cm.Start(job=job) for job in view.waiting.values()))
-    assert cm.Scenario(machine=cm.Machine(nodes=4), workload=JOBS, policy=policy).run().summary().jobs == 2
-
-
-def test_las_does_not_promote_jobs_that_it_kills() -> None:
-    with pytest.raises(cm.SpecificationError, match=r"^las: promote: 1 is not allowed with mode=kill"):
-        cm.Scenario(machine=cm.Machine(nodes=1), workload=JOBS, policy="las:promote=1,mode=kill").run()
-
-
 def test_a_policy_that_kills_a_job_again_and_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def decide(view: View) -> list[Any]:
         return [

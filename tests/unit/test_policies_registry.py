@@ -436,7 +436,6 @@ BROKEN: dict[str, tuple[Decide, str, str]] = {
     "starts too wide": (
         lambda _, view: [cm.Start(job=job) for job in view.waiting.values()], IMPOSSIBLE, "cannot start: it needs",
     ),
-    "starts twice": (lambda *now: fcfs(*now) * 2, IMPOSSIBLE, "cannot start: it is running already"),
     "starts what has ended": (
         starts_and(lambda batch, _: [cm.Start(job=gang.job) for gang in batch.ended]),
         IMPOSSIBLE, "cannot start: it is not in the queue",
@@ -445,22 +444,10 @@ BROKEN: dict[str, tuple[Decide, str, str]] = {
         lambda _, view: [cm.Start(job=job, columns=(0, 1)) for job in view.waiting.values()][:1],
         IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs",
     ),
-    "kills the dead": (
-        starts_and(lambda batch, _: [cm.Kill(job=gang.job) for gang in batch.ended]),
-        IMPOSSIBLE, "cannot be killed: it is not running",
-    ),
-    "kills the waiting": (
-        lambda _, view: [cm.Kill(job=job) for job in view.waiting.values()], IMPOSSIBLE, "cannot be killed: it is not running",
-    ),
-    "kills twice": (
-        starts_and(lambda _, view: [cm.Kill(job=gang.job) for gang in view.running.values()] * 2),
-        IMPOSSIBLE, "cannot be killed: it has been stopped at this time already",
-    ),
     "promises the running": (
         starts_and(lambda _, view: [cm.Reserve(job=gang.job, start=view.now) for gang in view.running.values()]),
         IMPOSSIBLE, "cannot hold a reservation: it does not wait",
     ),
-    "alarm now": (starts_and(lambda _, view: [cm.WakeAt(time=view.now)]), IMPOSSIBLE, "the alarm clock cannot be set"),
     "alarm in the past": (
         starts_and(lambda _, view: [cm.WakeAt(time=view.now - SECOND)]), IMPOSSIBLE, "the alarm clock cannot be set",
     ),
@@ -468,7 +455,6 @@ BROKEN: dict[str, tuple[Decide, str, str]] = {
         lambda *_: ["start"],
         IMPOSSIBLE, "'start' is not a decision; it must be one of Start, Kill, Checkpoint, Suspend, Reserve, WakeAt",
     ),
-    "answers with jobs": (lambda _, view: list(view.waiting.values()), IMPOSSIBLE, "is not a decision"),
     "alarms for ever": (
         lambda _, view: [cm.WakeAt(time=view.now + 1)],
         "comes to an end", "called more than 200 times per job without an end in sight",

@@ -167,17 +167,17 @@ def test_a_run_key_depends_on_a_priority_for_all_jobs() -> None:
     assert len(set(map(key_of_scenario, runs))) == 4
 
 
-def test_what_start_refuses() -> None:
-    with pytest.raises(
-        cm.SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
-    ):
-        Slack().start(setup())
-    with pytest.raises(cm.SpecificationError, match=r"slack: awt: 3 is not allowed as the largest size; it must be >= 4"):
-        Slack(awt={1: 5.0, 3: 9.0}).start(setup())
-    with pytest.raises(
-        cm.SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"
-    ):
-        Slack(awt=1.0, extend_unfinished=True).start(setup())
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (Slack(), "slack: awt: 'conservative' has not been measured; run the policy in a Scenario"),
+        (Slack(awt={1: 5.0, 3: 9.0}), "slack: awt: 3 is not allowed as the largest size; it must be >= 4"),
+        (Slack(awt=1.0, extend_unfinished=True), "slack: extend_unfinished: True is not allowed on a machine with kill_at_est"),
+    ],
+)
+def test_what_start_refuses(policy: Slack, problem: str) -> None:
+    with pytest.raises(cm.SpecificationError, match=problem):
+        policy.start(setup())
 
 
 @pytest.mark.parametrize(
@@ -254,15 +254,21 @@ def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same
     assert starts(again) == starts(measured)
 
 
-def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the policies by name under which waits are measured from now on."""
+    policies: list[str] = []
 
     def counting(policy: str | Policy) -> Policy:
         if policy == "conservative":  # all others are the policies of the runs themselves
-            measured.append(policy)
+            policies.append(policy)
         return cm.make_policy(policy)
 
     monkeypatch.setattr("clustermodel.experiment.scenario.make_policy", counting)
+    return policies
+
+
+def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(measured: list[str]) -> None:
     jobs = cm.synthetic_workload(jobs=300, nodes=16, load=0.9)
     first = cm.Scenario(machine=cm.Machine(nodes=16), workload=jobs, policy="slack", seed=1)
     found = [starts(one.run()) for one in (first, replace(first, policy="slack:slack_factor=1"), first)]
@@ -289,21 +295,14 @@ def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(m
     ids=str,
 )
 def test_the_average_wait_is_that_of_a_run_under_conservative_backfilling_if_there_was_one(
-    monkeypatch: pytest.MonkeyPatch, before: dict[str, object], times: int
+    measured: list[str], before: dict[str, object], times: int
 ) -> None:
     jobs = cm.synthetic_workload(jobs=300, nodes=16, load=0.9)
     slack = cm.Scenario(machine=cm.Machine(nodes=16), workload=jobs, policy="slack", seed=1)
     expected = starts(slack.run())
     replace(slack, seed=3).run()  # what was measured last is kept
     replace(slack, **before).run()  # type: ignore[arg-type]
-    measured: list[str] = []
-
-    def counting(policy: str | Policy) -> Policy:
-        if policy == "conservative":  # all others are the policies of the runs themselves
-            measured.append(policy)
-        return cm.make_policy(policy)
-
-    monkeypatch.setattr("clustermodel.experiment.scenario.make_policy", counting)
+    measured.clear()
     assert starts(slack.run()) == expected
     assert len(measured) == times
 

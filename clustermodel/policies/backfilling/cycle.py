@@ -7,8 +7,9 @@ before it have left.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from clustermodel.policies.backfilling.parts import ASKED, FirstPhase, Sizes, Speculation, StartTimeWidening, shapes_of
+from clustermodel.policies.backfilling import parts
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
@@ -16,29 +17,24 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.reservations import Plan, Reservation, Shape, Shapes, earliest_completion
 
+if TYPE_CHECKING:
+    from clustermodel.policies.backfilling.scheduler import Backfilling
+
 
 class BackfillingRun:
     """One run of a backfilling scheduler: its phases, and what they share from one scheduling cycle to the next."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        plan: Plan,
-        lengths: Lengths,
-        sorter: QueueSorter,
-        sizes: Sizes,
-        guarantees: FirstPhase,
-        speculation: Speculation | None,
-        widening: StartTimeWidening | None,
-    ) -> None:
-        self._setup, self._sizes, self._guarantees = setup, sizes, guarantees
-        self.plan = plan  # running jobs and reservations
-        self.lengths = lengths  # expected run times on the nodes that jobs ask for
-        self.sorter = sorter
+    def __init__(self, policy: Backfilling, setup: Setup) -> None:
+        self.setup = setup
+        self.lengths = lengths = Lengths(policy, setup, once=True)  # expected run times on the nodes that jobs ask for
+        self.plan: Plan = policy.empty_plan(setup.nodes, may_overrun=lengths.may_overrun)  # running jobs and reservations
+        self.sorter = QueueSorter(policy.order, policy.levels, policy.starvation_weight, setup.rng)
         self.shapes: dict[int, Shapes] = {}  # id of a job in the system -> the shapes it can have, the preferred one first
-        self.speculation = speculation  # the phase that starts jobs which the first has left, if any
-        self.widening = widening  # the phase that gives more nodes to jobs that start, if any
-        self.molds, self.explain = sizes is not ASKED, setup.explain
+        self._sizes: parts.Sizes = parts.sizes_of(policy.width)
+        self._guarantees: parts.FirstPhase = policy.first_phase(setup)
+        self.speculation: parts.Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
+        self.widening: parts.StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
+        self.molds, self.explain = self._sizes is not parts.ASKED, setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
@@ -49,11 +45,11 @@ class BackfillingRun:
         if batch.submitted:
             self.sorter.submitted(batch.submitted)
         for job in batch.submitted:
-            shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self._setup)
+            shapes[job.id] = parts.shapes_of(job, lengths.of(job), self._sizes, self.setup)
         for job in batch.requeued:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
-                run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
-                shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
+                run_time = self.setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
+                shapes[job.id] = ((nodes, self.setup.holding(job, run_time)),)
                 if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
                     plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
                     nodes_freed = True

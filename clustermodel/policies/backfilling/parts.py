@@ -267,8 +267,8 @@ class StartTimeWidening:
     the number it asked for.
     """
 
-    def __init__(self, widest: float, setup: Setup) -> None:
-        self._widest, self._nodes, self._speedup = widest, setup.nodes, setup.speedup
+    def __init__(self, widest: float) -> None:
+        self._widest = require_factor("backfilling: widening", widest)
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Give more nodes to the jobs that start, except speculative run attempts."""
@@ -287,9 +287,10 @@ class StartTimeWidening:
                 dispatch.nodes, dispatch.length = nodes, length
 
     def _widened(self, current: SchedulingCycle, job: QueuedJob, nodes: int, length: int) -> Shape:
-        most = int(round(min(job.nodes * self._widest, self._nodes, nodes + current.idle), _DECIMALS))
+        run, setup = current.run, current.run.setup
+        most = int(round(min(job.nodes * self._widest, setup.nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
-            shorter = self._speedup.time_on(current.run.lengths.of(job), job.nodes, most)
+            shorter = setup.speedup.time_on(run.lengths.of(job), job.nodes, most)
             if shorter >= length:
                 break
             # The job's own nodes are free for it.  On fewer nodes it takes longer, so no size in between fits either.

@@ -15,8 +15,8 @@ from typing import Final
 from clustermodel.policies.backfilling import parts
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
-from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
+from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
+from clustermodel.policies.queue_order import CRITERIA, QueueOrder, require_order
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan
 from clustermodel.validation import choice, require
@@ -65,7 +65,7 @@ class Backfilling:
         known = isinstance(self.test_runs, bool | parts.TestRuns)
         require(known, "backfilling: test_runs", self.test_runs, "it must be True, False or TestRuns(...)")
         correction_of("backfilling", self.correction)
-        _ = self.depends_on, self._speculation(), self._widest()
+        _ = self.depends_on, self.speculative_phase(), self.last_phase()
 
     @property
     def name(self) -> str:
@@ -89,30 +89,25 @@ class Backfilling:
         kinds |= {"selective": parts.Selective(self.threshold), "relaxed": parts.Relaxed(self.relaxation)}
         return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
 
-    def _speculation(self) -> parts.Speculation | None:
+    def start(self, setup: Setup) -> BackfillingRun:
+        """Start a run."""
+        return BackfillingRun(self, setup)
+
+    # What a run consists of.
+
+    def first_phase(self, setup: Setup) -> parts.FirstPhase:
+        return self._guarantees().start(setup)
+
+    def speculative_phase(self) -> parts.Speculation | None:
         tests = parts.TestRuns() if self.test_runs is True else self.test_runs or None
         if self.speculation is None and tests is None:
             return None
         return parts.Speculation(1.0 if self.speculation is None else self.speculation, tests)
 
-    def _widest(self) -> float | None:
+    def last_phase(self) -> parts.StartTimeWidening | None:
         if self.widening is False:
             return None
-        return parts.require_factor("backfilling: widening", 1.0 if self.widening is True else self.widening)
-
-    def start(self, setup: Setup) -> BackfillingRun:
-        """Start a run."""
-        lengths, widest = Lengths(self, setup, once=True), self._widest()
-        return BackfillingRun(
-            setup,
-            plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
-            lengths=lengths,
-            sorter=QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng),
-            sizes=parts.sizes_of(self.width),
-            guarantees=self._guarantees().start(setup),
-            speculation=self._speculation(),
-            widening=None if widest is None else parts.StartTimeWidening(widest, setup),
-        )
+        return parts.StartTimeWidening(1.0 if self.widening is True else self.widening)
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
         """Return the plan that a run begins with; ``may_overrun`` says whether jobs may run longer than expected."""
