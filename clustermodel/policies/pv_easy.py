@@ -193,10 +193,10 @@ class PVEasyRun:
             if job.nodes <= idle and job.id not in started and self._has_memory(job):
                 idle -= job.nodes
                 started.add(job.id)
-                why = (
+                rule = (
                     "backfilled: predicted to end by the reservation" if place < len(safe) else "ventured: it may be preempted"
                 )
-                yield from self._start(job, why, head, start)
+                yield from self._start(job, rule, head, start)
 
     def _easy_backfilling(
         self, profile: Profile, fitting: list[QueuedJob], idle: int, head: QueuedJob, start: int

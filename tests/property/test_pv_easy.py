@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, check_policy, make_policy
+from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.job_table import Jobs
@@ -23,7 +23,6 @@ from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity_loss import capacity_loss
 from tests.property.strategies import cases, machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
-from tests.tiers import some
 from tests.twins import TwinJob
 
 SECOND = 1_000_000
@@ -356,14 +355,6 @@ def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     log = event_log(records, nodes)
     loss = capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, nodes)
     assert loss == pytest.approx(ledger.capacity_loss, abs=1e-9)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", ["kill", "checkpoint", "suspend"])
-@pytest.mark.parametrize("predictor", some(["last", "estimate", "virtual:0.4"], one_in=2))
-def test_every_rule_is_kept(predictor: str, mode: str) -> None:
-    for slp, vb in ((True, True), (True, False), (False, True)):
-        assert check_policy(name(slp, vb, predictor, mode), failures=True) == []
 
 
 def test_the_twin_is_not_vacuous() -> None:

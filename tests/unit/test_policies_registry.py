@@ -392,6 +392,7 @@ def test_shipped_policies_are_specifications(name: str) -> None:
         "easy:predictor=last-two,correction=double,reserve_depth=3", "conservative:predictor=last,correction=tsafrir",
         "backfilling:predictor=last,correction=second,guarantees=none", "pv-easy:correction=tsafrir",
         "pv-easy:predictor=last-submitted", "bf", "bf:queue_order=widest", "adaptive", "adaptive:threshold=0.4,window_s=30",
+        *(f"{policy}:urgent={mode}" for policy in ("bgs", "mbgs") for mode in ("kill", "checkpoint", "suspend")),
         "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),
