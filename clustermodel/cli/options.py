@@ -75,9 +75,10 @@ def completion(names: Callable[[], Sequence[str]]) -> Any:
     return lambda _context, _option, typed: [name for name in names() if name.startswith(typed)]
 
 
-def names_in_groups(context: click.Context, *titles: str) -> set[str]:
-    """Return the names of the parameters whose options have one of these titles in the help."""
-    return {str(option.name) for option in context.command.params if getattr(option, "group", "") in titles}
+def names_in_groups(*titles: str) -> set[str]:
+    """Return the names of the parameters of the command whose options have one of these titles in the help."""
+    params = click.get_current_context().command.params
+    return {str(option.name) for option in params if getattr(option, "group", "") in titles}
 
 
 def option_name(parameter: str) -> str:

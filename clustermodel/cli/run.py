@@ -172,8 +172,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
 
 def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenario]:
     """Return the scenarios of files, in which options replace values, or of a script, which takes none, in order."""
-    context = click.get_current_context()
-    options = {name: given[name] for name in given.keys() - opt.names_in_groups(context, "Output") - {"stream"}}
+    options = {name: given[name] for name in given.keys() - opt.names_in_groups("Output") - {"stream"}}
     settings = settings_of(options.get("settings", ()))
     if scripts := [path for path in paths if path.suffix.lower() != SUFFIX]:
         if len(paths) > 1:
@@ -183,7 +182,7 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
         from clustermodel.experiment.script import load_scenarios  # noqa: PLC0415  with all that studies need
 
         return [scenario_with_settings(scenario, settings) for scenario in load_scenarios(scripts[0])]
-    if of_workloads := sorted(options.keys() & opt.names_in_groups(context, "Jobs", "Logs")):
+    if of_workloads := sorted(options.keys() & opt.names_in_groups("Jobs", "Logs")):
         refused = option_name(of_workloads[0])
         raise SpecificationError(f"{paths[0]}: {refused}: the jobs are those of the file; change its table [workload]")
     specified = []

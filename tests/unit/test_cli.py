@@ -312,35 +312,23 @@ def script(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_script_that_defines_one_scenario(command_line: Command, tmp_path: Path) -> None:
-    path = script(tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs, policy='fcfs', seed=3, name='mine')")
+    """The seed, of numpy, can be printed as JSON; the script is not run as a main program."""
+    scenario = "Scenario(machine=Machine(nodes=4), workload=jobs, policy='fcfs', seed=numpy.int64(3), name='mine')"
+    path = script(tmp_path, f"import numpy\nscenario = {scenario}\nif __name__ == '__main__':\n    1 / 0")
     finished = command_line("run", path, "--json", "--jobs-csv", tmp_path / "out")
     (run,) = json.loads(finished.out)
     assert (run["policy"], run["workload"], run["jobs"], run["nodes"], run["seed"]) == ("mine", "made by hand", 4, 4, 3)
     assert (tmp_path / "out" / "mine.csv").read_text().startswith(CSV_HEADER)
 
 
-def test_a_script_that_defines_several(command_line: Command, tmp_path: Path) -> None:
-    path = script(
-        tmp_path, "scenarios = [Scenario(machine=Machine(nodes=n), workload=jobs, name=f'{n} nodes') for n in (2, 4)]"
-    )
+@pytest.mark.parametrize(
+    "several", ["scenarios = [{} for n in (2, 4)]", "def scenarios():\n    yield from ({} for n in (2, 4))"]
+)
+def test_a_script_that_defines_several(command_line: Command, tmp_path: Path, several: str) -> None:
+    path = script(tmp_path, several.format("Scenario(machine=Machine(nodes=n), workload=jobs, name=f'{n} nodes')"))
     runs = json.loads(command_line("run", path, "--json").out)
     # two nodes: the jobs of 10 s, submitted at 1 to 4, start at 1, 11, 21, 31; four nodes: at 1, 2, 11, 12
     assert [(run["policy"], run["mean_wait_s"]) for run in runs] == [("2 nodes", 54 / 4), ("4 nodes", 16 / 4)]
-
-
-def test_scenarios_may_be_a_function_as_in_a_sweep(command_line: Command, tmp_path: Path) -> None:
-    path = script(
-        tmp_path,
-        "def scenarios():\n    for n in (2, 4):\n        yield Scenario(machine=Machine(nodes=n), workload=jobs, name=f'{n}')",
-    )
-    assert [run["policy"] for run in json.loads(command_line("run", path, "--json").out)] == ["2", "4"]
-
-
-def test_a_script_is_not_run_as_main(command_line: Command, tmp_path: Path) -> None:
-    path = script(
-        tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)\nif __name__ == '__main__':\n    1 / 0"
-    )
-    assert command_line("run", path).code == 0
 
 
 @pytest.mark.parametrize(
@@ -384,11 +372,6 @@ def test_a_script_beside_options_that_it_brings_itself(
 ) -> None:
     path = script(tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)")
     assert complaint("run", path, *options) == f"{path}: {options[0]}: a script brings its own; only files take it"
-
-
-def test_a_seed_from_numpy_can_be_printed_as_json(command_line: Command, tmp_path: Path) -> None:
-    text = "import numpy\nscenario = Scenario(machine=Machine(nodes=4), workload=jobs, seed=numpy.int64(3))"
-    assert json.loads(command_line("run", script(tmp_path, text), "--json").out)[0]["seed"] == 3
 
 
 # Errors
@@ -577,21 +560,18 @@ def test_a_directory_without_write_permission(command_line: Command, trace: Path
         assert f"{option}: {closed}: is not a directory that can be written to" in finished.err
 
 
-def test_a_figure_that_fails_at_the_last_moment_leaves_the_table(command_line: Command, trace: Path, tmp_path: Path) -> None:
-    (tmp_path / "taken.png").mkdir()
-    finished = command_line("run", "--trace", trace, "--json", "--figure", tmp_path / "taken.png")
+@pytest.mark.parametrize(
+    ("option", "target", "taken", "finished_runs"),
+    [("--figure", "a.png", "a.png", ["fcfs", "easy", "conservative"]), ("--jobs-csv", ".", "easy.csv", ["fcfs"])],
+)
+def test_an_output_that_fails_at_the_last_moment_leaves_the_runs_before_it(
+    command_line: Command, trace: Path, tmp_path: Path, option: str, target: str, taken: str, finished_runs: list[str]
+) -> None:
+    (tmp_path / taken).mkdir()
+    finished = command_line("run", "--trace", trace, "--json", option, tmp_path / target)
     assert finished.code == 1
-    assert len(json.loads(finished.out)) == 3
-    assert finished.err.endswith(f"clustermodel: error: {tmp_path}/taken.png: cannot be written: Is a directory\n")
-
-
-def test_a_csv_that_fails_leaves_the_runs_before_it(command_line: Command, trace: Path, tmp_path: Path) -> None:
-    (tmp_path / "easy.csv").mkdir()
-    finished = command_line("run", "--trace", trace, "--json", "--jobs-csv", tmp_path)
-    assert finished.code == 1
-    assert [run["policy"] for run in json.loads(finished.out)] == ["fcfs"]
-    assert (tmp_path / "fcfs.csv").is_file()
-    assert finished.err.endswith(f"clustermodel: error: {tmp_path}/easy.csv: cannot be written: Is a directory\n")
+    assert [run["policy"] for run in json.loads(finished.out)] == finished_runs
+    assert finished.err.endswith(f"clustermodel: error: {tmp_path}/{taken}: cannot be written: Is a directory\n")
 
 
 # Ctrl-C

@@ -402,14 +402,6 @@ def test_the_interval_of_a_long_run_is_wider_than_that_of_its_batches() -> None:
     assert batch_means(values[:100]).half == interval(values[:100].reshape(20, 5).mean(axis=1)).half  # too short
 
 
-def test_what_is_long_enough_covers_the_mean_wait_of_a_queue() -> None:
-    long = coverage(0.9, 50_000, 20)
-    for covers, vouched, of_vouched in long.values():
-        assert vouched >= 0.5
-        assert min(covers, of_vouched) >= 0.8
-    assert all(vouched == 0 for _, vouched, _ in coverage(0.9, 1_000, 20).values())
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("jobs", [10_000, 20_000, 50_000, 100_000])
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.9])
