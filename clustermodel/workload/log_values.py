@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -15,20 +17,19 @@ NO_VALUE: Final = frozenset(
     ("", "unknown", "none", "n/a", "na", "invalid", "(null)", "null", "none assigned", "undefined", "-", "?")
 )
 """What logs write, in any case, where there is no value."""
-_NO_LIMIT: Final = frozenset(("unlimited", "partition_limit", "infinite", "not_set"))
-
 _NO_NUMBER: Final = frozenset(("4294967294", "4294967295", "18446744073709551614", "18446744073709551615"))
 """Slurm's marks for no value and no limit, of 32 and of 64 bits, where an export has them as numbers."""
+_NO_DURATION: Final = NO_VALUE | _NO_NUMBER | {"unlimited", "partition_limit", "infinite", "not_set"}
 EARLIEST_S: Final = 86_400
 """Times of the first day of 1970 are a zero in a database, in any time zone: not set."""
 _LATEST_S: Final = 253_402_300_800  # the year 10000
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?|\d{1,12}(\.\d+)?")
-_HOUR: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:", re.ASCII)
 _DURATION: Final = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,10}):)?(\d{1,10})(?::(\d{1,10}))?(\.\d+)?")
 _AMOUNT: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgtpe]?)(?:i?b|w)?", re.IGNORECASE)
 _KIB: Final = {"b": 2**-10, "k": 1, "m": 2**10, "g": 2**20, "t": 2**30, "p": 2**40, "e": 2**50}
 _PER_CPU: Final = 2**31  # the flag of Slurm's MEM_PER_CPU, in megabytes, where an old sacct printed it as part of the number
 _CLOCKS: Final = ("Europe/Paris", "America/New_York", "America/Santiago", "Australia/Sydney", "Pacific/Auckland")
+_MOST_NODES: Final = 100_000
 
 
 class Clock:
@@ -43,6 +44,8 @@ class Clock:
                 raise SpecificationError(
                     f"timezone: {quoted(zone)} is not allowed; it must be the name of a time zone, as Europe/Paris"
                 ) from None
+        self._hours: dict[str, int | None] = {}
+        self._in_hour = {f"{second // 60:02d}:{second % 60:02d}": second for second in range(3600)}
 
     def seconds(self, text: str) -> int | None:
         """Return a time stamp as seconds; ``None`` where the log has none.  A repeated hour is read as its first pass."""
@@ -52,21 +55,30 @@ class Clock:
         try:
             if not _TIMESTAMP.fullmatch(text):
                 raise ValueError
-            if "-" not in text:
-                if float(text) >= _LATEST_S:
-                    raise ValueError
-                return _set(int(float(text)))
-            leap = text[17:19] == "60"  # a leap second is read as the second after 59
-            stamp = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
+            if "-" in text:
+                leap = text[17:19] == "60"  # a leap second is read as the second after 59
+                stamp = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
+                seconds = int((stamp if stamp.tzinfo else stamp.replace(tzinfo=self._zone or UTC)).timestamp()) + leap
+            elif float(text) < _LATEST_S:
+                seconds = int(float(text))
+            else:
+                raise ValueError
         except ValueError:
             raise ValueError(f"{quoted(text)} is not a time") from None
-        if stamp.tzinfo is None:
-            stamp = stamp.replace(tzinfo=self._zone or UTC)
-        return _set(int(stamp.timestamp()) + leap)
+        return seconds if seconds > EARLIEST_S else None
 
-    def passes(self, text: str) -> tuple[int, int]:
+    def passes(self, field: str, text: str) -> tuple[int, int]:
         """Return a time stamp as seconds, -1 where the log has none; and its second pass in an hour that is repeated."""
-        seconds, text = self.seconds(text), text.strip()
+        hour = text[:14]
+        if hour not in self._hours:
+            self._hours[hour] = self._begin_of_hour(hour)
+        begin, second = self._hours[hour], self._in_hour.get(text[14:])
+        if begin is not None and second is not None:  # nearly always
+            return begin + second, begin + second
+        try:
+            seconds, text = self.seconds(text), text.strip()
+        except ValueError as problem:
+            raise ValueError(f"field {field}: {problem}") from None
         if seconds is None:
             return -1, -1
         if self._zone is None or len(text) < 19 or "-" not in text[:8] or text[19:20] in ("Z", "+", "-"):
@@ -75,27 +87,23 @@ class Clock:
         later = minute.replace(fold=1).timestamp() - minute.timestamp()
         return seconds, seconds + max(0, int(later))
 
+    def _begin_of_hour(self, text: str) -> int | None:
+        """Return when the hour of ``2025-03-03T08:`` begins; ``None`` if it is none, too early, or the clock changes in it."""
+        try:
+            begin = datetime.fromisoformat(f"{text}00").replace(tzinfo=self._zone or UTC)
+        except ValueError:
+            return None
+        last = begin.replace(minute=59, second=59)
+        first, *others = [int(stamp.replace(fold=fold).timestamp()) for stamp in (begin, last) for fold in (0, 1)]
+        is_plain = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:", text, re.ASCII) and others == [first, first + 3599, first + 3599]
+        return first if is_plain and first > EARLIEST_S else None
+
     def changes(self, begin: int, end: int) -> bool:
         """Return whether a clock may have been changed between two times that have been read without a time zone."""
         if self._zone is not None:
             return False
         first, last = (datetime.fromtimestamp(time, UTC).replace(tzinfo=None) for time in (begin, end))
         return any(zone.utcoffset(first) != zone.utcoffset(last.replace(fold=1)) for zone in map(ZoneInfo, _CLOCKS))
-
-    def hour(self, text: str) -> float:
-        """Return when the hour of ``2025-03-03T08:`` begins; ``ValueError`` if it is none, or the clock changes in it."""
-        if not _HOUR.fullmatch(text):
-            raise ValueError
-        begin = datetime.fromisoformat(f"{text}00").replace(tzinfo=self._zone or UTC)
-        last = begin.replace(minute=59, second=59)
-        times = [stamp.replace(fold=fold).timestamp() for stamp in (begin, last) for fold in (0, 1)]
-        if times != [times[0], times[0], times[0] + 3599, times[0] + 3599]:
-            raise ValueError
-        return times[0]
-
-
-def _set(seconds: int) -> int | None:
-    return seconds if seconds > EARLIEST_S else None
 
 
 def checked_run(seconds: int) -> int:
@@ -112,7 +120,7 @@ def duration(text: str, plain_unit: int = 1) -> float | None:
     A number counts ``plain_unit`` seconds.  ``None`` where there is no value or no limit (``UNLIMITED``, ``Partition_Limit``).
     """
     text = text.strip()
-    if text in _NO_NUMBER or text.lower() in NO_VALUE or text.lower() in _NO_LIMIT:
+    if text.lower() in _NO_DURATION:
         return None
     if text.count(":") == 3 and "-" not in text:  # D:HH:MM:SS of Moab
         text = text.replace(":", "-", 1)
@@ -142,6 +150,7 @@ def kib(text: str, plain: str = "m") -> int:
     return round(value) if value < 2**52 else 0
 
 
+@lru_cache(maxsize=65_536)
 def requested_kib(text: str) -> tuple[int, int, int]:
     """Return Slurm's ReqMem in KiB: of the job (``16G``), of each node (``4Gn``), of each core (``2000Mc``); one is not 0."""
     text = text.strip()
@@ -152,6 +161,7 @@ def requested_kib(text: str) -> tuple[int, int, int]:
     return (0, amount, 0) if each == "n" else (0, 0, amount) if each == "c" else (amount, 0, 0)
 
 
+@lru_cache(maxsize=65_536)
 def tres(text: str) -> tuple[int, int, int, int]:
     """Return cores, nodes, KiB and GPUs of ``cpu=4,mem=8G,node=1,billing=4,gres/gpu:a100=2``; 0 where it does not say."""
     amounts = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
@@ -177,36 +187,25 @@ def whole(text: str) -> int:
     return round(float(match[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[match[2]]) if match else 0
 
 
-_MOST_NODES: Final = 100_000
-_RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
-
-
 def node_names(text: str) -> list[str]:
     """Return the names of Slurm's node list; a list that cannot be read, or is longer than 100,000 names, gives none."""
     names: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text) if "[" in text else text.split(","):
-        expanded = _expanded(part) if part else []
-        if len(names) + len(expanded) > _MOST_NODES:
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text) if "[" in text else filter(None, text.split(",")):
+        # rack[1-2]node[01-10,15]: rack, 1 and 2, node, 01 to 10 and 15
+        pieces = [
+            [literal] if literal else [number for each in ranges.split(",") for number in _numbers(each.strip())]
+            for literal, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", part)
+        ]
+        if prod(map(len, pieces)) <= _MOST_NODES:
+            names += map("".join, product(*pieces))
+        if len(names) > _MOST_NODES:
             return []
-        names += expanded
     return names
 
 
-def _expanded(part: str) -> list[str]:
-    """Return the names of ``rack[1-2]node[01-10,15]``."""
-    prefixes = [""]
-    for literal, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", part):
-        numbers = [literal] if literal else [number for each in ranges.split(",") for number in _numbers(each.strip())]
-        if len(prefixes) * len(numbers) > _MOST_NODES:
-            return []
-        prefixes = [prefix + number for prefix in prefixes for number in numbers]
-    return prefixes
-
-
 def _numbers(text: str) -> list[str]:
-    match = _RANGE.fullmatch(text)
+    match = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
     if not match:
         return [text]
     low, high = int(match[1]), int(match[2])
-    most = low + _MOST_NODES
-    return [str(number).zfill(len(match[1])) for number in range(low, high + 1)] if high <= most else []
+    return [str(number).zfill(len(match[1])) for number in range(low, high + 1)] if high <= low + _MOST_NODES else []

@@ -7,7 +7,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,14 +16,12 @@ import numpy as np
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
 from clustermodel.files import without_compression
-from clustermodel.job import UNSET, JobRow
+from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
 from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
 
-MOST_EXAMPLES: Final = 10
-"""Number of damaged lines that a report shows."""
 MOST_SUSPICIOUS_S: Final = 60
 """Up to which times of a record agree."""
 DAMAGED: Final = "damaged lines"
@@ -38,11 +35,12 @@ BROKEN: Final = "line breaks inside fields"
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
 """What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
 
+_SIZES: Final = ("nodes", "cores", "gpus", "memory")
 _NAMES: Final = (
     "key", "heterogeneous", "cluster", "user", "group", "account", "partition", "qos", "queue", "job_name", "node_list",
 )  # fmt: skip
-NO_JOB: Final[dict[str, Any]] = {
-    **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", "nodes", "cores", "gpus", "memory", "status"), UNSET),
+_NO_JOB: Final[dict[str, Any]] = {
+    **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", *_SIZES, "status"), UNSET),
     **dict.fromkeys(("suspended", "requeued", "restarts"), 0),
     **dict.fromkeys(_NAMES, ""),
 }
@@ -53,8 +51,9 @@ whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``requeue
 this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
 run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
 """
+_NUMBERS: Final = len(_NO_JOB) - len(_NAMES)
 
-_LIMIT: Final = re.compile(r"%(\d{1,9})", re.ASCII)
+_MOST_EXAMPLES: Final = 10
 _MOST_REASONS: Final = 30
 _MOST_CLUSTERS: Final = 2**10 - 1
 _MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
@@ -63,26 +62,6 @@ _SHARED: Final = 0.05
 _OVERLAP_S: Final = 60  # a node may be given away before the epilog of its last job is in the log
 _LONGEST_REQUEUE_S: Final = 7 * 86_400
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """How an accounting log is made into a workload; the fields are arguments of the readers."""
-
-    unit: str = "auto"
-    cluster: str | None = None
-    timezone: str | None = None
-    processors_from: str = "allocated"
-    use_estimates: bool = True
-    feedback: bool = False
-
-    def __post_init__(self) -> None:
-        choice("unit", self.unit, UNITS)
-        flag("feedback", self.feedback)
-        if self.processors_from not in ("allocated", "requested"):
-            raise SpecificationError(
-                f"processors_from: {self.processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
-            )
 
 
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
@@ -108,59 +87,59 @@ class _Names(dict[Hashable, int]):
 
 
 class LogJobs:
-    """Collects the jobs of a log, counts what became of each line, and makes a workload of them."""
+    """Collects the jobs of a log, counts what became of each line, and makes a workload of them.
 
-    def __init__(self, path: str | os.PathLike[str], options: LogOptions) -> None:
+    The options are arguments of :func:`~clustermodel.workload.sacct.read_sacct`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
         self.path = os.fspath(path)
-        self.options = options
+        self._options = {
+            "unit": "auto", "cluster": None, "timezone": None, "processors_from": "allocated", "use_estimates": True,
+            "feedback": False, **options,
+        }  # fmt: skip
+        choice("unit", self._options["unit"], UNITS)
+        flag("feedback", self._options["feedback"])
+        if (source := self._options["processors_from"]) not in ("allocated", "requested"):
+            raise SpecificationError(f"processors_from: {source!r} is not allowed; it must be 'allocated' or 'requested'")
+        self.processors_from = str(source)
+        self.size_missing = f"{source} size missing, the other one used"
         self.lines = 0
         self.counts: Counter[str] = Counter()  # lines by what became of them; JOBS are those that gave jobs
         self.repaired: Counter[str] = Counter()
         self.several_tasks = 0  # lines that describe several tasks of a job array
-        self.array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
         self.clock_change = 0  # jobs whose start and end are an hour further apart, or less, than they ran
         self.eligible_later = 0  # jobs that could not start for more than a minute: dependencies, holds, begin times
-        self.examples: list[str] = []
         self.names = {name: _Names() for name in _NAMES}
-        self.columns: dict[str, IntArray] = {}
+        self._array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
+        self._examples: list[str] = []
         self._values = array("q")
+        self._columns: dict[str, IntArray] = {}
         self._remarks: list[str] = []
 
     def add(self, **job: Any) -> None:
-        """Add a job with some of the fields of :data:`NO_JOB`; its line is counted as :data:`JOBS` by the caller."""
-        values = [self.names[name][value] if name in self.names else value for name, value in (NO_JOB | job).items()]
+        """Add a job with some of the fields of ``_NO_JOB``; its line is counted as :data:`JOBS` by the caller."""
+        self.append(*(self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items()))
+
+    def append(self, *values: int) -> None:
+        """Add a job with all fields of ``_NO_JOB``, those with names as their numbers in :attr:`names`."""
         try:
-            self._values.extend(array("q", values))
+            self._values += array("q", values)
         except OverflowError:
             raise ValueError(f"a size or an amount is {max(values)}; it must be below {2**63}") from None
 
-    def add_many(self, jobs: int, **columns: Any) -> None:
-        """Add jobs; each of ``columns`` has a field of all of them."""
-        table = np.empty((jobs, len(NO_JOB)), dtype=np.int64)
-        for place, (name, missing) in enumerate(NO_JOB.items()):
-            values = columns.get(name, UNSET if name in self.names else missing)
-            if name in self.names and name in columns:
-                values = np.fromiter(map(self.names[name].__getitem__, values), dtype=np.int64, count=jobs)
-            table[:, place] = values
-        self._values.frombytes(table.tobytes())
-
     def note_array(self, number: int, cluster: str, tasks: str) -> None:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
-        if (match := _LIMIT.search(tasks)) and (limit := int(match[1])):
-            self.array_limits[number, cluster] = limit
+        if (match := re.search(r"%(\d{1,9})", tasks, re.ASCII)) and (limit := int(match[1])):
+            self._array_limits[number, cluster] = limit
 
     def size_of(self, allocated: tuple[int, int], requested: tuple[int, int]) -> tuple[int, int]:
         """Return nodes and cores of a job, from the other source where one is 0; count a job of which both are."""
-        first, second = (allocated, requested) if self.options.processors_from == "allocated" else (requested, allocated)
+        first, second = (allocated, requested) if self.processors_from == "allocated" else (requested, allocated)
         nodes, cores = first[0] or second[0], first[1] or second[1]
         if not any(first) and (nodes or cores):
             self.repaired[self.size_missing] += 1
         return nodes, cores
-
-    @property
-    def size_missing(self) -> str:
-        """What jobs are counted as of which no size of the preferred source is known."""
-        return f"{self.options.processors_from} size missing, the other one used"
 
     def repair(self, reason: str, jobs: BoolArray) -> None:
         """Count the jobs in which a value was filled in or corrected."""
@@ -170,8 +149,8 @@ class LogJobs:
     def damaged(self, line: int, problem: object, lines: int = 1) -> None:
         """Count a line that cannot be used; the report shows the first ones."""
         self.counts[DAMAGED] += lines
-        if len(self.examples) < MOST_EXAMPLES:
-            self.examples.append(f"{self.path}:{line}: {problem}")
+        if len(self._examples) < _MOST_EXAMPLES:
+            self._examples.append(f"{self.path}:{line}: {problem}")
 
     def left_out(self, reason: str, lines: int = 1) -> None:
         """Count a line by what became of it; a damaged file may have many reasons, of which the first are kept apart."""
@@ -180,12 +159,9 @@ class LogJobs:
         self.counts[reason] += lines
 
     def workload(self, kind: str, nodes_of: Callable[[str], list[str]], *, slots: bool = False) -> Workload:
-        """Return the jobs as a workload with a report.
+        """Return the jobs as a workload with a report, which calls the log ``kind``; ``nodes_of`` splits a list of nodes.
 
-        Args:
-            kind: of log, for the report.
-            nodes_of: splits a node list of the log into node names.
-            slots: whether the scheduler allocates slots, so that a node of the workload is one unless another is asked for.
+        Where the scheduler allocates ``slots``, a node of the workload is one unless another unit is asked for.
 
         Raises:
             TraceError: the log has no usable job, or none of the cluster that is asked for.
@@ -197,81 +173,74 @@ class LogJobs:
         shared = self._share_on_held_nodes(members)
         self._join_components()
         unit = self._choose_unit(shared, slots=slots)
-        self._keep(self.columns[unit] > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
+        self._keep(self._columns[unit] > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
         self._require_jobs()
-        columns, size = self.columns, self.columns[unit]
+        columns, size, options = self._columns, self._columns[unit], self._options
         peak, reached = self._peak(size, members)
-        noun = "GPU" if unit == "gpus" else unit[:-1]
+        machine = counted(peak, "GPU" if unit == "gpus" else unit[:-1])
         named = f"the log names {counted(distinct, 'node') if distinct else 'no nodes'}"
-        self._remarks.append(
-            f"machine: {counted(peak, noun)}, the most in use at the same time, at {_iso(reached)} ({named}; --nodes)"
-        )
+        self._remarks.append(f"machine: {machine}, the most in use at the same time, at {_iso(reached)} ({named}; --nodes)")
         self._remark_on_waits()
-        numbers, options = self._job_numbers(), self.options
-        limit = columns["limit"] if options.use_estimates else columns["run"]
-        if missing := int((limit <= 0).sum()):
-            self.repaired["time limit missing, run time used"] += missing
-        began = int(columns["submit"].min())
-        rows = {
-            **{name: columns[name] for name in ("user", "group", "status")},
-            "submit": (columns["submit"] - began) * TICKS_PER_SECOND,
-            "id": numbers,
-            "nodes": size,
-            "run": columns["run"] * TICKS_PER_SECOND,
-            "estimate": np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
-            "priority": np.zeros_like(numbers),
-            "memory": np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
-        }
-        unset = np.full_like(numbers, UNSET)
+        numbers = self._job_numbers()
+        limit = columns["limit"] if options["use_estimates"] else columns["run"]
+        self.repair("time limit missing, run time used", limit <= 0)
         recorded, with_names = self._recorded(numbers), ("user", "group", *extras.NAMED_COLUMNS)
-        cluster = int(columns["cluster"][0])
+        began, cluster = int(columns["submit"].min()), int(columns["cluster"][0])
+        rows = extras.table_of(
+            **{name: columns[name] for name in ("user", "group", "status")},
+            submit=(columns["submit"] - began) * TICKS_PER_SECOND,
+            id=numbers,
+            nodes=size,
+            run=columns["run"] * TICKS_PER_SECOND,
+            estimate=np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
+            memory=np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
+            **recorded,
+        )
+        report = ImportReport(
+            source=self.path,
+            format=kind,
+            lines=self.lines,
+            counts=self._counts_in_order(),
+            jobs=len(numbers),
+            unit=unit,
+            remarks=tuple(self._remarks),
+            examples=tuple(self._examples),
+        )
+        header = {
+            **({"Computer": self.names["cluster"].texts()[cluster - 1]} if cluster > 0 else {}),
+            "UnixStartTime": str(began),
+            "TimeZoneString": options["timezone"] or "UTC",
+            "StartTime": _iso(began),
+            "EndTime": _iso(int(columns["end"].max())),
+            "MaxProcs": str(peak),
+        }
+        used = {"unit": unit, "cluster": options["cluster"], "timezone": options["timezone"]}
+        provenance = Provenance(source=self.path, options=used, header=header, repaired=+self.repaired, report=report)
         workload = Workload(
-            np.stack([*(rows.get(name, unset) for name in JobRow._fields), *recorded.values()], axis=1),
+            rows,
             name=without_compression(Path(self.path).name),
-            provenance=Provenance(
-                source=self.path,
-                options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
-                header={
-                    **({"Computer": self.names["cluster"].texts()[cluster - 1]} if cluster > 0 else {}),
-                    "UnixStartTime": str(began),
-                    "TimeZoneString": options.timezone or "UTC",
-                    "StartTime": _iso(began),
-                    "EndTime": _iso(int(columns["end"].max())),
-                    "MaxProcs": str(peak),
-                },
-                repaired=+self.repaired,
-                report=ImportReport(
-                    source=self.path,
-                    format=kind,
-                    lines=self.lines,
-                    counts=self._counts_in_order(),
-                    jobs=len(numbers),
-                    unit=unit,
-                    remarks=tuple(self._remarks),
-                    examples=tuple(self.examples),
-                ),
-            ),
+            provenance=provenance,
             machine_nodes=peak,
             extra=tuple(recorded),
             names={name: self.names[name].texts() for name in with_names if self.names[name]},
         )
-        return workload.made_by("trace", {"trace": Path(self.path), **asdict(options)})
+        return workload.made_by("trace", {"trace": Path(self.path), **options})
 
     def _tabulate(self) -> None:
-        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(NO_JOB)).T
-        self.columns = columns = dict(zip(NO_JOB, table, strict=True))
+        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(_NO_JOB)).T
+        self._columns = columns = dict(zip(_NO_JOB, table, strict=True))
         columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
-        if self.array_limits:
+        if self._array_limits:
             clusters = ("", "", *self.names["cluster"].texts())
             arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.names["key"] if isinstance(key, int))
-            limits = np.array([UNSET, *(self.array_limits.get(array, UNSET) for array in arrays)])
+            limits = np.array([UNSET, *(self._array_limits.get(array, UNSET) for array in arrays)])
             columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
         self._require_jobs()
 
     def _require_jobs(self) -> None:
-        if not len(self.columns["line"]):
+        if not len(self._columns["line"]):
             because = counts_in_words({reason: count for reason, count in self._counts_in_order().items() if count})
-            first = f"; {self.examples[0]}" if self.examples else ""
+            first = f"; {self._examples[0]}" if self._examples else ""
             raise TraceError(
                 f"{self.path}: no usable job: {counted(self.lines, 'line')}: {because or 'the file is empty'}{first}"
             )
@@ -285,23 +254,23 @@ class LogJobs:
         """Leave out the other jobs; lines of which no job is left are counted by ``reason``."""
         if keep.all():
             return
-        line = self.columns["line"]
+        line = self._columns["line"]
         if lost := np.setdiff1d(line[~keep], line[keep]).size:
             self.counts[JOBS] -= lost
             self.counts[reason] += lost
-        self.columns = {name: column[keep] for name, column in self.columns.items()}
+        self._columns = {name: column[keep] for name, column in self._columns.items()}
 
     def _choose_cluster(self) -> None:
-        wanted, names = self.options.cluster, self.names["cluster"].texts()
+        wanted, names = self._options["cluster"], self.names["cluster"].texts()
         if wanted is not None and wanted not in names:
             clusters = _listed(names)
             raise TraceError(f"{self.path}: --cluster: the log has no jobs of {quoted(wanted)}; its clusters are {clusters}")
-        numbers, counts = np.unique(self.columns["cluster"], return_counts=True)
+        numbers, counts = np.unique(self._columns["cluster"], return_counts=True)
         if len(numbers) > 1:
             chosen = numbers[np.argmax(counts)] if wanted is None else names.index(wanted) + 1
             name = visible(names[chosen - 1]) if chosen > 0 else "no name"
             self._remarks.append(f"cluster: jobs of {name} only, of {_listed(names)} (--cluster)")
-            self._keep(self.columns["cluster"] == chosen, "jobs of other clusters")
+            self._keep(self._columns["cluster"] == chosen, "jobs of other clusters")
 
     def _order_attempts(self) -> None:
         """Sort the jobs by key and start, leave out repeated records, and number the run attempts of each job.
@@ -311,11 +280,11 @@ class LogJobs:
         exhausted or a database is set up anew.  An attempt is submitted when the one before has ended, unless the log says
         later, and no later than it starts.
         """
-        order = np.lexsort((self.columns["start"], self.columns["key"]))
-        self.columns = {name: column[order] for name, column in self.columns.items()}
-        key, start = self.columns["key"], self.columns["start"]
+        order = np.lexsort((self._columns["start"], self._columns["key"]))
+        self._columns = {name: column[order] for name, column in self._columns.items()}
+        key, start = self._columns["key"], self._columns["start"]
         self._keep(np.append((key[1:] != key[:-1]) | (start[1:] != start[:-1]), True), "repeated records")
-        columns = self.columns
+        columns = self._columns
         key, user, submit, start, end = (columns[name] for name in ("key", "user", "submit", "start", "end"))
         recycled = (user[1:] != user[:-1]) | (submit[1:] > end[:-1] + _LONGEST_REQUEUE_S)
         again = np.append(False, (key[1:] == key[:-1]) & ~recycled)
@@ -332,7 +301,7 @@ class LogJobs:
 
     def _join_components(self) -> None:
         """Make one job of the components of a heterogeneous job that were started together."""
-        columns = self.columns
+        columns = self._columns
         places = np.flatnonzero(columns["heterogeneous"] > 0)
         if not len(places):
             return
@@ -340,7 +309,7 @@ class LogJobs:
         whole, start = columns["heterogeneous"][places], columns["start"][places]
         first = np.append(True, (whole[1:] != whole[:-1]) | (start[1:] != start[:-1]))
         begins = np.flatnonzero(first)
-        for name in ("nodes", "cores", "gpus", "memory"):
+        for name in _SIZES:
             columns[name][places[begins]] = np.add.reduceat(np.maximum(columns[name][places], 0), begins)
         columns["run"][places[begins]] = np.maximum.reduceat(columns["run"][places], begins)
         columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
@@ -356,8 +325,8 @@ class LogJobs:
         known: dict[str, int] = {}
         members: dict[int, list[int]] = {}
         texts = self.names["node_list"].texts()
-        most = _MOST_NODES if not self.columns["suspended"].any() else LARGEST_WHOLE
-        for code in np.unique(self.columns["node_list"]).tolist():
+        most = LARGEST_WHOLE if self._columns["suspended"].any() else _MOST_NODES
+        for code in np.unique(self._columns["node_list"]).tolist():
             if code > 0 and most >= 0:
                 names = dict.fromkeys(filter(None, nodes_of(texts[code - 1])))
                 members[code] = [known.setdefault(name, len(known)) for name in names]
@@ -369,26 +338,26 @@ class LogJobs:
 
         Suspended jobs do not count: their nodes were then another job's, which shares nothing.
         """
-        columns = self.columns
-        released: dict[int, int] = {}
-        looked_at = sharing = 0
+        columns = self._columns
         order = np.argsort(columns["start"], kind="stable")
         order = order[columns["suspended"][order] <= 0][:_MOST_JOBS]
-        for code, begin, until in zip(*(columns[name][order].tolist() for name in ("node_list", "start", "end")), strict=True):
-            nodes = members.get(code, [])
-            if not nodes:
-                continue
-            looked_at += 1
-            before = [released.get(node, begin) for node in nodes]
-            sharing += max(before) > begin + _OVERLAP_S
-            for node, earlier in zip(nodes, before, strict=True):
-                if until > earlier or node not in released:
-                    released[node] = until
-        return sharing / looked_at if looked_at else None
+        lists = [members.get(code, []) for code in columns["node_list"][order].tolist()]
+        if not any(lists):
+            return None
+        number = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        job, node = np.repeat(np.arange(len(order)), number), np.concatenate(lists).astype(np.int64)
+        places = np.argsort(node, kind="stable")
+        job, node = job[places], node[places]
+        zero = int(columns["start"].min())
+        begin, until = (columns[name][order][job] - zero for name in ("start", "end"))
+        base = node * (int(until.max()) + 1)  # each node in a time of its own: one running maximum for all
+        released = np.maximum.accumulate(base + until)[:-1] - base[1:]
+        held = (node[1:] == node[:-1]) & (released > begin[1:] + _OVERLAP_S)
+        return len(np.unique(job[1:][held])) / int((number > 0).sum())
 
     def _choose_unit(self, shared: float | None, *, slots: bool) -> str:
         """Return the unit to use, and remark why."""
-        unit, columns = self.options.unit, self.columns
+        unit, columns = self._options["unit"], self._columns
         if unit != "auto":
             why = "as asked for"
         elif slots:
@@ -408,11 +377,11 @@ class LogJobs:
                     unit, why = other, f"the log has no number of {unit}"
             why = f"because {why} (--unit)"
         self._remarks.append(f"unit: {unit}, {why}")
-        return unit
+        return str(unit)
 
     def _in_parts_of_nodes(self) -> bool | None:
         """Return whether more than 10 % of the jobs have fewer cores per node than others of their partition."""
-        nodes, cores, partition = (self.columns[name] for name in ("nodes", "cores", "partition"))
+        nodes, cores, partition = (self._columns[name] for name in ("nodes", "cores", "partition"))
         known = (nodes > 0) & (cores > 0)
         if not known.any():
             return None
@@ -428,15 +397,15 @@ class LogJobs:
         Others may use the nodes of suspended jobs.  If each job has as many node names as units, a node that several jobs hold
         counts once; else a job counts with the share of its time for which it executed, and at least as the largest job.
         """
-        start, run, end, lists = (self.columns[name] for name in ("start", "run", "end", "node_list"))
-        if not (self.columns["suspended"] > 0).any():
+        start, run, end, lists = (self._columns[name] for name in ("start", "run", "end", "node_list"))
+        if not (self._columns["suspended"] > 0).any():
             return peak_in_use(start, end, size)
         nodes = [members.get(code, []) for code in lists.tolist()]
         if list(map(len, nodes)) != size.tolist():
             executing = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
             return max(executing, (int(size.max()), int(start[size.argmax()])))
         job = np.repeat(np.arange(len(size)), size)
-        node = np.fromiter((number for numbers in nodes for number in numbers), dtype=np.int64, count=len(job))
+        node = np.concatenate(nodes)
         order = np.lexsort((start[job], node))
         zero = int(start.min())
         node, begin, until = node[order], start[job][order] - zero, end[job][order] - zero
@@ -444,13 +413,13 @@ class LogJobs:
         latest = np.maximum.accumulate(base + until)
         first = np.append(True, (base[1:] + begin[1:] > latest[:-1]) | (node[1:] != node[:-1]))
         last = np.append(first[1:], True)
-        peak, reached = peak_in_use(begin[first], latest[last] - base[last], np.ones(int(first.sum()), dtype=np.int64))
+        peak, reached = peak_in_use(begin[first], latest[last] - base[last], np.ones_like(node[first]))
         return peak, reached + zero
 
     def _remark_on_waits(self) -> None:
-        jobs = len(self.columns["line"])
-        limits = tuple(f"{number} to {limit}" for (number, _), limit in self.array_limits.items())
-        limited = int((self.columns.get(extras.ARRAY_LIMIT, np.zeros(0)) > 0).sum())
+        jobs = len(self._columns["line"])
+        limits = tuple(f"{number} to {limit}" for (number, _), limit in self._array_limits.items())
+        limited = int((self._columns.get(extras.ARRAY_LIMIT, np.zeros(0)) > 0).sum())
         hint = "local times with daylight saving? (--timezone, or export with TZ=UTC)"
         for about, count, noun, remark in (
             ("job arrays", self.several_tasks, "line",
@@ -469,21 +438,20 @@ class LogJobs:
 
     def _job_numbers(self) -> IntArray:
         """Return the numbers of the log where they are unique; other jobs get numbers above all of them."""
-        numbers = self.columns["number"].copy()
-        order = np.lexsort((self.columns["start"], self.columns["submit"]))
+        numbers = self._columns["number"].copy()
+        order = np.lexsort((self._columns["start"], self._columns["submit"]))
         _, first = np.unique(numbers[order], return_index=True)
         unique = np.zeros(len(numbers), dtype=bool)
         unique[order[first]] = True
         unique &= (numbers >= 0) & (numbers <= LARGEST_WHOLE // 2)
         others = order[~unique[order]]
-        if len(others):
-            numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
-            self.repaired["job number used by an earlier job, new number given"] += len(others)
+        numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
+        self.repair("job number used by an earlier job, new number given", ~unique)
         return numbers
 
     def _recorded(self, numbers: IntArray) -> dict[str, IntArray]:
         """Return what the log has recorded, as extra columns; columns without a single value are left out."""
-        columns = self.columns
+        columns = self._columns
         recorded: dict[str, IntArray] = {
             **{name: columns[name] for name in (extras.ARRAY_LIMIT, extras.GPUS, *extras.NAMED_COLUMNS) if name in columns},
             extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
@@ -492,7 +460,7 @@ class LogJobs:
             extras.NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
             extras.CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
         }
-        if self.options.feedback:  # a further run attempt follows the one before, which stands above it
+        if self._options["feedback"]:  # a further run attempt follows the one before, which stands above it
             key = columns["key"]
             follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][:-1] > 0))
             think = np.maximum(columns["submit"] - np.roll(columns["end"], 1), 0) * TICKS_PER_SECOND

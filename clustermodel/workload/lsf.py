@@ -10,6 +10,7 @@ import csv
 import os
 import re
 from collections import Counter
+from itertools import chain
 from typing import Final
 
 from clustermodel.errors import TraceError, quoted
@@ -17,7 +18,6 @@ from clustermodel.job import UNSET
 from clustermodel.workload import log_workload as logs
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import checked_run
-from clustermodel.workload.log_workload import LogJobs, LogOptions
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
@@ -25,10 +25,8 @@ _MOST_LINES: Final = 1000  # of a record
 _MOST_TEXT: Final = 2**20
 _MOST_HOSTS: Final = 1_000_000
 _STATUS: Final = {64: 1, 32: 0}  # JOB_STAT_DONE, JOB_STAT_EXIT
-_KILLED: Final = (8, 9, 14, 15)
-"""Values of exitInfo: killed by the owner or an administrator."""
-_REQUEUED: Final = (10, 11)
-"""Values of exitInfo: killed and put back into the queue."""
+_KILLED: Final = (8, 9, 14, 15)  # values of exitInfo: killed by the owner or an administrator
+_REQUEUED: Final = (10, 11)  # killed and put back into the queue
 
 
 def read_lsf(
@@ -49,7 +47,8 @@ def read_lsf(
     Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the
     workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
     """
-    jobs = LogJobs(path, LogOptions(unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback))
+    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
+    jobs = logs.LogJobs(path, **options)
     _read(jobs)
     return jobs.workload("accounting records of LSF", lambda text: text.split(" "), slots=True)
 
@@ -59,39 +58,33 @@ def is_lsf(text: str) -> bool:
     return _RECORD.fullmatch(text) is not None
 
 
-def _read(jobs: LogJobs) -> None:
+def _read(jobs: logs.LogJobs) -> None:
     pending: list[str] = []  # lines of a record with a line break in a text
     any_record = False
-    for text in log_lines(jobs.path):
-        is_record = is_lsf(text)
-        if is_record:
-            _give_up(jobs, pending)
+    for text in chain(log_lines(jobs.path), [None]):
+        begins = text is None or is_lsf(text)
+        if begins and pending:
+            jobs.damaged(jobs.lines + 1 - len(pending), "a text without a closing quotation mark", len(pending))
+            pending.clear()
+        if text is None:
+            break
         jobs.lines += 1
-        if pending or is_record:
+        if pending or begins:
             any_record = True
             pending.append(text)
             record = "\n".join(pending)
-            if record.count('"') % 2 and len(pending) < _MOST_LINES and len(record) < _MOST_TEXT:
-                continue
-            _take(jobs, record, len(pending))
-            pending.clear()
+            if record.count('"') % 2 == 0 or len(pending) >= _MOST_LINES or len(record) >= _MOST_TEXT:
+                _take(jobs, record, len(pending))
+                pending.clear()
         elif text.strip():
             jobs.damaged(jobs.lines, "it is no accounting record of LSF")
         else:
             jobs.left_out(logs.BLANK)
-    _give_up(jobs, pending)
     if not any_record:
         raise TraceError(f'{jobs.path}: it has no records "JOB_FINISH" of LSF, as the file lsb.acct has them')
 
 
-def _give_up(jobs: LogJobs, pending: list[str]) -> None:
-    """Count the lines of a record that does not end."""
-    if pending:
-        jobs.damaged(jobs.lines + 1 - len(pending), "a text without a closing quotation mark", lines=len(pending))
-        pending.clear()
-
-
-def _take(jobs: LogJobs, text: str, lines: int) -> None:
+def _take(jobs: logs.LogJobs, text: str, lines: int) -> None:
     """Add the job of a record, whose last line has been read, and count its lines."""
     kind = text.split('"', 2)[1]
     if kind != "JOB_FINISH":
@@ -107,7 +100,7 @@ def _take(jobs: LogJobs, text: str, lines: int) -> None:
             jobs.left_out(logs.BROKEN, lines - 1)
 
 
-def _job(jobs: LogJobs, line: int, fields: list[str]) -> str:
+def _job(jobs: logs.LogJobs, line: int, fields: list[str]) -> str:
     """Add the job of a record; return what its line counts as.  ``ValueError`` names a field that cannot be read."""
 
     def text(place: int, name: str) -> str:
@@ -154,7 +147,7 @@ def _job(jobs: LogJobs, line: int, fields: list[str]) -> str:
         nodes=len(slots),
         cores=cores,
         status=5 if status == 32 and exit_info in _KILLED else _STATUS.get(status, UNSET),
-        requeued=int(exit_info in _REQUEUED),
+        requeued=exit_info in _REQUEUED,
         key=logs.task_key(number, index + 1 if index else 0),
         user=text(11, "userName"),
         account=project,

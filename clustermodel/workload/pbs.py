@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -20,13 +21,11 @@ from clustermodel.job import UNSET
 from clustermodel.workload import log_workload as logs
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import checked_run, duration, kib, whole
-from clustermodel.workload.log_workload import LogJobs, LogOptions
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(
     r"(?:[^;=\n]{1,4096}?[:-])?(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL
 )
-_ID: Final = re.compile(r"(\d{1,18})(\[\])?", re.ASCII)
 _TYPES: Final = {
     "Q": "queue records (Q)", "S": "start records (S)", "D": "deletion records (D)", "A": "abort records (A)",
     "R": "rerun records (R)", "C": "checkpoint records (C)", "T": "restart records (T)", "L": "license records (L)",
@@ -57,10 +56,10 @@ def read_pbs(
     Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is
     ``Resource_List.walltime``.
     """
-    options = LogOptions(unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
-    reader = _Reader(LogJobs(path, options))
-    reader.read()
-    return reader.jobs.workload("accounting records of PBS", lambda text: text.split(","))
+    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
+    jobs = logs.LogJobs(path, **options)
+    _Reader(jobs).read()
+    return jobs.workload("accounting records of PBS", lambda text: text.split(","))
 
 
 def is_pbs(text: str) -> bool:
@@ -69,21 +68,20 @@ def is_pbs(text: str) -> bool:
 
 
 class _Reader:
-    """Reads the records of a log into :attr:`jobs`."""
+    """Reads the records of a log into ``jobs``."""
 
-    def __init__(self, jobs: LogJobs) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: logs.LogJobs) -> None:
+        self._jobs = jobs
         self._started: dict[str, tuple[int, str]] = {}  # when and how attempts began whose end has not been read, by job
         self._suspended_at: dict[str, int] = {}
-        self._suspended: dict[str, int] = {}  # seconds for which a running job has been suspended
+        self._suspended: Counter[str] = Counter()  # seconds for which a running job has been suspended
 
     def read(self) -> None:
         """Read the file."""
-        jobs, any_record = self.jobs, False
+        jobs, any_record = self._jobs, False
         for text in log_lines(jobs.path):
             jobs.lines += 1
-            match = _RECORD.fullmatch(text)
-            if match is not None:
+            if match := _RECORD.fullmatch(text):
                 any_record = True
                 try:
                     jobs.left_out(self._record(*match.groups()))
@@ -101,25 +99,23 @@ class _Reader:
 
     def _record(self, stamp: str, kind: str, job: str, text: str) -> str:
         """Take up a record; return what its line counts as.  ``ValueError`` names a field that cannot be read."""
-        if kind == "S":
-            if len(self._started) < _MOST_RUNNING:
-                self._started[job] = _local_s(stamp), text
+        if kind in ("E", "R"):
+            return self._attempt(stamp, job, text, requeued=kind == "R")
+        if kind == "S" and len(self._started) < _MOST_RUNNING:
+            self._started[job] = _local_s(stamp), text
         elif kind == "z":
             self._suspended_at[job] = _local_s(stamp)
         elif kind == "r":
             self._resume(job, stamp)
-        elif kind in ("E", "R"):
-            return self._attempt(stamp, job, text, requeued=kind == "R")
         return _TYPES.get(kind, f"records of unknown type {quoted(kind)}")
 
     def _resume(self, job: str, stamp: str) -> None:
-        since = self._suspended_at.pop(job, None)
-        if since is not None:
-            self._suspended[job] = self._suspended.get(job, 0) + max(0, _local_s(stamp) - since)
+        if (since := self._suspended_at.pop(job, None)) is not None:
+            self._suspended[job] += max(0, _local_s(stamp) - since)
 
     def _attempt(self, stamp: str, job: str, text: str, *, requeued: bool) -> str:
         """Add the run attempt that a record ends; return what its line counts as."""
-        jobs, identity = self.jobs, _ID.match(job)
+        jobs, identity = self._jobs, re.match(r"(\d{1,18})(\[\])?", job, re.ASCII)
         if identity is None:
             raise ValueError(f"{quoted(job)} is not a job identifier")
         if identity[2]:
@@ -130,8 +126,14 @@ class _Reader:
         values = _values(text)
         if requeued:  # an R record may have few fields of its own
             values = {**_values(start_text), **values}
-        start, end = _field(values, "start", _epoch), _field(values, "end", _epoch)
-        used = _field(values, "resources_used.walltime", duration)
+
+        def field(name: str, read: Callable[[str], Any] = _epoch) -> Any:
+            try:
+                return read(values.get(name, ""))
+            except ValueError as problem:
+                raise ValueError(f"field {name}: {problem}") from None
+
+        start, end, used = field("start"), field("end"), field("resources_used.walltime", duration)
         if start is None:
             return _TYPES["R"] if requeued else logs.NEVER
         if end is None and started is not None:
@@ -145,11 +147,11 @@ class _Reader:
         run = checked_run(end - start - suspended)
         if run <= 0:
             return logs.NO_TIME
-        submit = next((time for name in ("ctime", "qtime", "etime") if (time := _field(values, name, _epoch))), None)
+        submit = field("ctime") or field("qtime") or field("etime")
         if submit is None:
             return logs.NO_SUBMISSION
-        limit = _field(values, "Resource_List.walltime", duration)
-        resources, project = resources_of(values), values.get("project", "")
+        limit = field("Resource_List.walltime", duration)
+        resources, project, status = resources_of(values), values.get("project", ""), values.get("Exit_status", "")
         nodes, cores = jobs.size_of(resources.allocated, resources.requested)
         jobs.add(
             line=jobs.lines,
@@ -162,9 +164,9 @@ class _Reader:
             cores=cores,
             gpus=resources.gpus,
             memory=resources.memory or UNSET,
-            status=_status(values.get("Exit_status", "")),
+            status=_STATUS.get(int(status), 0) if re.fullmatch(r"-?\d{1,9}", status, re.ASCII) else UNSET,
             suspended=suspended,
-            requeued=int(requeued),
+            requeued=requeued,
             restarts=max(0, whole(values.get("run_count", "")) - 1),
             key=job,
             account=values.get("account", "") or (project if project != "_pbs_project_default" else ""),
@@ -178,26 +180,18 @@ class _Reader:
 def _local_s(stamp: str) -> int:
     """Return the stamp of a record, ``MM/DD/YYYY HH:MM:SS`` in the server's time, as seconds."""
     try:
-        day = datetime(int(stamp[6:10]), int(stamp[:2]), int(stamp[3:5]), int(stamp[11:13]), int(stamp[14:16]), tzinfo=UTC)
+        minute = datetime.fromisoformat(f"{stamp[6:10]}-{stamp[:2]}-{stamp[3:5]}T{stamp[11:16]}+00:00")
         if int(stamp[17:]) > 60:
             raise ValueError
     except ValueError:
         raise ValueError(f"{quoted(stamp)} is not a time") from None
-    return int(day.timestamp()) + int(stamp[17:])
+    return int(minute.timestamp()) + int(stamp[17:])
 
 
 def _values(text: str) -> dict[str, str]:
     """Return the values of a record by key; of a key that is given twice, the first."""
     pairs = (pair.partition("=") for pair in reversed(text.split()))
     return {key: value.strip('"') for key, equals, value in pairs if equals}
-
-
-def _field(values: Mapping[str, str], name: str, read: Callable[[str], Any]) -> Any:
-    """Return what a field says; an error names it."""
-    try:
-        return read(values.get(name, ""))
-    except ValueError as problem:
-        raise ValueError(f"field {name}: {problem}") from None
 
 
 def _epoch(text: str) -> int | None:
@@ -207,12 +201,8 @@ def _epoch(text: str) -> int | None:
     return int(float(text or 0)) or None
 
 
-def _status(text: str) -> int:
-    return _STATUS.get(int(text), 0) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else UNSET
-
-
 class Resources(NamedTuple):
-    """What a job was given and what it asked for; 0 where the record does not say, memory in KiB."""
+    """What a job was given and what it asked for; 0 where the record does not say."""
 
     hosts: list[str]
     """The different hosts that it was given."""
@@ -221,36 +211,38 @@ class Resources(NamedTuple):
     requested: tuple[int, int]
     gpus: int
     memory: int
+    """KiB."""
 
 
 def resources_of(values: Mapping[str, str]) -> Resources:
     """Return the resources in the values of a record."""
-    hosts, vnodes = values.get("exec_host", ""), values.get("exec_vnode", "").replace("(", "").replace(")", "")
+    hosts, vnodes = values.get("exec_host", ""), re.sub("[()]", "", values.get("exec_vnode", ""))
     if hosts:
-        parts = (part.partition("/")[0] for part in hosts.split("+") if part)
+        parts = [part.partition("/")[0] for part in hosts.split("+") if part]
     else:
-        parts = (re.sub(r"\[\d+\]$", "", chunk.partition(":")[0]) for chunk in vnodes.split("+") if chunk)
-    names = list(dict.fromkeys(parts))
+        parts = [re.sub(r"\[\d+\]$", "", chunk.partition(":")[0]) for chunk in vnodes.split("+") if chunk]
 
     def asked(name: str) -> str:
         return values.get(f"Resource_List.{name}", "")
 
     # The value of nodect is a number, but some sites write a whole specification there.
-    spec, select = _specification(asked("nodes") or asked("nodect"), 1), _specification(asked("select"), 0)
-    given = _amounts("+".join(chunk.partition(":")[2] for chunk in vnodes.split("+")), 0) if vnodes else _NOTHING
+    chunks, spec_cores, spec_gpus, _ = _specification(asked("nodes") or asked("nodect"), 1)
+    select_chunks, select_cores, select_gpus, select_memory = _specification(asked("select"), 0)
+    given = "+".join(chunk.partition(":")[2] for chunk in vnodes.split("+"))
+    _, given_cores, given_gpus, given_memory = _amounts(given, 0)
     cores, nodes = whole(asked("ncpus")), whole(asked("nodect").partition(":")[0])
     gpus = next((whole(asked(name)) for name in ("ngpus", "gpus", "gpu") if f"Resource_List.{name}" in values), 0)
     devices = values.get("exec_gpus", "")
-    each_core = kib(asked("pmem"), "b") * max(cores or spec.cores, 1)
+    each_core = kib(asked("pmem"), "b") * max(cores or spec_cores, 1)
     return Resources(
-        hosts=names,
-        allocated=(len(names), given.cores or _slots(hosts)),
+        hosts=(names := list(dict.fromkeys(parts))),
+        allocated=(len(names), given_cores or _slots(hosts)),
         requested=(
-            nodes or spec.chunks or select.chunks or min(cores, 1),  # ncpus alone are cores of one node
-            spec.cores if "Resource_List.nodes" in values else cores or select.cores or spec.cores,
+            nodes or chunks or select_chunks or min(cores, 1),  # ncpus alone are cores of one node
+            spec_cores if "Resource_List.nodes" in values else cores or select_cores or spec_cores,
         ),
-        gpus=given.gpus or (devices.count("+") + 1 if devices else 0) or gpus or spec.gpus or select.gpus,
-        memory=kib(asked("mem"), "b") or given.memory or select.memory or each_core,
+        gpus=given_gpus or (devices.count("+") + 1 if devices else 0) or gpus or spec_gpus or select_gpus,
+        memory=kib(asked("mem"), "b") or given_memory or select_memory or each_core,
     )
 
 
@@ -265,17 +257,8 @@ def _slots(hosts: str) -> int:
     return total
 
 
-class _Amounts(NamedTuple):
-    """Sums over the chunks of a specification."""
-
-    chunks: int
-    cores: int
-    gpus: int
-    memory: int
-
-
-def _amounts(text: str, default_cores: int) -> _Amounts:
-    """Return the sums over chunks such as ``2:ppn=4:gpus=1+host7:ppn=8``, which begin with a number or a name.
+def _amounts(text: str, default_cores: int) -> tuple[int, int, int, int]:
+    """Return chunks, cores, GPUs and KiB of ``2:ppn=4:gpus=1+host7:ppn=8``, of chunks that begin with a number or a name.
 
     A chunk that names no cores has ``default_cores``.
     """
@@ -288,8 +271,7 @@ def _amounts(text: str, default_cores: int) -> _Amounts:
         cores += times * (whole(given.get("ppn", "")) or whole(given.get("ncpus", "")) or default_cores)
         gpus += times * next((whole(given[name]) for name in ("ngpus", "gpus", "gpu") if name in given), 0)
         memory += times * kib(given.get("mem", ""), "b")
-    return _Amounts(chunks, cores, gpus, memory)
+    return chunks, cores, gpus, memory
 
 
-_NOTHING: Final = _Amounts(0, 0, 0, 0)
 _specification: Final = lru_cache(maxsize=16_384)(_amounts)

@@ -6,14 +6,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from unittest import mock
 
 import pytest
 
-from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, Workload, load_model, read_sacct, synthetic_workload
-from clustermodel.workload import sacct
-from tests.bench.long_log import write_long_log
+from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, Workload, load_model, synthetic_workload
 from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require, require_at_most, simulation, size, trace
 
 BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
@@ -141,19 +137,6 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
         return max(wide_ratio / 1.6, uneven_ratio / 1.7, sliced_ratio / 1.25)
 
     require_at_most(1.0, measure)
-
-
-@pytest.mark.bench
-def test_a_log_of_sacct_is_read_faster_than_record_by_record(tmp_path: Path) -> None:
-    write_long_log(path := tmp_path / "jobs.sacct", jobs=size(60_000))
-
-    def one_by_one() -> None:
-        with mock.patch.object(sacct, "MOST_LINES", 1), mock.patch.object(sacct._Layout, "columns", return_value=None):
-            read_sacct(path)
-
-    read_s, records_s = best_of(lambda: read_sacct(path), one_by_one)
-    print(f"\nread_sacct of 60,000 jobs: {records_s / read_s:.1f} times as fast as record by record")
-    require(holds=records_s >= 1.5 * read_s)  # 1.7 to 2.4 were measured
 
 
 @pytest.mark.bench

@@ -310,6 +310,12 @@ def test_a_run_time_of_thousands_of_years_is_a_damaged_line(write_trace: Callabl
     assert f"{log}:3: from start to end are 251" in "\n".join(workload.provenance.lines())
 
 
+def test_a_line_that_is_too_long_is_named(write_trace: Callable[..., Path]) -> None:
+    with pytest.raises(TraceError, match=r"log:3: the line has more than 1,048,576 characters"):
+        read_sacct(write_trace(HEADER, record(1), "x" * (2**20 + 1), name="log"))
+    assert len(read_sacct(write_trace(HEADER, record(1), "|" * 2**20, record(2), name="log"))) == 2
+
+
 def test_options_that_are_not_allowed() -> None:
     for option, value in (("timezone", "Mars"), ("unit", "racks"), ("processors_from", "both")):
         with pytest.raises(SpecificationError, match=f"{option}: '{value}' is not allowed"):
