@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -179,12 +180,11 @@ class _Facts(dict[tuple[str, ...], Any]):
         of_job, of_node, of_core = log_values.requested_kib(req_mem)
         if len(self) > _MOST_KEPT:
             self.clear()
-        try:
+        times: tuple[int | None, int | None] = None, None
+        with suppress(ValueError):
             most = log_values.duration(limit_raw, 60)
             most = log_values.duration(limit, 60) if most is None else most
             times = round(log_values.duration(suspended) or 0), UNSET if most is None else round(most)
-        except ValueError:
-            times = None, None
         facts = self[texts] = (
             *times,
             nodes,
