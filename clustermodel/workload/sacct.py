@@ -75,6 +75,7 @@ _HEADERS: Final = "header lines"
 _LONGEST_CHANGE_S: Final = 3600  # by which clocks are changed
 _MOST_TASKS: Final = 1_000_000
 _MOST_KEPT: Final = 65_536
+_LARGEST: Final = 2**63
 
 
 def read_sacct(
@@ -377,6 +378,8 @@ class _Reader:
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
         if not nodes and node_list:
             nodes, cores, gpus, memory, *_, missing = self._facts[*texts, node_list][2:]
+        if (largest := max(nodes, cores, gpus, memory, restarts)) >= _LARGEST:
+            raise ValueError(f"a size or an amount is {largest}; it must be below {_LARGEST}")
         off = 0 if end == UNSET else end - start - run - suspended
         changed = abs(abs(off) - _LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end)
         if off > logs.MOST_SUSPICIOUS_S and not changed:
