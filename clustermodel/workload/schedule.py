@@ -52,11 +52,9 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
 
     A job that has lines of partial executions (status 2 to 4) has a run attempt for each; the wait of the first counts from the
     submission, that of any other from the end of the one before.  Any other job has one run attempt, if its wait is known.
-    The file, ``.swf`` or ``.swf.gz``, is a log, or what :meth:`Result.to_swf <clustermodel.experiment.result.Result.to_swf>`
-    has written.  If ``lenient``, malformed lines are counted and skipped.
-
-    Raises:
-        TraceError: the file cannot be read, is damaged, has a malformed line, no job, or two jobs with the same number.
+    The file is a log, or what :meth:`Result.to_swf <clustermodel.experiment.result.Result.to_swf>` has written.  If
+    ``lenient``, malformed lines are counted and skipped.  Raises TraceError if the file cannot be read, is damaged, has a
+    malformed line, no job, or two jobs with the same number.
     """
     import pandas as pd
 

@@ -443,7 +443,9 @@ def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> I
         number, run, status = (lines.table[:, field] for field in (NUMBER, RUN, STATUS))
         part = np.isin(status, PARTIAL)
         kept = ~part
-        firsts = np.flatnonzero(np.diff(number, prepend=np.nan)).tolist() if part.any() else []
+        if kept.all() and len(number):
+            whole = number[-1]
+        firsts = [] if kept.all() else np.flatnonzero(np.diff(number, prepend=np.nan)).tolist()
         for first, after in pairwise([*firsts, len(number)]):  # the lines of a job follow each other
             parts = int(part[first:after].sum())
             if parts < after - first:
@@ -468,8 +470,7 @@ def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> I
             line = int(lines.numbers[first])
             lines.repairs[line] = [*lines.repairs.get(line, ()), _SUMMED_UP]
         if kept.any():
-            whole = number[kept][-1] if not part.any() else whole
-            yield lines.at(kept)
+            yield lines if kept.all() else lines.at(kept)
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:

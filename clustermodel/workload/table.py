@@ -540,19 +540,19 @@ class Workload:
         """
         of, rng = transforms.checked_unit(of), _random(seed, "resampling")
         if of == "users":
-            draws = transforms.drawn_users(self.column("user"), rng)
+            place, shift, draw, note = transforms.drawn_users(self.column("user"), rng)
         else:
-            draws = transforms.drawn_blocks(self.column("submit"), of, rng, self.provenance.header)
-        if not len(draws.place):
+            place, shift, draw, note = transforms.drawn_blocks(self.column("submit"), of, rng, self.provenance.header)
+        if not len(place):
             raise SpecificationError(f"Workload.resampled: the {of} drawn have no jobs; give another seed")
-        table, names = self.table[draws.place], dict(self.names)
-        table[:, SUBMIT] += draws.shift
-        self._add_to_ids(table, transforms.added_to_ids(table[:, ID], draws.draw))
+        table, names = self.table[place], dict(self.names)
+        table[:, SUBMIT] += shift
+        self._add_to_ids(table, transforms.added_to_ids(table[:, ID], draw))
         if of == "users":
-            table[:, USER], users = transforms.distinct_users(table[:, USER], draws.draw, names.get("user", ()))
+            table[:, USER], users = transforms.distinct_users(table[:, USER], draw, names.get("user", ()))
             names |= {"user": users} if users else {}
         what = {"of": of, "seed": seed}
-        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(draws.note,), names=names)
+        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(note,), names=names)
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""

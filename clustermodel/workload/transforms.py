@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from numbers import Integral, Real
 from operator import contains
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -117,16 +117,9 @@ Unit = Literal["weeks", "users"] | float
 WEEK_S: Final = 7 * 86_400
 RESAMPLE: Final = "resample"
 """The option by which the provenance of a workload says that it is resampled."""
-_FEW_BLOCKS: Final = 8
-
-
-class Draws(NamedTuple):
-    """The jobs that were drawn; arrays have shape ``(jobs,)``."""
-
-    place: IntArray  # in the log
-    shift: IntArray  # ticks by which each is submitted later than in the log
-    draw: IntArray  # number of the draw, from 0; of users: how often the user was drawn before
-    note: str
+Draws = tuple[IntArray, IntArray, IntArray, str]
+"""Of each job drawn, its place in the log, the ticks by which it is submitted later, and the number of the draw from 0, or, of
+users, how often the user was drawn before; what to note."""
 
 
 def is_resampled(options: Mapping[str, object]) -> bool:
@@ -143,10 +136,10 @@ def checked_unit(unit: Unit) -> Unit:
 
 
 def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header: Mapping[str, str]) -> Draws:
-    """Return whole blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut.
+    """Return blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut.
 
-    ``submit`` are the submissions of the log in order, ticks.  Weeks begin on Monday at 0:00 if the header says when the log
-    begins; blocks of other lengths, seconds, begin with the first submission.
+    ``submit`` are the submissions in order, ticks.  Weeks begin on Monday at 0:00 if the header says when the log begins;
+    blocks of other lengths, seconds, begin with the first submission.
     """
     length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
     first, last = int(submit[0]), int(submit[-1])
@@ -164,8 +157,8 @@ def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header:
     kept = submit[place] + shift - begin <= last - first
     what = "week" if unit == "weeks" else f"block of {unit:g} s"
     note = f"{counted(count, what)} drawn with replacement from {blocks:,}, the last one cut"
-    few = f"; fewer than {_FEW_BLOCKS} are too few for intervals" if blocks < _FEW_BLOCKS else ""
-    return Draws(place[kept], shift[kept], draw[kept], note + few)
+    few = "; fewer than 8 are too few for intervals" if blocks < 8 else ""
+    return place[kept], shift[kept], draw[kept], note + few
 
 
 def _since_monday(header: Mapping[str, str], first: int) -> int:
@@ -190,8 +183,8 @@ def drawn_users(user: IntArray, rng: np.random.Generator) -> Draws:
     times = np.bincount(rng.integers(len(known), size=len(known)), minlength=len(known))[owner]
     place = np.repeat(np.arange(len(user)), times)
     draw = np.arange(len(place)) - np.repeat(np.cumsum(times) - times, times)
-    drawn = f"{counted(len(known), 'user')} drawn with replacement"
-    return Draws(place, np.zeros_like(place), draw, f"{drawn}: {len(place):,} jobs instead of {len(user):,}; the load varies")
+    note = f"{counted(len(known), 'user')} drawn with replacement: {len(place):,} jobs instead of {len(user):,}"
+    return place, np.zeros_like(place), draw, f"{note}; the load varies"
 
 
 def distinct_users(user: IntArray, draw: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
