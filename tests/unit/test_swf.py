@@ -624,39 +624,6 @@ def test_a_schedule_that_cannot_be_written_is_an_output_error(tmp_path: Path) ->
         assert str(refused.value) == f"{path}: cannot be written: {problem}"
 
 
-@pytest.mark.parametrize("name", ["out.swf", "out.swf.gz"])
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-def test_a_written_schedule_reads_back_as_the_jobs_that_ran_with_their_waits(tmp_path: Path, policy: str, name: str) -> None:
-    jobs = list(synthetic_workload(jobs=300, nodes=16, load=0.9, seed=5).jobs())
-    jobs.append(Job(id=301, nodes=17, submit_s=jobs[-1].submit_s + 1, run_s=5))  # rejected
-    jobs.append(Job(id=302, nodes=1, submit_s=jobs[-1].submit_s + 1, run_s=50.25, estimate_s=12.5))  # killed
-    result = Scenario(machine=Machine(nodes=16), workload=Workload.from_jobs(jobs, name="made"), policy=policy).run()
-    path = tmp_path / name
-    result.to_swf(path)
-    again = read_swf(path)
-
-    records = result.records
-    ran = records.finished
-    assert ran.sum() == 301
-    for column in ("id", "submit", "nodes", "estimate", "user", "group"):
-        assert again.column(column).tolist() == records.column(column)[ran].tolist()
-    start, end, submit = (records.column(column)[ran] for column in ("start", "end", "submit"))
-    assert again.column("run").tolist() == (end - start).tolist()
-    assert again.machine_nodes == 16
-    assert again.provenance.dropped == {"run time missing": 1}
-    assert not again.provenance.repaired
-
-    data = path.read_bytes()
-    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
-    fields = [words.split() for words in text.splitlines() if not words.startswith(";")]
-    waits = {int(words[0]): round(float(words[2]) * 1e6) for words in fields if words[2] != "-1"}
-    assert waits == dict(zip(records.column("id")[ran].tolist(), (start - submit).tolist(), strict=True))
-    status = {int(words[0]): words[10] for words in fields}
-    assert (status[301], status[302]) == ("5", "0")
-    assert {status[number] for number in range(1, 301)} == {"1"}
-    assert again.provenance.header["Note"].startswith(f"simulated schedule of made under {policy}\n")
-
-
 def test_equal_schedules_give_equal_bytes(tmp_path: Path) -> None:
     scenario = Scenario(workload=synthetic_workload(jobs=50, nodes=16))
     for suffix in ("swf", "swf.gz"):

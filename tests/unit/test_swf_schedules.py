@@ -234,6 +234,9 @@ def survives(result: Result, path: Path) -> None:
     assert again.column("run").tolist() == run[ran].tolist()
     assert again.column("status").tolist() == (result.records.column("ended_as")[ran] == 1).astype(int).tolist()
     header = again.provenance.header
+    made = f"simulated schedule of {result.scenario.workload_name} under {result.scenario.label}\n"
+    assert header["Note"].startswith(made)
+    assert again.machine_nodes == result.machine.processors
     assert int(header["MaxJobs"]) == len(result.jobs)
     extra = int(header["MaxRecords"]) - len(result.jobs)
     assert again.provenance.partial == ({WITH: extra} if extra else {})
@@ -241,19 +244,32 @@ def survives(result: Result, path: Path) -> None:
     assert result.jobs["tries"].max() == 1 or extra
 
 
-def preempting(mode: str) -> Result:
-    machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120, restart_s=60.5))
-    return Scenario(machine=machine, workload=synthetic_workload(jobs=300, nodes=64, load=0.9), policy=mode).run()
-
-
 @pytest.mark.parametrize(
     "policy",
-    ["easy", "pv-easy", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "ss", "R/L-NG:speculation=0.9,test_runs=true"],
+    [
+        "fcfs",
+        "easy",
+        "conservative",
+        "pv-easy",
+        "pv-easy:mode=checkpoint",
+        "pv-easy:mode=suspend",
+        "ss",
+        "R/L-NG:speculation=0.9,test_runs=true",
+    ],
 )
 def test_schedules_of_dedicated_nodes_survive_writing_and_reading(tmp_path: Path, policy: str) -> None:
-    result = preempting(policy)
+    jobs = [
+        *synthetic_workload(jobs=300, nodes=64, load=0.9).jobs(),
+        Job(id=301, nodes=65, submit_s=4e6, run_s=5),  # rejected
+        Job(id=302, nodes=1, submit_s=4e6, run_s=50.25, estimate_s=12.5),  # killed
+    ]
+    machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120, restart_s=60.5))
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run()
     survives(result, tmp_path / "schedule.swf")
-    assert (result.jobs["tries"].max() > 1) == (policy != "easy")
+    ends = dict(result.jobs["status"].value_counts())
+    assert (ends["rejected"], ends["killed"] >= 1) == (1, True)
+    assert read_swf(tmp_path / "schedule.swf").provenance.dropped == {"run time missing": 1}
+    assert (result.jobs["tries"].max() > 1) == (policy not in ("fcfs", "easy", "conservative"))
 
 
 @pytest.mark.parametrize("policy", ["gs", "mbgs", "bgs:urgent=checkpoint", "bgs:urgent=kill"])
