@@ -145,10 +145,11 @@ def test_code_of_unknown_source_is_one_line(tmp_path: Path, made: str, said: str
         "make = lambda policy, seed: Scenario(workload=synthetic_workload(jobs=5, seed=seed), policy=policy)\n"
         f"study = Study(name='s', {fields}{made}, scenario=make)\n"
         "try:\n"
-        "    study.run(workers=1)\n"
+        "    study.run('out', workers=1)\n"
         "except SpecificationError as problem:\n"
         "    print(problem)\n"
     )
     done = python("-", folder=tmp_path, text=text)
     assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "out").exists()
     assert done.stdout == said + "so a run's key could not tell when it changes; define it in a file, from plain values\n"

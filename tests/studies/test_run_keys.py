@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,10 @@ from clustermodel.experiment import run_key
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import digest_of_jobs, key_of, key_of_scenario, software
 from clustermodel.experiment.script import origin_of_script, sweep
-from clustermodel.experiment.store import STUDY_FILE, Store
+from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import execute, opened
-from tests.studies.test_sweep import command, runs_of, serial, swept
-
-__all__ = ["command"]
+from tests.studies.test_sweep import runs_of, serial, swept
 
 HELPERS = """
 def far(x):
@@ -162,22 +159,6 @@ def test_in_one_process_too(tmp_path: Path) -> None:
             table = store.results().set_index("workload")
             jobs.append((table["jobs"]["made"], store.records(table["run"]["trace"])["run_s"].item()))
     assert jobs == [(20, 5.0), (30, 7.0)]
-
-
-def test_a_policy_without_source_is_refused_in_one_line(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
-    script = tmp_path / "study.py"
-    script.write_text(
-        "from clustermodel import synthetic_workload\n"
-        "from clustermodel.policies.fcfs import Fcfs\n"
-        "from clustermodel.experiment.study import Study\n"
-        "exec('class Made(Fcfs):\\n    name = \"made\"\\n    def decide(self, batch, view):\\n        return []\\n')\n"
-        "study = Study.grid(name='s', workloads={'a': synthetic_workload(jobs=5)}, policies=[Made()])\n"
-    )
-    code, _, err = command("sweep", script, "--out", tmp_path / "out")
-    assert code == 2
-    assert err.startswith("clustermodel: error: policy made: reaches decide, a function, whose source is not known")
-    assert len(err.strip().splitlines()) == 1
-    assert not (tmp_path / "out" / STUDY_FILE).exists()
 
 
 def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
