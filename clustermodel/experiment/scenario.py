@@ -77,9 +77,8 @@ class Scenario:
     """How time slices are simulated: ``"fast"`` computes progress between scheduling events in closed form; ``"node"``, the
     slow mode, simulates every slice on every node, with the same results to the tick, and warns where no gang shares nodes."""
     events: Events = "together"
-    """How a policy is told of several events at one instant: ``"together"``, in one scheduling cycle, or ``"one-by-one"``, each
-    in a cycle of its own, submissions first, then ends, as the program of Gaussier et al. 2015 does.  For dedicated nodes
-    only."""
+    """Whether a policy is told of several events at one instant ``"together"``, in one scheduling cycle, or ``"one-by-one"``,
+    submissions first, then ends, as by the program of Gaussier et al. 2015.  For dedicated nodes only."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the figures of ``Result.plot``."""
     stream: bool | str | PathLike[str] = False
@@ -202,14 +201,9 @@ class Scenario:
 
         ``progress`` is called from time to time with the number of jobs submitted since the last call.
 
-        Warns:
-            UserWarning: the slow mode was requested, but no gang shared its nodes in time.
-
         Raises:
             DecisionError: the policy made an impossible decision, or never started a waiting job.
             TraceError: a streamed trace is malformed.
-            SpecificationError: the scenario cannot be streamed.
-            OutputError: the Parquet file cannot be written.
         """
         machine, began = self.used_machine, perf_counter()
         nodes = f"{machine.processors:,}"
@@ -319,9 +313,8 @@ def calibrate(
 ) -> Policy:
     """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that.
 
-    ``streams`` returns the jobs of the coming run, once for each measurement.  If they are one workload in memory, waits are
-    measured once for all policies that are compared on it, as long as machine and seed stay the same, and not at all if the
-    other scheduler is one of those that are compared, and has run before.
+    The waits on one ``workload`` in memory are measured once for all policies that are compared on it, with the same machine
+    and seed, and not at all if the other policy has run before.
     """
 
     def measure(other: str) -> Waits:
