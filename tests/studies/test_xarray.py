@@ -29,7 +29,7 @@ def table() -> StudyTable:
     return Study(name="s", factors=factors, scenario=make, measures=measures, replications=2).run(workers=1)
 
 
-def test_dimensions_are_the_factors_and_the_replications(table: StudyTable) -> None:
+def test_dimensions_are_the_factors_and_the_replications_and_attributes_names_and_units(table: StudyTable) -> None:
     data = table.to_xarray()
     assert dict(data.sizes) == {"load": 2, "policy": 3, "replication": 2}
     assert data.attrs == {"name": "s"}
@@ -37,6 +37,14 @@ def test_dimensions_are_the_factors_and_the_replications(table: StudyTable) -> N
     assert data["load"].dtype == np.float64
     assert set(data["policy"].values.tolist()) == {"fcfs", "easy", "bgs"}
     assert not {"run", "seed", "replication", "workload"} & set(data.data_vars)
+    # Units and names are attributes where they are known.
+    assert data["mean_wait_s"].attrs == {"long_name": "mean wait", "units": "s"}
+    assert data["utilization"].attrs["units"] == "1"
+    assert data["jobs"].attrs["units"] == "jobs"
+    assert data["idle_node_s"].attrs == {"long_name": "idle", "units": "node-seconds"}
+    assert data["context_switch_share"].attrs == {"long_name": "context switch, share of capacity", "units": "1"}
+    assert data["longest_wait_s"].attrs == {"units": "s"}
+    assert data["never"].attrs == {}
 
 
 def test_every_value_is_at_its_place_and_missing_points_are_nan(table: StudyTable) -> None:
@@ -52,17 +60,6 @@ def test_every_value_is_at_its_place_and_missing_points_are_nan(table: StudyTabl
     assert np.isnan(data["delayed"].sel(policy="bgs", load=0.5)).all()
     mean = data["mean_wait_s"].mean("replication").sel(load=0.5, policy="easy")
     assert float(mean) == pytest.approx(table.interval("mean_wait_s", load=0.5, policy="easy").mean)
-
-
-def test_units_and_names_are_attributes_where_they_are_known(table: StudyTable) -> None:
-    data = table.to_xarray()
-    assert data["mean_wait_s"].attrs == {"long_name": "mean wait", "units": "s"}
-    assert data["utilization"].attrs["units"] == "1"
-    assert data["jobs"].attrs["units"] == "jobs"
-    assert data["idle_node_s"].attrs == {"long_name": "idle", "units": "node-seconds"}
-    assert data["context_switch_share"].attrs == {"long_name": "context switch, share of capacity", "units": "1"}
-    assert data["longest_wait_s"].attrs == {"units": "s"}
-    assert data["never"].attrs == {}
 
 
 def test_levels_of_several_kinds_stay_apart() -> None:

@@ -289,19 +289,6 @@ def test_a_map_has_the_lowest_policy_at_each_point_and_those_that_tie() -> None:
     assert differences["significant"].tolist() == [True, True, True, True, False, True]
 
 
-def test_a_map_of_runs_is_that_of_single_differences() -> None:
-    study = tradeoff_map(
-        lambda fraction, mpl, policy, seed: sliced(fraction, policy, seed, mpl),
-        {"fraction": [0.0, 0.5], "mpl": [2]},
-        ["gs", "bf"],
-        "kappa",
-        replications=3,
-    )
-    found = study.run(workers=1).differences("kappa", "policy", "bf")
-    runs = [[sliced(0.5, policy, seed, 2).run().summary().kappa for seed in (1, 2, 3)] for policy in ("gs", "bf")]
-    assert found["difference"][1] == paired_difference(*runs).mean
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
