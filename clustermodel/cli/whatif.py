@@ -16,7 +16,7 @@ from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
-from clustermodel.measure.observed import Observed, observed_schedule
+from clustermodel.measure.metrics import Observed, observed_schedule
 from clustermodel.policies.registry import policy_label
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload

@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
 from clustermodel.machine import Machine
-from clustermodel.measure import event_log, fairness, metrics, timeline
+from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
 from clustermodel.recording.job_records import JobRecords
@@ -153,12 +153,12 @@ class Result:
         return fairness.fairness_by_width(self.records, self.ledger)
 
     @cached_property
-    def events(self) -> event_log.EventLog:
+    def events(self) -> timeline.EventLog:
         """Idle nodes (with time sharing: the mean until the next event) and queue length after each scheduling event."""
         if self.slices is not None:
             quantum = self.machine.time_slicing.quantum
-            return event_log.sliced_event_log(self.records, self.slices, self.machine.processors, quantum)
-        return event_log.event_log(self.records, self.machine.processors)
+            return timeline.sliced_event_log(self.records, self.slices, self.machine.processors, quantum)
+        return timeline.event_log(self.records, self.machine.processors)
 
     @property
     def placements(self) -> pd.DataFrame:
@@ -167,9 +167,7 @@ class Result:
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.
         With time sharing, the run must have kept the history of the matrix.
         """
-        if self.slices is None:
-            return timeline.placements_in_space(self.records)
-        return timeline.placements_in_matrix(self.records, self.history, self.ledger.end)
+        return timeline.placements(self.records, None if self.slices is None else self.history, self.ledger.end)
 
     @property
     def states(self) -> pd.DataFrame:
@@ -178,7 +176,7 @@ class Result:
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
         ``running_row`` of the Ousterhout matrix (-1 if none), and the ``memory_share`` and ``store_share`` that are in use.
         """
-        shares = event_log.shares_over_time(self.records, self.machine, self.events.ticks)
+        shares = timeline.shares_over_time(self.records, self.machine, self.events.ticks)
         return timeline.states(self.events, self.machine.processors, self._history, shares)
 
     @property
@@ -186,17 +184,17 @@ class Result:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            intervals = [*event_log.idle_before(self.records, self.slices, machine.processors), *self.slices]
+            intervals = [*timeline.idle_before(self.records, self.slices, machine.processors), *self.slices]
             return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.processors)
 
     @property
-    def row_use(self) -> event_log.RowUse:
+    def row_use(self) -> timeline.RowUse:
         """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
         if self.slices is None:
-            return event_log.RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
-        return event_log.row_use(self.slices, self.machine.time_slicing.quantum)
+            return timeline.RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
+        return timeline.row_use(self.slices, self.machine.time_slicing.quantum)
 
     @property
     def history(self) -> History:

@@ -20,7 +20,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.measure.event_log import SHARE_OF
+from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
 

@@ -59,7 +59,7 @@ def curves(
         SpecificationError: a column is missing or has a value that is no finite number, rows are the same replication of the
             same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has no value above zero.
     """
-    columns, at = _columns_of(y), _points_at(table, x, at, by)
+    columns, at = _checked(table, y, x, at, by, panels)
     text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
     if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
         raise SpecificationError(
@@ -80,8 +80,7 @@ def bars(
     Arguments and errors are those of :func:`curves`; ``x`` is the factor that distinguishes groups of bars, such as a workload
     or a class of jobs (by default there is one group), and ``by`` distinguishes the bars of a group.
     """
-    columns = _columns_of(y)
-    _points_at(table, x, None, by)
+    columns, _ = _checked(table, y, x, x, by, panels)
     points = _points_of(table, columns, by, x, panels)
     styles, scaled = policy_styles([point.of for point in points]), _chosen("log", log, columns)
     return _Drawing(points, columns, styles, by, level, scaled, share_y).bars(x)
@@ -93,13 +92,11 @@ def improvements(
 ) -> Figure:  # fmt: skip
     """Return a figure of improvements: how much smaller numbers are than a baseline's, in per cent, paired by replication.
 
-    :func:`~clustermodel.figures.curves_bars.improved` computes the improvements.  With common random numbers the variation that
-    two policies share cancels, so the intervals are far narrower than those of the numbers themselves.
-
-    Arguments and errors are those of :func:`curves` and of ``improved``, within each panel.  An outcome or a numeric factor
-    ``x`` makes curves, another factor makes groups of bars, by default one.
+    With common random numbers the variation that two policies share cancels, so the intervals are far narrower than those of
+    the numbers themselves.  Arguments and errors are those of :func:`curves` and, within each panel, of
+    :func:`~clustermodel.figures.curves_bars.improved`.  An outcome or a numeric factor ``x`` makes curves, others make bars.
     """
-    columns, at = _columns_of(y), _points_at(table, x, at, by)
+    columns, at = _checked(table, y, x, at, by, panels)
     parts = _parts_of(table, panels).values()
     compared = pd.concat([improved(part, y=columns, baseline=baseline, at=at, by=by) for part in parts], ignore_index=True)
     names = [_improvement_label(column, baseline) for column in columns]
@@ -128,7 +125,7 @@ def improved(
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
-    columns, baseline = _columns_of(y), level_text(baseline)
+    (columns, _), baseline = _checked(table, y, None, at, by), level_text(baseline)
     points = _points_of(table, columns, by, at)
     known = list(dict.fromkeys(point.of for point in points))
     if baseline not in known:
@@ -185,15 +182,12 @@ def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame
     """Return the rows of each panel, by its title."""
     if panels is None:
         return {"": table}
-    _require_names(panels=panels)
-    _require_columns(table, [panels])
     return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
 
 
 def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None, panels: str | None = None) -> list[Point]:
     """Return the points of a table, in its order, after a check of all their numbers."""
     factors, parts = [by] if at is None else [by, at], _parts_of(table, panels)
-    _require_columns(table, [*factors, *numbers])
 
     def where(cells: Sequence[object]) -> str:
         return ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, cells, strict=True))
@@ -250,28 +244,35 @@ def _shown_cell(value: object) -> str:
 # Checks of arguments.
 
 
-def _columns_of(y: str | Sequence[str]) -> list[str]:
+def _checked(
+    table: pd.DataFrame, y: str | Sequence[str], x: str | None, at: str | None, by: str, panels: str | None = None
+) -> tuple[list[str], str | None]:
+    """Return the columns to show and the factor that distinguishes the points of a curve, after a check of all columns."""
     columns = [y] if isinstance(y, str) or not isinstance(y, Sequence) else list(y)
     if not columns:
         raise SpecificationError("y: no column is given")
     if wrong := [column for column in columns if not isinstance(column, str)]:
         raise SpecificationError(f"y: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
-    return columns
-
-
-def _require_names(**columns: object) -> None:
-    for field, name in columns.items():
-        if not isinstance(name, str):
+    for field, name in (("x", x), ("at", at), ("by", by), ("panels", panels)):
+        if not isinstance(name, str) and (name is not None or field == "by"):
             second = "; panels takes a second factor" if field == "by" else ""
             raise SpecificationError(f"{field}: {quoted(name)} is not allowed; it must be the name of one column{second}")
-
-
-def _points_at(table: pd.DataFrame, x: str | None, at: str | None, by: str) -> str | None:
-    """Return the factor that distinguishes the points of a curve, after a check of all three."""
-    _require_names(**{field: name for field, name in (("x", x), ("at", at)) if name is not None}, by=by)
-    if x is not None:
-        _require_columns(table, [x])
-    return at or ("workload" if x in QUANTITIES else x)
+    if not isinstance(table, pd.DataFrame):
+        raise SpecificationError(
+            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
+        )
+    if table.empty:
+        raise SpecificationError("table: it has no rows; there is nothing to draw")
+    there = [str(column) for column in table.columns]
+    at = at or ("workload" if x in QUANTITIES else x)
+    for column in filter(None, (x, at, by, panels, *columns)):
+        if column not in there:
+            raise SpecificationError(
+                f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
+            )
+        if there.count(column) > 1:
+            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
+    return columns, at
 
 
 def _chosen(field: str, given: bool | Collection[object], there: Collection[str]) -> set[str]:
@@ -287,24 +288,6 @@ def _chosen(field: str, given: bool | Collection[object], there: Collection[str]
                 f"{field}: {quoted(name)} is not drawn{did_you_mean(name, there)}; there are {', '.join(there)}"
             )
     return set(names)
-
-
-def _require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse a table that is empty, lacks a column, or is no table."""
-    if not isinstance(table, pd.DataFrame):
-        raise SpecificationError(
-            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
-        )
-    if table.empty:
-        raise SpecificationError("table: it has no rows; there is nothing to draw")
-    there = [str(column) for column in table.columns]
-    for column in columns:
-        if column not in there:
-            raise SpecificationError(
-                f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
-            )
-        if there.count(column) > 1:
-            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
 
 
 class _Drawing(NamedTuple):
@@ -424,8 +407,7 @@ def _use_log_scale(column: str, panels: Sequence[Axes], means: Sequence[float]) 
 def by_size(results: Sequence[Result]) -> pd.DataFrame:
     """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
 
-    Columns are ``policy, workload, replication`` (the seed), ``size`` (``"small"``, ``"large"``), ``utilization``,
-    ``mean_wait_s``, ``mean_response_s`` and ``mean_bounded_slowdown``.
+    Columns are policy, workload, replication (the seed), size, utilization, and means of wait, response and bounded slowdown.
     """
     rows = []
     for result in results:

@@ -82,8 +82,8 @@ def difference_map(
     others: there the paired interval, of the confidence ``level``, ends at zero, interpolated between the cells.
 
     The level ``baseline`` of the factor ``of`` is compared with the level ``compared``, by default with all, a panel for each:
-    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  The other arguments,
-    and errors, are those of :func:`heat_map`; a ratio that divides by zero is refused.
+    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  Otherwise as for
+    :func:`heat_map`; a ratio that divides by zero is refused.
     """
     table, grid = _selected(table, x, y, levels)
     rows = table.differences(measure, of, baseline, ratio=relative, level=level)
@@ -116,11 +116,10 @@ def difference_map(
 def winners(
     table: StudyTable, measure: str, *, x: str, y: str, of: str = "policy", level: float = statistics.LEVEL, **levels: Label
 ) -> Figure:
-    """Return a map of which level of a factor has the lowest mean of a measure over two other factors.
+    """Return a map of which level of the factor ``of`` has the lowest mean of a measure over two other factors.
 
-    Cells in which the paired difference of another level from the lowest is not significant are hatched; the colours of the
-    hatches are those of the tied levels.  The levels of the factor ``of`` compete; ``level`` is that of confidence; the other
-    arguments, and errors, are those of :func:`heat_map`.
+    Cells in which the paired difference of another level from the lowest is not significant, at the confidence ``level``, are
+    hatched in the colours of the tied levels.  The other arguments, and errors, are those of :func:`heat_map`.
     """
     table, grid = _selected(table, x, y, levels)
     rows = table.lowest(measure, of, level=level)

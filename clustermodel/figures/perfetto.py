@@ -20,8 +20,7 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, counted, visible
 from clustermodel.files import write_file
-from clustermodel.measure.event_log import rates_in_matrix, rates_in_space
-from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
+from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space, rates_in_matrix, rates_in_space
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import Status

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -17,11 +18,11 @@ from matplotlib.ticker import MaxNLocator
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures import style
-from clustermodel.figures.capacity import account_shares, draw_account_bars, draw_capacity
 from clustermodel.formatting import time_unit
-from clustermodel.measure.event_log import mean_of_steps, memory_share
 from clustermodel.measure.job_table import Jobs, bounded_slowdown
-from clustermodel.measure.quantities import account_columns
+from clustermodel.measure.quantities import account_column, account_columns
+from clustermodel.measure.timeline import WORK, mean_of_steps, memory_share, rates_in_matrix, rates_in_space
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.node_set import NodeSet, from_mask
@@ -59,14 +60,10 @@ class ResultPlots:
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
-        """Draw which nodes each job held, and when, of a run on dedicated nodes.
+        """Draw which nodes each job held, and when, of a run on dedicated nodes, from the id ``first`` to ``last``.
 
-        Run attempts of which work was discarded are hatched, and nodes that were down are black.
-
-        Args:
-            first: id of the first job to show, in order of submission; the first of all by default.
-            last: id of the last job to show; by default the 200th from ``first`` on, or the last of all.
-            labels: write all job ids, or none; by default those that fit their bars.
+        By default these are the first job in order of submission, and the 200th from it on.  ``labels`` writes all job ids, or
+        none; by default those that fit.  Attempts of which work was discarded are hatched; nodes that were down are black.
         """
         figure, axes = style.new_figure(10, 5.5)
         draw_gantt(axes, self._run, first=first, last=last, labels=labels)
@@ -106,13 +103,22 @@ class ResultPlots:
     def capacity(self, *, bins: int = 200) -> Figure:
         """Draw the use of the machine's capacity over time, by the accounts of the ledger, stacked, as shares of the machine.
 
-        Work is one area: whether it was useful or wasted is known only when a job completes, but the figure shows it when the
-        job executes.  The amount that an account gains between two scheduling events is spread evenly over the time between
-        them.  Accounts without an amount are left out; the legend has each account's share of the whole run.
+        Work is one area: whether it was useful or wasted is known only when a job completes.  The amount that an account gains
+        between two scheduling events is spread evenly between them.  The legend has each account's share of the whole run.
         """
         bins = len(self._edges("capacity", bins)) - 1
         figure, axes = style.new_figure(9, 4.5)
-        draw_capacity(axes, self._run, bins)
+        edges, shares = capacity_shares(self._run, bins)
+        _, name, unit = time_unit(float(edges[-1]))
+        below = np.zeros(bins)
+        for (account, colour), share in zip(SHARES.items(), shares, strict=True):
+            if share.any():
+                total = f"{share.mean():.2%}" if share.mean() >= 0.0001 else "< 0.01%"
+                look: Any = {"fill": True, "color": colour, "label": f"{account} ({total})"}
+                axes.stairs(below + share, edges / unit, baseline=below, **look)
+                below = below + share
+        axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit))
+        axes.set(ylabel="node time / capacity", ylim=(0, 1))
         size = counted(self._run.machine.processors, self._run.scenario.unit)
         title = f"{style.title_of(self._run)}: capacity of {size}, means over {bins} equal intervals"
         figure.suptitle(title, fontsize="large")
@@ -176,13 +182,10 @@ def draw_gantt(
 
 
 def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
-    """Return one figure that compares runs: utilization and jobs over time, a distribution, and node time by account.
+    """Return one figure that compares runs, of which some ran jobs: jobs over time, a distribution, and node time by account.
 
     The jobs are those that wait, and the distribution is that of waits.  Where a run shares nodes in time, so that waits are
     short by construction, the jobs are those that wait or run, and the distribution is that of bounded slowdowns.
-
-    Raises:
-        SpecificationError: no job ran in any of the runs.
     """
     drawable = [result for result in results if result.records.finished.any()]
     if not drawable:
@@ -216,10 +219,6 @@ def busy_nodes(run: Result, edges_s: FloatArray) -> FloatArray:
     return mean_of_steps(run.events.time_s, run.machine.processors - run.events.empty, edges_s)
 
 
-def _busy_share(run: Result, edges_s: FloatArray) -> FloatArray:
-    return busy_nodes(run, edges_s) / run.machine.processors
-
-
 def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
     return mean_of_steps(run.events.time_s, run.events.waiting, edges_s)
@@ -235,7 +234,7 @@ def _jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
 
 
 _OVER_TIME: Final[dict[str, Callable[[Result, FloatArray], FloatArray]]] = {
-    "busy nodes / nodes": _busy_share,
+    "busy nodes / nodes": busy_nodes,
     "waiting jobs": waiting_jobs,
     "waiting and running jobs": _jobs_in_system,
 }
@@ -243,10 +242,12 @@ _OVER_TIME: Final[dict[str, Callable[[Result, FloatArray], FloatArray]]] = {
 
 def _draw_over_time(axes: Axes, runs: Sequence[Result], edges: FloatArray, what: str) -> None:
     _, name, unit = time_unit(float(edges[-1]))
+    share = what == "busy nodes / nodes"
     for run, look in _styled(runs):
-        axes.stairs(_OVER_TIME[what](run, edges), edges / unit, color=look.colour, linestyle=look.line, linewidth=1.2)
+        values = _OVER_TIME[what](run, edges) / (run.machine.processors if share else 1)
+        axes.stairs(values, edges / unit, color=look.colour, linestyle=look.line, linewidth=1.2)
     axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit), ylabel=what)
-    axes.set_ylim(0, 1.02 if what == "busy nodes / nodes" else None)
+    axes.set_ylim(0, 1.02 if share else None)
     axes.grid(alpha=0.25)
 
 
@@ -276,6 +277,66 @@ def _styled(runs: Sequence[Result]) -> list[tuple[Result, style.Style]]:
 def _equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
     """Return the bounds of equal time bins over the longest run, seconds since the first event, shape ``(bins + 1,)``."""
     return np.linspace(0.0, max(float(run.events.time_s[-1]) for run in runs), bins + 1)
+
+
+# The use of a machine's capacity by the accounts of the ledger.
+
+IDLE_WAITING: Final = "idle while jobs wait"
+IDLE_EMPTY: Final = "idle, queue empty"
+_OVERHEADS: Final = {
+    Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
+    Account.BLOCKED: style.BLACK,
+}  # fmt: skip
+_COLOURS: Final = {
+    **{account.value: colour for account, colour in _OVERHEADS.items()},
+    Account.DOWN.value: style.YELLOW,
+    IDLE_WAITING: "#999999",
+    IDLE_EMPTY: "#dedede",
+}
+SHARES: Final = {WORK: style.BLUE, **_COLOURS}  # the uses of capacity over time, in the order of stacking
+ACCOUNT_COLOURS: Final = {"useful work": style.BLUE, "discarded work": style.SKY, **_COLOURS}  # those by whole runs
+
+
+def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of equal intervals, seconds, shape ``(bins + 1,)``, and how they are used, ``(len(SHARES), bins)``."""
+    in_space = run.slices is None
+    rates = rates_in_space(run.records, run.ledger) if in_space else rates_in_matrix(run.records, run.history, run.ledger)
+    uses = {**rates.nodes, IDLE_WAITING: rates.idle_waiting, IDLE_EMPTY: rates.nodes[Account.IDLE] - rates.idle_waiting}
+    if in_space:
+        uses[WORK] = uses[Account.USEFUL] + uses[Account.LOST]
+    since = (rates.ticks - rates.ticks[0]) / TICKS_PER_SECOND
+    edges = np.linspace(0.0, since[-1], bins + 1)
+    return edges, np.array([mean_of_steps(since, uses[use], edges) for use in SHARES]) / run.machine.processors
+
+
+_DOWN: Final = account_column(Account.DOWN, "share")
+_IDLE: Final = account_column(Account.IDLE, "share")
+_IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
+_WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
+_COLUMNS: Final = {_WORK.get(account, account.value): account_column(account, "share") for account in (*_WORK, *_OVERHEADS)}
+SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
+"""The columns of a table that :func:`account_shares` reads; tables of machines whose nodes fail have ``down_share`` too."""
+
+
+def account_shares(means: pd.DataFrame) -> pd.DataFrame:
+    """Return the shares of each use of ``ACCOUNT_COLOURS``, which sum to 1, from means of ``SHARE_COLUMNS``."""
+    shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
+    shares[Account.DOWN.value] = pd.to_numeric(means[_DOWN]) if _DOWN in means else 0.0 * shares["useful work"]
+    idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
+    return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
+
+
+def draw_account_bars(axes: Axes, shares: pd.DataFrame, places: FloatArray) -> dict[str, BarContainer]:
+    """Draw rows of :func:`account_shares` as stacked horizontal bars, the first at the top; return those of each use drawn."""
+    left, handles = np.zeros(len(shares)), {}
+    for use, colour in ACCOUNT_COLOURS.items():
+        widths = np.nan_to_num(shares[use].to_numpy(dtype=float))
+        if widths.any():
+            handles[use] = axes.barh(places, widths, 0.86, left=left, color=colour, edgecolor="white", linewidth=0.3)
+            left += widths
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlim=(0, 1), ylim=(places[-1] + 0.7, -0.7), xlabel="node time / capacity")
+    return handles
 
 
 # Time sharing: the Ousterhout matrix at an instant, and the time slices of every node.

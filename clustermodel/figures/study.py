@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clustermodel.figures import capacity, curves_bars, maps, style
+from clustermodel.errors import SpecificationError
+from clustermodel.figures import curves_bars, maps, run, style
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
@@ -56,18 +57,35 @@ class StudyPlots:
         return {"at": x, **options} if x in self._table.factors else options
 
     def capacity(self, *, by: str = "policy") -> Figure:
-        """Return :func:`~clustermodel.figures.capacity.account_bars` of the table: what capacity was used for."""
-        return capacity.account_bars(self._table, by=by)
+        """Return :func:`~clustermodel.figures.study.account_bars` of the table: what capacity was used for."""
+        return account_bars(self._table, by=by)
+
+
+def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
+    """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications."""
+    if not len(table.frame):
+        raise SpecificationError("table: it has no rows; there is nothing to draw")
+    if by != "policy":
+        table.levels(by)  # refuses what is no factor
+    names = sorted(maps.varying(table), key=lambda name: name == by)
+    others = [name for name in names if name != by]
+    means = table.means(*run.SHARE_COLUMNS, *(["down_share"] if "down_share" in table.frame else []), by=names)
+    groups = [tuple(map(curves_bars.level_of, row)) for row in means[others].to_numpy(dtype=object)]
+    numbers = pd.factorize(pd.Series(groups, dtype=object))[0]
+    means = means.iloc[np.argsort(numbers, kind="stable")]
+    places = np.arange(len(means)) + 0.6 * np.sort(numbers)
+    figure, axes = style.new_figure(8.2, 1.0 + 0.27 * (places[-1] + 1))
+    handles = run.draw_account_bars(axes, run.account_shares(means), places)
+    axes.set_yticks(places, [", ".join(map(curves_bars.shown_value, row)) for row in means[names].to_numpy(dtype=object)])
+    axes.set_ylabel(", ".join(map(style.factor_label, names)))
+    style.legend_below(figure, handles)
+    return figure
 
 
 def difference_curve(
     differences: pd.DataFrame, crossing: tuple[float, float, float], *, along: str, measure: str, policies: tuple[str, ...]
 ) -> Figure:
-    """Return a figure of a paired difference of two policies along a factor, with its confidence band, and of their crossing.
-
-    ``differences`` has columns ``difference`` and ``half``, by the values of the factor; ``crossing`` is the crossing, ``nan``
-    without one, and the ends of its interval, which may be infinite.
-    """
+    """Return a figure of paired differences of two policies along a factor and of their crossing, with its interval."""
     figure, axes = style.new_figure(6.4, 3.8)
     values = differences.index.to_numpy(dtype=float)
     mean, half = (differences[name].to_numpy(dtype=float) for name in ("difference", "half"))
@@ -94,10 +112,7 @@ VERDICTS: Final = {"agrees": (style.GREEN, "o"), "differs": (style.VERMILLION, "
 
 
 def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quantity: str, relative: bool) -> Figure:
-    """Return the figure of :class:`~clustermodel.experiment.validate.Verdicts`: values, differences with the margin, a map.
-
-    Lines join values along the numeric factor with most levels; two numeric factors have a map of the verdicts.
-    """
+    """Return the figure of :class:`~clustermodel.experiment.validate.Verdicts`: values, differences, perhaps a map."""
     levels = {name: frame[name].astype(str).nunique() for name in factors}
     varying = [name for name in factors if levels[name] > 1]
     numeric = [

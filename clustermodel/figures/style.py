@@ -85,10 +85,9 @@ def _own(label: str) -> Style | None:
 def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
     """Return the styles of the policies of one figure, by label, which may be any text.
 
-    The package's policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``,
-    ``"EASY-Last"``).  A multiprogramming level and the ``-NG`` of Perkovic & Keleher 2000 have line styles, and
-    ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Other policies, and those with other parameters, take the remaining
-    colours, in the order of ``labels``.  Of two policies with the same colour the later one has another line style and hatch.
+    The package's policies have the same colour and marker in every figure, also under the papers' names (``"EASY-Last"``).
+    Multiprogramming levels and ``-NG`` have line styles; ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Other policies take
+    the remaining colours.  Of two policies with the same colour the later one has another line style and hatch.
     """
     known = {label: _own(label) for label in labels}
     taken = [own.colour for own in known.values() if own]
@@ -129,10 +128,8 @@ def ink(colour: Any) -> str:
 def short(text: object, longest: int = 48) -> str:
     """Return text on one line: spaces and line ends become single spaces, and a long text loses its middle."""
     shown = " ".join(str(text).split())
-    if len(shown) > longest:
-        half = longest // 2
-        shown = f"{shown[:half]} … {shown[-half + 3 :]}"
-    return shown
+    half = longest // 2
+    return shown if len(shown) <= longest else f"{shown[:half]} … {shown[-half + 3 :]}"
 
 
 def plain(text: object, longest: int = 48) -> str:
@@ -158,14 +155,8 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "")
     fit = int(10 * figure.get_figwidth()) // (max(map(len, labels)) + 5)  # ten characters an inch
     columns = max(1, min(fit, len(labels)))
     figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title)))
-    figure.legend(
-        list(handles.values()),
-        labels,
-        title=title or None,
-        loc="outside lower center",
-        ncols=columns,
-        handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
-    )
+    look: Any = {"loc": "outside lower center", "handler_map": {tuple: HandlerTuple(ndivide=1, pad=0)}}
+    figure.legend(list(handles.values()), labels, title=title or None, ncols=columns, **look)
 
 
 def axis_label(column: str) -> str:
@@ -190,10 +181,7 @@ def require_drawable(run: Result, figure: str) -> None:
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows once, as the value of a cell.
-
-    It is made without pyplot, which would keep all figures in memory, and does not show this one.
-    """
+    """A figure that a notebook shows once, as the value of a cell: pyplot, which would keep all figures, is not used."""
 
     def _repr_png_(self) -> bytes:
         image = BytesIO()
@@ -208,11 +196,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write ``figure`` to ``path``; the suffix chooses the format.
-
-    Raises:
-        OutputError: the file cannot be written, or the format is unknown.
-    """
+    """Write ``figure`` to ``path``; the suffix chooses the format.  Raises an ``OutputError``."""
     suffix = Path(path).suffix
     known = sorted(figure.canvas.get_supported_filetypes())
     if suffix[1:].lower() not in known:

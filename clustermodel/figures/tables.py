@@ -93,8 +93,7 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
 
     Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
-    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.  The default title is
-    the workload and the machine, or names of rows where runs differ in them.
+    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.
     """
     rows = [run_row(run) for run in runs]
     workloads = [row["workload"] for row in rows]

@@ -73,7 +73,7 @@ class Column(NamedTuple):
     @property
     def width(self) -> int:
         """Characters of its widest line."""
-        return max((cell_len(line) for text in (self.heading, *self.cells) for line in text.split("\n")), default=0)
+        return max(cell_len(line) for text in (self.heading, *self.cells) for line in text.split("\n"))
 
     def visible(self) -> Column:
         """Return the column with control characters written out, in cells also line ends."""
@@ -83,8 +83,7 @@ class Column(NamedTuple):
 class TextTable:
     """A table of text, with notes on what looks wrong in the input.
 
-    The columns ``keys`` name the rows; they are repeated where the table is continued.  The columns of one of ``groups`` stay
-    together where the width allows.  ``plain`` has the values for programs, with times in seconds and shares as fractions.
+    Its ``keys`` name the rows and are repeated where the table is continued; columns of one of ``groups`` stay together.
     """
 
     def __init__(

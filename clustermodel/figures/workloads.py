@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel.errors import SpecificationError
@@ -15,12 +14,9 @@ from clustermodel.workload.table import Workload
 
 
 def distributions(workloads: Sequence[Workload]) -> Figure:
-    """Return a figure of jobs and their CPU time by job size (Zhang et al. 2003, figures 2 and 3).
+    """Return a figure of jobs and their CPU time, run time x nodes, by job size (Zhang et al. 2003, figures 2 and 3).
 
-    CPU time is run time times nodes.  Left: jobs of each size.  Right: jobs of at most that size, as a share of all.
-
-    Raises:
-        SpecificationError: no workload is given.
+    Left: jobs of each size.  Right: jobs of at most that size, as a share of all.
     """
     shown = _checked(workloads)
     figure, panels = new_figure(10, 6.4, 2, 2, sharex=True)
@@ -41,7 +37,7 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
         axes.grid(alpha=0.25, linewidth=0.5)
     for axes in panels[1]:
         axes.set_xlabel("job size (nodes)")
-    _legend(figure, panels[0, 1])
+    figure.legend(*panels[0, 1].get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -51,9 +47,6 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
     The last of ``bins`` equal intervals of the share includes jobs that exceed their estimates.  With ``phi`` in [0, 1] it also
     shows the expectation of the phi model of Zhang et al. 2003: a fraction ``phi`` of the jobs use all of their estimates, and
     the shares of the others are uniform.
-
-    Raises:
-        SpecificationError: no workload is given, or ``phi`` or ``bins`` is not allowed.
     """
     shown = _checked(workloads)
     bins = require_whole("bins", bins, at_least=1)
@@ -72,7 +65,7 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
     axes.set(xlabel="run time / estimate (%)", ylabel=f"jobs (% in each {100 / bins:g} %)", xlim=(0, 100))
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25, linewidth=0.5)
-    _legend(figure, axes)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -85,7 +78,3 @@ def _checked(workloads: Sequence[Workload]) -> list[tuple[Workload, str, str]]:
     labels = legend_labels([workload.name for workload in workloads])
     styles = policy_styles([str(place) for place in range(len(workloads))]).values()
     return [(workload, style.colour, label) for workload, style, label in zip(workloads, styles, labels, strict=True)]
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,22 +76,11 @@ def explanation(records: JobRecords, job: int, reason: Reason) -> Explanation:
         "head_since_s": records.blocked_since[index],
         "store_wait_s": (overheads.end[waits] - overheads.start[waits]).sum(),
     }
-    seconds: Any = {name: None if ticks == UNKNOWN else to_seconds(int(ticks)) for name, ticks in times.items()}
-    return Explanation(
-        job=job,
-        nodes=int(records.column("nodes")[index]),
-        rule=reason.rule,
-        holder=reason.holder,
-        extra_nodes=reason.extra,
-        failed=tuple(_failures_of(records, index)),
-        **seconds,
-    )
-
-
-def _failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, float]]:
-    """Yield the failures that stopped run attempts of a job: the node, and when it failed, seconds."""
-    outages = records.outages
+    failed = []
     for attempt in records.each_stopped_run():
         if attempt.job == index and attempt.ended_as is Status.FAILED:
-            then = set(outages.node[outages.start == attempt.end].tolist())
-            yield min(then.intersection(members(attempt.columns)) or then), to_seconds(attempt.end)
+            then = set(records.outages.node[records.outages.start == attempt.end].tolist())
+            failed.append((min(then.intersection(members(attempt.columns)) or then), to_seconds(attempt.end)))
+    seconds: Any = {name: None if ticks == UNKNOWN else to_seconds(int(ticks)) for name, ticks in times.items()}
+    about: Any = {"rule": reason.rule, "holder": reason.holder, "extra_nodes": reason.extra, "failed": tuple(failed)}
+    return Explanation(job=job, nodes=int(records.column("nodes")[index]), **about, **seconds)

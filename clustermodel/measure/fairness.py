@@ -2,11 +2,9 @@
 
 Strict fairness (Yuan et al. 2010, section 3.1): a schedule is fair if no job is delayed by a job of lower priority.
 A blocked job is *delayed by lower-priority jobs* if it starts after the first instant at which nodes could be assigned and the
-idle nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.
-
-"Nodes could be assigned" means: nodes were idle after the jobs ahead of it had started and before any job was backfilled.
-Without that condition - the literal definition - instants count at which the machine was full, so that no other decision was
-possible; docs/design shows both counts.
+idle nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.  "Nodes could be assigned"
+means: nodes were idle after the jobs ahead of it had started and before any job was backfilled.  Without that condition - the
+literal definition - instants count at which the machine was full, so that no other decision was possible.
 
 Under EASY a later job may have been backfilled before the delayed one came to the head of the queue, when another job was
 protected from it.  Of the jobs backfilled *over it*, only those that started since the job was blocked delay it: the others
@@ -26,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.measure.event_log import event_log
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, useful
+from clustermodel.measure.timeline import event_log
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -54,8 +52,7 @@ def delays_by_later_jobs(
         if head_since != UNKNOWN:
             sufficient = schedule.first_sufficient(job, head_since, start, earlier=head_since if over_it else None)
             delays[job] += max(start - sufficient, 0)
-    seconds: FloatArray = delays / TICKS_PER_SECOND
-    return seconds
+    return delays / TICKS_PER_SECOND
 
 
 class Violations(NamedTuple):
@@ -68,8 +65,7 @@ class Violations(NamedTuple):
     @property
     def benign(self) -> BoolArray:
         """The violations that neither lower-priority jobs nor failures caused."""
-        late: BoolArray = (self.late_s > 0) & ~self.by_later & ~self.by_failure
-        return late
+        return (self.late_s > 0) & ~self.by_later & ~self.by_failure
 
 
 def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = False) -> Violations:
@@ -175,10 +171,9 @@ class _Schedule:
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
-    """Return blocked, delayed, late-started and preempted jobs: all jobs, ``wide`` and ``narrow`` ones, on dedicated nodes.
+    """Return blocked, delayed, late-started, preempted jobs: all, ``wide`` (more than a quarter of the machine), ``narrow``.
 
-    A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
-    4 to 6 and, for blocked jobs, figures 2 and 3.
+    These are the numbers of Yuan et al. 2010, tables 1, 2 and 4 to 6 and, for blocked jobs, figures 2 and 3.
     """
     import pandas as pd
 

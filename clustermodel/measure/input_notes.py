@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import ceil, isnan
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -14,12 +14,11 @@ import numpy as np
 from clustermodel.errors import counted, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import switch_count
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
-from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.speedup import LINEAR, Speedup
@@ -50,7 +49,7 @@ class Note(NamedTuple):
         return f"{self.fact}; {self.advice}"
 
     def with_option(self) -> str:
-        """Return the note for a reader of the command line."""
+        """Return the note with the option of the command line."""
         return f"{self} ({self.option})" if self.option else str(self)
 
 
@@ -64,9 +63,8 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
         return [*count_notes(counts, unit, with_memory=True), *unused]
     refused = [_needing_too_much(run) for run in runs]
     counts = [replace(count, rejected=count.rejected - number) for count, number in zip(counts, refused, strict=True)]
-    ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
     return [
-        *map(_in_minutes, ratios[:1]),
+        *_estimates_in_minutes(runs),
         *count_notes(counts, unit),
         *_memory_notes(runs, refused),
         *_discarded_work(runs),
@@ -77,7 +75,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
 
 
 def _needing_too_much(run: Result) -> int:
-    """Return how many jobs are rejected although they are not too large: they need more memory than a node has."""
+    """Return how many jobs are rejected only because they need more memory than a node has."""
     nodes, memory, ended_as = (run.records.column(name) for name in ("nodes", "memory", "ended_as"))
     limit = run.machine.node_memory
     fits = (nodes > 0) & (nodes <= run.machine.nodes)
@@ -113,11 +111,12 @@ def _discarded_work(runs: Sequence[Result]) -> list[Note]:
     job = int(times.argmax())
     number, run_time = (int(run.records.column(name)[job]) for name in ("id", "run"))
     most_often = f": job {number} ({to_seconds(run_time):g} s) is stopped {counted(int(times[job]), 'time')}"
-    return [discarded_work(shares, _labels(runs), most_often, periodic=run.machine.checkpointing.interval_s is not None)]
+    periodic = run.machine.checkpointing.interval_s is not None
+    return [discarded_work(shares, [run.scenario.label for run in runs], most_often, periodic=periodic)]
 
 
 def discarded_work(shares: Sequence[float], policies: Sequence[str], most_often: str = "", *, periodic: bool = False) -> Note:
-    """Return the note on much discarded work, with the job that failures stop most often, if that is known."""
+    """Return the note on much discarded work, perhaps with the job that failures stop most often."""
     percent, names = _above(DISCARDED_SHARE, shares, policies)
     fact = f"{percent} of the executed work is discarded under {names}, because nodes fail before jobs complete{most_often}"
     advice = "checkpoint more often" if periodic else "give periodic checkpoints"
@@ -125,29 +124,17 @@ def discarded_work(shares: Sequence[float], policies: Sequence[str], most_often:
 
 
 def _cut_switches(runs: Sequence[Result]) -> list[Note]:
-    shares = [_cut_share(run) for run in runs]
+    shares = []
+    for run in runs:
+        begun, cut, machine = 0, 0, run.machine
+        if run.slices is not None and machine.switch_ticks and machine.time_slicing.at_events == "cut":
+            begun, cut = switch_count(run.slices, machine.time_slicing.quantum, machine.switch_ticks)
+        shares.append(cut / begun if begun else 0.0)
     if max(shares, default=0.0) <= CUT_SHARE:
         return []
-    percent, names = _above(CUT_SHARE, shares, _labels(runs))
+    percent, names = _above(CUT_SHARE, shares, [run.scenario.label for run in runs])
     fact = f"{percent} of the context switches under {names} start over, as jobs arrive or end meanwhile"
     return [Note(fact, "let events keep the running slice, if the machine's do", "--at-events keep")]
-
-
-def _cut_share(run: Result) -> float:
-    machine = run.machine
-    if run.slices is None or not machine.switch_ticks or machine.time_slicing.at_events != "cut":
-        return 0.0
-    begun, cut = switch_count(run.slices, machine.time_slicing.quantum, machine.switch_ticks)
-    return cut / begun if begun else 0.0
-
-
-def _in_minutes(ratio: float) -> Note:
-    return Note(
-        f"most jobs run longer than their estimates, at the median {ratio:.3g} times as long: the estimates look like minutes, "
-        "the run times like seconds",
-        "multiply the estimates by 60, or do without them",
-        "--estimates run-time",
-    )
 
 
 COUNTED: Final = ("policy", "nodes", "jobs", "killed", "rejected", "load")
@@ -156,8 +143,7 @@ COUNTED: Final = ("policy", "nodes", "jobs", "killed", "rejected", "load")
 def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
 
-    Runs have the attributes ``COUNTED``, as summaries do, and machines of so many ``unit``.  With ``with_memory`` rejected
-    jobs may need more memory than a node has.
+    Runs have the attributes ``COUNTED``.  With ``with_memory`` rejected jobs may need more memory than a node has.
     """
     if not runs:
         return []
@@ -179,26 +165,25 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
     if heaviest.load > 1:
         more = f"more work arrives than {counted(heaviest.nodes, unit)} can do, and waits grow as long as jobs arrive"
         stretch = ceil(10 * heaviest.load / _LOAD_TO_TRY) / 10
-        options = f"--nodes, --scale-interarrival {stretch:g}"
-        fact = f"the offered load is {heaviest.load:.3g}: {more}"
+        fact, options = f"the offered load is {heaviest.load:.3g}: {more}", f"--nodes, --scale-interarrival {stretch:g}"
         notes.append(Note(fact, "give more nodes, or more time between arrivals", options))
     return notes
 
 
-def _estimates_in_minutes(records: JobRecords) -> float | None:
-    """Return the median ratio of run time to estimate where estimates look like minutes, else ``None``."""
-    run, estimate = (records.column(name) for name in ("run", "estimate"))
-    known = (estimate > 0) & (run > 0)
-    if not known.any():
-        return None
-    ratios = run[known] / estimate[known]
-    typical = float(np.median(ratios))
-    beyond_minutes = float((ratios > 1.05 * _MINUTE).mean())
-    return typical if typical >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
+def _estimates_in_minutes(runs: Sequence[Result]) -> list[Note]:
+    for records in (run.records for run in runs):
+        run, estimate = (records.column(name) for name in ("run", "estimate"))
+        known = (estimate > 0) & (run > 0)
+        ratios = run[known] / estimate[known]
+        typical = float(np.median(ratios)) if known.any() else 0.0
+        if typical >= _MINUTE / _MOST_OVERESTIMATED and (ratios > 1.05 * _MINUTE).mean() < KILLED_SHARE:
+            fact = f"most jobs run longer than their estimates, at the median {typical:.3g} times as long: the estimates look "
+            fact += "like minutes, the run times like seconds"
+            return [Note(fact, "multiply the estimates by 60, or do without them", "--estimates run-time")]
+    return []
 
 
 def _same_schedule(runs: Sequence[Result], counts: Sequence[Summary]) -> list[Note]:
-    """Return a note if several runs have the same starts and ends of all jobs."""
     if len(runs) < 2:
         return []
     first, *others = [np.array([run.records.column(name) for name in ("id", "start", "end")]) for run in runs]
@@ -214,10 +199,6 @@ def same_results(policies: int, load: float, *, waits: bool) -> Note:
         return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")
     fact = f"{fact}, because no job waits at an offered load of {load:.2g}"
     return Note(fact, "raise the load for a comparison", "--scale-interarrival 0.5 doubles it")
-
-
-def _labels(runs: Sequence[Result]) -> list[str]:
-    return [run.scenario.label for run in runs]
 
 
 def _above(limit: float, shares: Sequence[float], policies: Sequence[str]) -> tuple[str, str]:
@@ -238,7 +219,7 @@ def _names(some: Sequence[str], policies: Sequence[str]) -> str:
 
 
 class Costs(NamedTuple):
-    """The machine of a run, and which of its costs the run uses, or may use as far as is known before it."""
+    """The machine of a run, and which of its costs the run uses, or before it may use."""
 
     policy: str
     machine: Machine
@@ -256,8 +237,8 @@ class Costs(NamedTuple):
         """Return what a run may use, before it."""
         policy = make_policy(scenario.policy)
         uses = dependencies_of(policy)
-        shipped = type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
-        in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
+        own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
+        in_rounds = own or isinstance(policy, PreemptiveScheduler)
         machine, in_time = scenario.used_machine, "time_slicing" in uses
         saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
         restarts = saves or machine.checkpointing.restart_charge != "on-start"
@@ -276,7 +257,7 @@ class Costs(NamedTuple):
 
     @property
     def saves(self) -> bool:
-        """Whether the policy may save gangs at the checkpoint store, or migrate them."""
+        """Whether the policy may save or migrate gangs."""
         return "checkpointing" in self.uses and self.machine.checkpointing.max_tasks_per_slice != 0
 
     @property
@@ -285,68 +266,57 @@ class Costs(NamedTuple):
         return "checkpointing" in self.uses or self.saved or self.restarted
 
 
-class _Cost(NamedTuple):
-    """A cost or a limit of the machine, and what uses it."""
-
-    option: str  # of ``clustermodel run``
-    value: Callable[[Machine], object]
-    words: str  # a format string for a value that is given
-    needed: str  # what to do so that it is used
-    is_used: Callable[[Costs], bool]
-
-
+# An option of ``clustermodel run``, its value, words for a value that is given, what to do so that it is used, whether it is.
+_Cost = tuple[str, Callable[[Machine], object], str, str, Callable[[Costs], bool]]
 _SHARE: Final = "compare policies that share nodes in time, such as bgs"
 _SAVE: Final = "compare policies that save or migrate gangs, such as mbgs or pv-easy:mode=checkpoint"
 _SWITCH: Final = "compare policies that share nodes in time or suspend jobs, such as bgs or ss"
-_of: Final = attrgetter
-_COSTS: Final = (
-    _Cost("--quantum", _of("time_slicing.quantum_s"), "a quantum of {:g} s", _SHARE,
-          lambda run: run.in_time or ("context_switch" in run.uses and bool(run.machine.context_switch.fraction))),
-    _Cost("--mpl", _of("time_slicing.mpl"), "a multiprogramming level of {}", _SHARE, _of("in_time")),
-    _Cost("--at-events", _of("time_slicing.at_events"), "at_events={}", _SHARE, _of("in_time")),
-    _Cost("--charge", _of("context_switch.charge"), "charge={}", _SHARE,
-          lambda run: run.in_time and run.machine.switch_ticks > 0),
-    _Cost("--context-switch", lambda machine: to_seconds(machine.switch_ticks), "a context switch of {:g} s", _SWITCH,
-          lambda run: "context_switch" in run.uses),
-    _Cost("--suspended-per-node", _of("suspended_per_node"), "a limit of {} suspended tasks per node",
-          "compare policies that suspend jobs, such as ss", lambda run: "suspended_per_node" in run.uses),
-    _Cost("--checkpoint", _of("checkpointing.checkpoint_s"), "checkpoints of {:g} s", _SAVE,
-          lambda run: run.saves or run.saved),
-    _Cost("--restart", _of("checkpointing.restart_s"), "restarts of {:g} s", _SAVE, lambda run: run.saves or run.restarted),
-    _Cost("--store-bandwidth", _of("checkpointing.store"), "a checkpoint store with a bandwidth", _SAVE, _of("transfers")),
-    _Cost("--restart-charge", _of("checkpointing.restart_charge"), "restart_charge={}", _SAVE, _of("restarted")),
-    _Cost("--max-migrating-tasks", _of("checkpointing.max_tasks_per_slice"), "the limit Q = {} of migrating tasks", _SAVE,
-          _of("transfers")),
-    _Cost("--count-migrating", _of("checkpointing.counts"), "counts={}",
-          "compare policies that migrate gangs in rows, such as mbgs, with a limit Q",
-          lambda run: run.in_time and run.saves and run.machine.checkpointing.max_tasks_per_slice is not None),
-    _Cost("--checkpoint-interval", _of("checkpointing.interval_s"), "periodic checkpoints without a cost (interval_s={})",
-          "let nodes fail", lambda run: run.machine.failures is not None or run.stopped or run.saved),
-    _Cost("--round", _of("round_s"), "rounds of {:g} s", "compare policies that decide in rounds, such as srtf",
-          lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted)),
-    _Cost("--allocation", lambda machine: machine.allocation == "consolidate", "allocation=consolidate",
-          "give nodes several processors", lambda run: run.machine.gpus_per_node > 1),
+_of: Final[Any] = attrgetter
+_COSTS: Final[tuple[_Cost, ...]] = (
+    ("--quantum", _of("time_slicing.quantum_s"), "a quantum of {:g} s", _SHARE,
+     lambda run: run.in_time or ("context_switch" in run.uses and bool(run.machine.context_switch.fraction))),
+    ("--mpl", _of("time_slicing.mpl"), "a multiprogramming level of {}", _SHARE, _of("in_time")),
+    ("--at-events", _of("time_slicing.at_events"), "at_events={}", _SHARE, _of("in_time")),
+    ("--charge", _of("context_switch.charge"), "charge={}", _SHARE,
+     lambda run: run.in_time and run.machine.switch_ticks > 0),
+    ("--context-switch", lambda machine: to_seconds(machine.switch_ticks), "a context switch of {:g} s", _SWITCH,
+     lambda run: "context_switch" in run.uses),
+    ("--suspended-per-node", _of("suspended_per_node"), "a limit of {} suspended tasks per node",
+     "compare policies that suspend jobs, such as ss", lambda run: "suspended_per_node" in run.uses),
+    ("--checkpoint", _of("checkpointing.checkpoint_s"), "checkpoints of {:g} s", _SAVE,
+     lambda run: run.saves or run.saved),
+    ("--restart", _of("checkpointing.restart_s"), "restarts of {:g} s", _SAVE, lambda run: run.saves or run.restarted),
+    ("--store-bandwidth", _of("checkpointing.store"), "a checkpoint store with a bandwidth", _SAVE, _of("transfers")),
+    ("--restart-charge", _of("checkpointing.restart_charge"), "restart_charge={}", _SAVE, _of("restarted")),
+    ("--max-migrating-tasks", _of("checkpointing.max_tasks_per_slice"), "the limit Q = {} of migrating tasks", _SAVE,
+     _of("transfers")),
+    ("--count-migrating", _of("checkpointing.counts"), "counts={}",
+     "compare policies that migrate gangs in rows, such as mbgs, with a limit Q",
+     lambda run: run.in_time and run.saves and run.machine.checkpointing.max_tasks_per_slice is not None),
+    ("--checkpoint-interval", _of("checkpointing.interval_s"), "periodic checkpoints without a cost (interval_s={})",
+     "let nodes fail", lambda run: run.machine.failures is not None or run.stopped or run.saved),
+    ("--round", _of("round_s"), "rounds of {:g} s", "compare policies that decide in rounds, such as srtf",
+     lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted)),
+    ("--allocation", lambda machine: machine.allocation == "consolidate", "allocation=consolidate",
+     "give nodes several processors", lambda run: run.machine.gpus_per_node > 1),
 )  # fmt: skip
 """Costs and limits of the machine; those that the same runs use stand together."""
 _NOT_GIVEN: Final = Machine(nodes=1)
 
 
 def unused_costs(runs: Sequence[Costs]) -> list[Note]:
-    """Return notes on costs and limits that were given and change nothing in any of the runs, by what would use them.
-
-    A policy that does not declare what it uses (:func:`~clustermodel.policies.interface.dependencies_of`) may use everything.
-    """
+    """Return notes on costs and limits that were given and change nothing in any of the runs, by what would use them."""
     notes = []
-    policies = [run.policy for run in runs]
-    names = _names(policies, policies)
-    for needed, costs in groupby(_COSTS, key=_of("needed")):
+    names = _names([run.policy for run in runs], [run.policy for run in runs])
+    for needed, costs in groupby(_COSTS, key=itemgetter(3)):
         words: list[str] = []
         options: list[str] = []
-        for cost in costs:
-            given = [run for run in runs if cost.value(run.machine) != cost.value(_NOT_GIVEN)]
-            if given and not any(run.uses.issuperset((*PARTS, RANDOM_NUMBERS)) or cost.is_used(run) for run in given):
-                words += dict.fromkeys(cost.words.format(cost.value(run.machine)) for run in given)
-                options.append(cost.option)
+        for option, value, text, _, is_used in costs:
+            given = [run for run in runs if value(run.machine) != value(_NOT_GIVEN)]
+            # A policy that does not declare what it uses (dependencies_of) may use everything.
+            if given and not any(run.uses.issuperset((*PARTS, RANDOM_NUMBERS)) or is_used(run) for run in given):
+                words += dict.fromkeys(text.format(value(run.machine)) for run in given)
+                options.append(option)
         if words:
             *others, last = words
             given_costs = f"{', '.join(others)} and {last}" if others else last

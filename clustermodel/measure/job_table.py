@@ -1,7 +1,6 @@
-"""What analyses read from the job records: the outcome of each job, tables of jobs and run attempts, who held which nodes when.
+"""What analyses read from the job records: the outcome of each job, tables of jobs and run attempts.
 
-Node time is exact: columns of 64 bits where the sum fits, else of Python's unlimited integers.  The longest run of the largest
-machine is about 10^32 node-ticks; ordinary runs fit 64 bits.
+Node time is exact: columns of 64 bits where the sum fits, as in ordinary runs, else of Python's unlimited integers.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 if TYPE_CHECKING:
     import pandas as pd
 
-NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]
-"""Whole numbers >= 0; they and all sums over them are exact."""
+NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]  # >= 0, exact
 GAMMA_S: Final = 10.0  # slowdown bound Gamma (Zhang et al. 2003, section 2.3)
 _SAFE: Final = 2.0**62  # if a sum of positive terms is at most this in floating point, its exact value is far below 2^63
 _EXACT: Final = 2**53  # whole numbers up to this one are exact in floating point
@@ -42,15 +40,11 @@ def node_seconds(amounts: NodeTicks) -> FloatArray:
     """Return node-ticks as node-seconds, each the nearest floating point number."""
     if len(amounts) and amounts.max() > _EXACT:
         return np.array([amount / TICKS_PER_SECOND for amount in amounts.tolist()], dtype=np.float64)
-    seconds: FloatArray = amounts.astype(np.float64) / TICKS_PER_SECOND
-    return seconds
+    return amounts.astype(np.float64) / TICKS_PER_SECOND
 
 
 class Jobs(NamedTuple):
-    """The outcomes of jobs, all of a run or those that a streamed run passes on at once: shapes ``(jobs,)``, times in ticks.
-
-    ``UNKNOWN`` where something never happened.
-    """
+    """The outcomes of jobs: shapes ``(jobs,)``, times in ticks, ``UNKNOWN`` where something never happened."""
 
     id: IntArray
     submit: IntArray
@@ -77,13 +71,10 @@ class Jobs(NamedTuple):
     @classmethod
     def of(cls, records: JobRecords) -> Jobs:
         """Return the jobs of a run, in order of submission."""
-        runs = records.runs
+        runs, jobs = records.runs, len(records)
         of = {name: records.column(name) for name in (*_ASKED, "start", "end", "reserved")}
         allocated, worked, status = records.allocated, records.column("worked"), records.column("ended_as")
-
-        def times(outcomes: Sequence[Status]) -> IntArray:
-            return np.bincount(runs.job[np.isin(runs.ended_as, outcomes)], minlength=len(records))
-
+        requeued = np.bincount(runs.job[runs.ended_as == Status.REQUEUED], minlength=jobs) > 0
         return cls(
             **of,
             allocated=allocated,
@@ -92,9 +83,9 @@ class Jobs(NamedTuple):
             status=status,
             blocked_since=records.blocked_since,
             backfilled=records.column("backfilled") == 1,
-            attempts=np.bincount(runs.job, minlength=len(records)),
-            preemptions=times(PREEMPTIONS),
-            requeued=times([Status.REQUEUED]) > 0,
+            attempts=np.bincount(runs.job, minlength=jobs),
+            preemptions=np.bincount(runs.job[np.isin(runs.ended_as, PREEMPTIONS)], minlength=jobs),
+            requeued=requeued,
             lost=_sum(records, runs.job, runs.lost),
             wasted=_sum(records, runs.job, node_ticks(runs.nodes, runs.lost)),
         )
@@ -131,17 +122,12 @@ def _dedicated(
 
 def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
     """Return max(t^r, Gamma) / max(t^e, Gamma) for each job, at least 1 (Zhang et al. 2003, section 2.3; Yuan et al. 2010)."""
-    slowdown: FloatArray = np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
-    return slowdown
+    return np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
 
 
 def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
-    """Return (finish - submit) / max(run, bound) for each job (Perkovic & Keleher 2000, section 2).
-
-    It is below 1 for a short job that does not wait.
-    """
-    slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
-    return slowdown
+    """Return (finish - submit) / max(run, bound), perhaps below 1 (Perkovic & Keleher 2000, section 2)."""
+    return response_s / np.maximum(run_s, bound_s)
 
 
 def executed(records: JobRecords) -> IntArray:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.formatting import html_table
+from clustermodel.job import UNSET
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
 from clustermodel.measure.quantities import Quantity, account_quantity
@@ -25,16 +26,16 @@ from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.log_workload import peak_in_use
+from clustermodel.workload.table import SUSPENDED, WAIT, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LARGE_ABOVE_NODES: Final = 32  # a job of more nodes is *large* (Zhang et al. 2003, section 2.2)
 PERCENTILES: Final = (90, 95, 99)
-QUANTILE_ERROR: Final = 0.001
-"""Largest relative error of the median and of the 95th percentile of the waits of more than :data:`EXACT` streamed jobs."""
-EXACT: Final = 10_000
-"""Number of streamed jobs up to which both are exact: interpolated between neighbours, as for runs that keep their jobs."""
+QUANTILE_ERROR: Final = 0.001  # relative, of the median and the 95th percentile of the waits of more streamed jobs than
+EXACT: Final = 10_000  # up to which they are exact: interpolated between neighbours, as for runs that keep their jobs
 
 
 def _quantity(name: str, unit: str = "", **default: Any) -> Any:
@@ -51,16 +52,13 @@ class Summary:
     policy: str
     workload: str
     nodes: int = _quantity("size of the machine", "nodes")
-    """Size of the machine."""
     seed: int
     jobs: int = _quantity("completed jobs", "jobs")
     """Jobs that ran to an end."""
     rejected: int = _quantity("rejected jobs", "jobs")
     """Jobs larger than the machine, or of no nodes."""
     killed: int = _quantity("jobs killed at the wall-time limit", "jobs")
-    """Jobs killed at their wall-time limit."""
     aborted: int = _quantity("jobs killed by the policy", "jobs")
-    """Jobs killed by the policy."""
     retried: int = _quantity("restarted jobs", "jobs")
     """Jobs stopped at a time limit of the policy and restarted at least once."""
     mean_wait_s: float = _quantity("mean wait", "s")
@@ -96,8 +94,7 @@ class Summary:
     """Mean delay of the delayed jobs; 0 if there are none, ``nan`` where nodes are shared in time."""
     longest_delay_by_later_s: float = _quantity("longest delay by lower-priority jobs", "s")
     reservation_violations: int | None = _quantity("reservation violations", "jobs")
-    """Jobs that started after their first guaranteed start because of lower-priority jobs (Yuan et al. 2010, section 3.2);
-    ``None`` where nodes are shared in time."""
+    """Jobs late for their first guaranteed start due to lower-priority jobs (Yuan et al. 2010, section 3.2), or ``None``."""
     benign_violations: int | None = _quantity("benign violations", "jobs")
     """Jobs that started after their first guaranteed start because of jobs ahead in the queue."""
     failure_violations: int | None = _quantity("late starts with failures of nodes", "jobs")
@@ -107,14 +104,11 @@ class Summary:
     mean_killed_times: float = _quantity("mean killed times MKT")
     """Mean number of preemptions per preempted job: MKT of Yuan et al. 2010; 0 if there are none."""
     runtime_waste: float = _quantity("run time waste RTW")
-    """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
-    none."""
+    """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); or 0."""
     failures: int = _quantity("failures of nodes", "failures")
     """Failures of nodes within the makespan."""
     failed_attempts: int = _quantity("failed run attempts", "run attempts")
-    """Run attempts that the failure of a node stopped."""
     down_share: float = _quantity("down nodes, share of capacity")
-    """Node time of outages per capacity."""
     horizon_s: float = _quantity("makespan", "s")
     """Makespan: last end - first submission."""
     warm_up_s: float = _quantity("warm-up", "s", default=0.0)
@@ -149,10 +143,7 @@ _MEANS: Final = ("wait_s", "response_s", "bounded_slowdown", "bounded_slowdown_p
 
 
 class QuantileSketch:
-    """Counts of times in bins whose bounds grow by a constant factor: quantiles within :data:`QUANTILE_ERROR`, in 180 KiB.
-
-    The bins are those of DDSketch (Masson et al. 2019, section 2).
-    """
+    """Counts of times in bins of DDSketch (Masson et al. 2019, section 2): quantiles within the error, in 180 KiB."""
 
     _STEP: Final = log((1 + QUANTILE_ERROR) / (1 - QUANTILE_ERROR))
     _BINS: Final = ceil(log(2.0**63) / _STEP) + 2  # the first is that of 0, the last that of the largest number of ticks
@@ -173,10 +164,7 @@ class QuantileSketch:
 
 
 class Sums:
-    """Sums over jobs, added all at once or block by block, and the summary that follows from them.
-
-    With ``constant_memory``, of more than :data:`EXACT` waits quantiles come from a :class:`QuantileSketch`.
-    """
+    """Sums over jobs, added all at once or block by block; in ``constant_memory`` quantiles of many waits are estimates."""
 
     def __init__(self, *, constant_memory: bool = False) -> None:
         self.jobs = 0  # that ran to an end
@@ -232,11 +220,10 @@ class Sums:
 
     def statistics(self) -> dict[str, Any]:
         """Return wait, response and slowdown of the jobs that ran to an end; ``nan`` where there are none."""
-        if not self.jobs:
-            half, p95 = nan, nan
-        elif self._sketch is not None and self.jobs > EXACT:
+        half = p95 = nan
+        if self._sketch is not None and self.jobs > EXACT:
             half, p95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
-        else:
+        elif self.jobs:
             waits = np.concatenate(self._waits)
             half, p95 = float(np.median(waits)), float(np.percentile(waits, 95))
         return {
@@ -308,6 +295,49 @@ def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up
     if not sums.jobs:
         raise SpecificationError(f"warm_up_s: {warm_up_s:g} is not allowed; no job that was submitted later ran to an end")
     return replace(summary, warm_up_s=warm_up_s, jobs=sums.jobs, **sums.statistics())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """The recorded schedule of a trace, by the definitions of :class:`~clustermodel.measure.metrics.Summary`."""
+
+    jobs: int  # with a recorded wait that are not larger than the machine
+    without_wait: int  # jobs whose wait is not recorded
+    peak_nodes: int  # most nodes in use at the same time
+    mean_wait_s: float
+    median_wait_s: float
+    p95_wait_s: float
+    mean_bounded_slowdown: float
+    utilization: float  # executed work per capacity, from the first submission to the last end
+
+
+def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
+    """Return what a trace with the column ``wait`` has recorded, on a machine as large as the most nodes in use by default."""
+    wait = workload.column(WAIT)
+    known = wait != UNSET
+    if not known.any():
+        raise SpecificationError(
+            f"whatif: {workload.name} has no recorded waits (SWF field 3), so there is nothing to compare with; "
+            "`clustermodel run` simulates it"
+        )
+    occupied = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
+    start = workload.column("submit") + wait
+    peak = peak_in_use(start[known], (start + occupied)[known], workload.column("nodes")[known])[0]
+    if workload.machine_nodes is not None and (workload.column(SUSPENDED)[known] > 0).any():
+        peak = min(peak, workload.machine_nodes)  # nodes of a suspended job are another one's
+    size = peak if nodes is None else nodes
+    members = known & (workload.column("nodes") <= size)
+    if not members.any():
+        raise SpecificationError(f"--nodes: {size} is not allowed; every job of {workload.name} is larger")
+    columns = (workload.column("submit"), wait, occupied, workload.column("run"), workload.column("nodes"))
+    submit, wait, occupied, run, sizes = (column[members] for column in columns)
+    capacity_s = size * int((submit + wait + occupied).max() - submit.min()) / TICKS_PER_SECOND
+    sums = Sums()
+    sums.add_times(wait / TICKS_PER_SECOND, (wait + occupied) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
+    statistics = sums.statistics()
+    of_jobs = {name: statistics[name] for name in ("mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown")}
+    without_wait, utilization = int((~known).sum()), sums.work / capacity_s
+    return Observed(jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **of_jobs, utilization=utilization)
 
 
 def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:

@@ -19,12 +19,11 @@ class Quantity(NamedTuple):
         return self.name + (f", {of}" if of else "") + (f" ({self.unit})" if self.unit else "")
 
 
-_ACCOUNTS: Final = (
+_ACCOUNTS: Final = (  # endings of the columns of accounts, with what they say after the account's name, and their units
     ("_waiting_share", ", share of capacity while jobs wait", ""),
     ("_share", ", share of capacity", ""),
     ("_node_s", "", "node-seconds"),
 )
-"""Endings of the columns of accounts, with what they say after the account's name, and their units."""
 
 
 def account_quantity(column: str) -> Quantity | None:
@@ -37,22 +36,18 @@ def account_quantity(column: str) -> Quantity | None:
 
 _TIMES: Final = {"s": "s", "ms": "ms", "us": "µs", "h": "h"}
 _SIZES: Final = {name.lower(): name for name in ("KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB")}
-_UNITS: Final = {
+_UNITS: Final = {  # by the words that end the names of columns and factors
     **_TIMES,
     **_SIZES,
     **{f"{size}_{per}{time}": f"{_SIZES[size]}/{_TIMES[time]}" for size in _SIZES for per in ("", "per_") for time in _TIMES},
     **{f"{one}_{time}": f"{one}-{_TIMES[time]}" for one in ("node", "core", "processor") for time in _TIMES},
     **{f"gpu_{time}": f"GPU-{symbol}" for time, symbol in _TIMES.items()},
 }
-"""Units by the words that end the names of columns and factors."""
 _MOST_WORDS: Final = 3  # of a unit
 
 
 def named(column: str) -> Quantity:
-    """Return the name in words and the unit that a column's or factor's own name says: ``bandwidth_gib_s`` is in GiB/s.
-
-    After ``per`` the unit stays with the name, as in ``jobs per s``.
-    """
+    """Return the name in words and the unit that a column's or factor's own name says: ``bandwidth_gib_s`` is in GiB/s."""
     if "_" in column and column in _UNITS:
         return Quantity(_UNITS[column])
     words = column.split("_")
@@ -76,11 +71,7 @@ def account_column(account: Account, unit: str) -> str:
 
 
 def account_columns(ledger: Ledger) -> dict[str, float | None]:
-    """Return the columns of all accounts; shares are ``None`` for a run without any length.
-
-    The shares of all accounts sum to 1; the shares while a job waited sum to kappa, the loss of capacity (Zhang et al. 2003,
-    eqs. (2) and (3)).
-    """
+    """Return the columns of all accounts; shares, which sum to 1, are ``None`` for a run without any length."""
     columns: dict[str, float | None] = {}
     for account in Account:
         amount = ledger.amount(account)

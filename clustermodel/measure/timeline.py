@@ -1,21 +1,25 @@
-"""A run over time: which nodes each gang held when, and the state of the machine after each event.
+"""A run over time: events and states, the use of limited resources and of rows, the ledger's accounts, who held which nodes.
 
-Gantt charts, the Ousterhout matrix, curves over time and files for other programs are made from these.
+The event log is for the formulas of ``clustermodel.theory``.  It is rebuilt from the job records alone and shares only their
+times with the capacity ledger, so that a comparison of the two is a test.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from math import nan
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
-from clustermodel.measure.event_log import EventLog
+from clustermodel.machine import Machine
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.matrix_history import Cell, History
+from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
+from clustermodel.recording.matrix_history import Cell, History, LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -23,11 +27,289 @@ from clustermodel.ticks import TICKS_PER_SECOND
 if TYPE_CHECKING:
     import pandas as pd
 
+
+class EventLog(NamedTuple):
+    """The state after each event, arrays of shape ``(events,)``."""
+
+    ticks: IntArray  # times of submissions, starts, ends, failures and repairs, ascending
+    empty: IntArray | FloatArray  # e: idle nodes from then on; the mean over the slices where nodes are shared in time
+    waiting: IntArray  # number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any
+    held_up: IntArray  # nodes of gangs that are checkpointed, restarted or suspended from then on; 0 with time sharing
+    down: IntArray  # nodes that are down from then on; they are not idle
+
+    @property
+    def time_s(self) -> FloatArray:
+        """psi: times of the events in seconds after the first submission (t = 0 in Zhang et al. 2003)."""
+        return (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
+
+
+def event_log(records: JobRecords, nodes: int) -> EventLog:
+    """Return the event log of a run; rejected jobs do not appear, checkpoints, restarts and context switches are events."""
+    accepted = records.column("ended_as") != Status.REJECTED
+    runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
+    ended = runs.end != UNKNOWN
+    submitted = records.column("submit")[accepted]
+    busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
+    waiting: _Changes = [(submitted, 1), (runs.start, -1), (stopped.end, 1)]
+    held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
+    down: _Changes = []
+    if len(outages.node) and len(submitted):  # a node that fails before the first submission is down from then on
+        first, last = submitted[0], runs.end.max(initial=submitted[-1])
+        start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
+        during = (start < last) & (end > first)
+        down = [(start[during], 1), (np.minimum(end[during], last), -1)]
+    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)]))
+    in_use, queued, overhead, failed = (_steps(ticks, changes) for changes in (busy, waiting, held_up, down))
+    return EventLog(ticks, nodes - in_use - failed, queued, overhead, failed)
+
+
+_Changes = list[tuple[IntArray, IntArray | int]]  # when a number changes, and by how much
+
+
+def _steps(ticks: IntArray, changes: _Changes) -> IntArray:
+    """Return a number that is 0 at first from each of ``ticks`` on; all its changes are at one of them."""
+    steps = np.zeros(len(ticks), dtype=np.int64)
+    for times, change in changes:
+        np.add.at(steps, np.searchsorted(ticks, times), change)
+    return np.cumsum(steps)
+
+
+def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:
+    """Return the event log of a run in which nodes were shared in time, in slices of ``quantum`` ticks."""
+    log = event_log(records, nodes)
+    rotations = list(slices)
+    if not rotations:
+        return log
+    lengths = np.array([rotation.length for rotation in rotations])
+    busy = [sum(nodes * time for nodes, time in _row_times(rotation, quantum)) for rotation in rotations]
+    means = [rotation.up - held / max(rotation.length, 1) for rotation, held in zip(rotations, busy, strict=True)]
+    empty = np.array([*means, float(rotations[-1].up)])
+    ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
+    before = log.ticks[log.ticks < ticks[0]]
+    known = np.searchsorted(log.ticks, ticks, side="right") - 1
+    # Nothing ran before the first start.
+    return EventLog(
+        np.concatenate([before, ticks]),
+        np.concatenate([nodes - log.down[: len(before)].astype(float), empty]),
+        np.concatenate([log.waiting[: len(before)], log.waiting[known]]),
+        np.zeros(len(before) + len(ticks), dtype=np.int64),
+        np.concatenate([log.down[: len(before)], log.down[known]]),
+    )
+
+
+def idle_before(records: JobRecords, slices: SliceLog, nodes: int) -> list[LoggedRotation]:
+    """Return the time before the first start of a run in which nodes were shared in time: jobs may wait for repairs."""
+    log = event_log(records, nodes)
+    begins = int(log.ticks[-1]) - sum(rotation.length for rotation in slices)
+    ticks = [*log.ticks[log.ticks < begins].tolist(), begins]
+    states = zip(log.waiting.tolist(), log.empty.tolist(), strict=True)
+    return [
+        LoggedRotation(end - start, waiting > 0, (), (), 0, empty)
+        for (start, end), (waiting, empty) in zip(pairwise(ticks), states, strict=False)
+    ]
+
+
+def _row_times(rotation: LoggedRotation, quantum: int) -> list[tuple[int, int]]:
+    """Return on how many nodes each row ran, and for how many ticks."""
+    laps, rest = divmod(rotation.begun + rotation.length, max(len(rotation.held), 1) * quantum)
+    times = [laps * quantum + min(max(rest - place * quantum, 0), quantum) for place in range(len(rotation.held))]
+    begun = [rotation.begun, *[0] * len(times)]
+    return [(nodes, time - before) for nodes, time, before in zip(rotation.held, times, begun, strict=False)]
+
+
+_TRANSFERS: Final = [list(Account).index(account) for account in (Account.CHECKPOINT, Account.RESTART)]
+SHARE_OF: Final = {"node_memory_gib": "memory_share", "checkpointing": "store_share"}  # columns by fields of Machine
+
+
+def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> dict[str, FloatArray]:
+    """Return the shares in use of the resources that are limited from each of ``ticks``, all scheduling events, on.
+
+    The records say which gangs hold their nodes for a transfer, and so how many tasks are written or read at a time.  They use
+    all of the store's bandwidth, unless the bandwidth of their nodes is less.
+    """
+    shares = {}
+    if machine.node_memory is not None:
+        shares[SHARE_OF["node_memory_gib"]] = memory_share(records, machine.nodes * machine.node_memory, ticks)
+    store = machine.checkpointing.store
+    if store is not None and store.bandwidth is not None:
+        overheads = records.overheads
+        moving = np.isin(overheads.account, _TRANSFERS)
+        tasks = overheads.nodes[moving]
+        if store.max_concurrent_tasks is not None:
+            tasks = np.minimum(tasks, store.max_concurrent_tasks)
+        at_the_store = _steps(ticks, [(overheads.start[moving], tasks), (overheads.end[moving], -tasks)])
+        of_one = store.bandwidth if store.node_bandwidth is None else store.node_bandwidth
+        shares[SHARE_OF["checkpointing"]] = np.minimum(at_the_store * (of_one / store.bandwidth), 1.0)
+    return shares
+
+
+def memory_share(records: JobRecords, memory: int, ticks: IntArray) -> FloatArray:
+    """Return the share of the memory that running and suspended jobs have from each event until the next, shape ``(events,)``.
+
+    It is the mean where it changes in between: a gang that is restored on other nodes leaves its memory on the old ones.
+    """
+    log = records.memory_in_use
+    known = np.append(0, log.kib)  # nothing is in use before the first change
+    share: FloatArray = known[np.searchsorted(log.ticks, ticks, side="right")] / memory
+    between = np.flatnonzero(~np.isin(log.ticks, ticks))
+    for tick, change in zip(log.ticks[between].tolist(), np.diff(known)[between].tolist(), strict=True):
+        event = int(np.searchsorted(ticks, tick)) - 1
+        if 0 <= event < len(ticks) - 1:
+            share[event] += change / memory * float((ticks[event + 1] - tick) / (ticks[event + 1] - ticks[event]))
+    return share
+
+
+class RowUse(NamedTuple):
+    """How the rows of the Ousterhout matrix were used in a run."""
+
+    mean_rows: float  # in use, over the time in which a gang is in the matrix; ``nan`` if none ever is
+    idle_beside_stopped: Amount
+    """Node-ticks of nodes that are idle in the running row while gangs of other rows are stopped; part of the idle account.
+
+    Most of this idle time is outside of kappa, as few jobs wait (Zhang et al. 2003, eq. (3)), though it slows gangs down.
+    """
+
+
+def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> tuple[int, int]:
+    """Return how many context switches there were, by node, and how many events, which end slices, cut short."""
+    begun = cut = 0
+    for rotation in rotations:
+        rows = len(rotation.held)
+        if not rows:
+            continue
+        full, rest = divmod(rotation.length, quantum)
+        slices = full + (rest > 0)
+        for place, (first, later) in enumerate(rotation.switching[:slices]):
+            begun += first + (-(-(slices - place) // rows) - 1) * later
+        if 0 < rest < switch:
+            cut += rotation.switching[full % rows][full >= rows]
+    return begun, cut
+
+
+def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
+    """Return how the rows were used."""
+    used = in_rows = 0
+    idle = {False: 0, True: 0}
+    for rotation in rotations:
+        rows = len(rotation.held)
+        used += rotation.length if rows else 0
+        in_rows += rows * rotation.length
+        if rows > 1:
+            idle[rotation.waiting] += sum((rotation.up - nodes) * time for nodes, time in _row_times(rotation, quantum))
+    return RowUse(in_rows / used if used else nan, Amount(queue_empty=idle[False], job_waiting=idle[True]))
+
+
+WORK: Final = "work"  # useful and lost: where nodes are shared in time, which is lost is known when a run attempt ends
+
+
+class AccountRates(NamedTuple):
+    """Nodes by account over time; arrays of shape ``(times,)``."""
+
+    ticks: IntArray  # when the values hold from, ascending, the end of the run last
+    nodes: dict[str, IntArray | FloatArray]  # by account, from then on; 0 at the end
+    idle_waiting: IntArray | FloatArray  # those of the idle nodes that were idle while a job waited
+
+
+def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
+    """Return the accounts of a run on dedicated nodes; work that is discarded later is *lost* while it is executed."""
+    runs, held = records.runs, records.overheads
+    ended = runs.end != UNKNOWN
+    begins, ends, widths = np.array(list(_lost_intervals(records)), dtype=np.int64).reshape(-1, 3).T
+    outages = records.outages
+    fails = outages.start.clip(ledger.start, ledger.end)
+    repaired = np.where(outages.end == UNKNOWN, ledger.end, outages.end).clip(ledger.start, ledger.end)
+    changes = [  # when each begins and ends, nodes, account
+        (runs.start[ended], runs.end[ended], runs.nodes[ended], Account.USEFUL, Account.IDLE),
+        (begins, ends, widths, Account.LOST, Account.USEFUL),
+        (fails, repaired, np.ones_like(fails), Account.DOWN, Account.IDLE),
+        *(
+            (held.start[of], held.end[of], held.nodes[of], account, Account.USEFUL)
+            for position, account in enumerate(Account)
+            if (of := held.account == position).any()
+        ),
+    ]
+    log = event_log(records, ledger.nodes)
+    bounds = np.array([ledger.start, ledger.end])
+    ticks = np.unique(np.concatenate([bounds, log.ticks, *(times for begin, end, *_ in changes for times in (begin, end))]))
+    steps: dict[Account, _Changes] = {account: [] for account in Account}
+    steps[Account.IDLE] = [(bounds[:1], ledger.nodes), (bounds[1:], -ledger.nodes)]
+    for begin, end, width, account, instead_of in changes:
+        steps[account] += [(begin, width), (end, -width)]
+        steps[instead_of] += [(begin, -width), (end, width)]
+    held_by: dict[str, IntArray | FloatArray] = {account.value: _steps(ticks, steps[account]) for account in Account}
+    waiting = np.append(log.waiting, 0)[np.searchsorted(log.ticks, ticks, side="right") - 1] > 0
+    return AccountRates(ticks, held_by, np.where(waiting, held_by[Account.IDLE.value], 0))
+
+
+def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
+    """Yield when work was executed that was discarded later: begin, end (ticks) and nodes."""
+    runs, held = records.runs, records.overheads
+    concerned = np.unique(runs.job[runs.lost > 0])
+    overheads: dict[int, list[tuple[int, int]]] = {}
+    for index in np.flatnonzero(np.isin(held.job, concerned)).tolist():
+        overheads.setdefault(int(held.job[index]), []).append((int(held.start[index]), int(held.end[index])))
+    executed: dict[int, list[tuple[int, int, int]]] = {}  # index of a job -> what it has executed and not lost, by time
+    for index in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
+        job, begin, end, nodes, lost = (
+            int(column[index]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost)
+        )
+        kept = executed.setdefault(job, [])
+        for first, last in overheads.get(job, []):
+            if begin <= first and last <= end:
+                kept.append((begin, first, nodes))
+                begin = last
+        kept.append((begin, end, nodes))
+        while lost > 0:  # the work executed last
+            first, last, nodes = kept.pop()
+            if last - first > lost:
+                kept.append((first, last - lost, nodes))
+                first = last - lost
+            lost -= last - first
+            yield first, last, nodes
+
+
+def rates_in_matrix(records: JobRecords, history: History, ledger: Ledger) -> AccountRates:
+    """Return the accounts of a run with time sharing, work as one: means from one scheduling event to the next."""
+    nothing = dict.fromkeys(CHARGED, Amount(0, 0))
+    charged = {ledger.start: nothing}  # ticks -> node-ticks charged by then
+    log, moments = event_log(records, ledger.nodes), history.moments
+    opening = moments[0].ticks if moments else ledger.end
+    idle, down = Amount(0, 0), 0
+    for event in range(1, int(np.searchsorted(log.ticks, opening, side="right"))):  # before the first gang starts
+        length, waits = int(log.ticks[event] - log.ticks[event - 1]), bool(log.waiting[event - 1])
+        amount = length * int(log.empty[event - 1])
+        idle = Amount(idle.queue_empty + amount * (not waits), idle.job_waiting + amount * waits)
+        down += length * int(log.down[event - 1])
+        charged[int(log.ticks[event])] = {**nothing, Account.IDLE: idle, Account.DOWN: Amount(down, 0)}
+    for before, moment in pairwise(moments):
+        # A timeout on an idle machine with an empty queue charges nothing yet; the next moment has what was idle before it.
+        if before.rotation or moment.ledger != before.ledger:
+            charged[moment.ticks] = moment.ledger
+    charged[ledger.end] = {account: ledger.amount(account) for account in CHARGED}
+    lengths = [after - before for before, after in pairwise(charged)]
+
+    def means(amounts: Iterable[int]) -> FloatArray:
+        gains = (after - before for before, after in pairwise(amounts))
+        return np.array([*(gain / length for gain, length in zip(gains, lengths, strict=True)), 0.0])
+
+    nodes = {account.value: means(sum(amounts[account]) for amounts in charged.values()) for account in CHARGED}
+    work: FloatArray = ledger.nodes - np.sum(list(nodes.values()), axis=0)
+    work[np.abs(work) < ledger.nodes * np.finfo(np.float64).eps * len(CHARGED)] = 0  # the rounding of a difference
+    work[-1] = 0.0
+    idle_waiting = means(amounts[Account.IDLE].job_waiting for amounts in charged.values())
+    return AccountRates(np.array(list(charged), dtype=np.int64), {WORK: work, **nodes}, idle_waiting)
+
+
+def mean_of_steps(times_s: FloatArray, values: IntArray | FloatArray, edges_s: FloatArray) -> FloatArray:
+    """Return the exact means of a step function over intervals: differences of its integral."""
+    integral = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times_s))])
+    means: FloatArray = np.diff(np.interp(edges_s, times_s, integral)) / np.diff(edges_s)
+    return means
+
+
 KINDS: Final = ("run", "saved", "lost", "replica", "failed")
-"""What a placement is: a run to the end of the job; a run after which its work was saved, or discarded; a replica outside the
-home row; a run that the failure of a node ended."""
-NO_ROW: Final = -1
-"""Stands for no row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
+"""A run to the end of the job, or after which its work was saved, or discarded; a replica; a run that a failed node ended."""
+NO_ROW: Final = -1  # nothing runs, or nodes are not shared in time
 
 
 class GangPlacement(NamedTuple):
@@ -43,17 +325,14 @@ class GangPlacement(NamedTuple):
 
 
 def kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
-    """Return what run attempts are, positions in :data:`KINDS`, shape ``(attempts,)``."""
+    """Return what run attempts are, positions in :data:`KINDS`."""
     stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
     kind = np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
     return np.where(ended_as == Status.FAILED, KINDS.index("failed"), kind)
 
 
 def gangs_in_space(records: JobRecords) -> list[GangPlacement]:
-    """Return the placements of gangs that had their nodes to themselves, by job, then by time.
-
-    A run attempt has one placement, and one more for each migration.
-    """
+    """Return the placements of gangs on dedicated nodes, by job, then by time; after each migration there is a new one."""
     runs, ranges = records.runs, records.node_ranges
     ended = np.flatnonzero(ranges.until != UNKNOWN)
     keys = (ranges.first_node, ranges.until, ranges.since, ranges.run, runs.job[ranges.run])
@@ -104,46 +383,32 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
     return places
 
 
-def placements_in_space(records: JobRecords) -> pd.DataFrame:
-    """Return where and when gangs ran on dedicated nodes: the table of ``Result.placements``."""
-    ranges = records.node_ranges
-    runs = records.runs.where(ranges.run)
-    ended, kind = runs.end != UNKNOWN, kinds(runs.ended_as, runs.lost)
-    columns = (records.column("id")[runs.job], ranges.since, ranges.until, 0 * kind, ranges.first_node, ranges.nodes, kind)
-    return _frame(*(column[ended] for column in columns))
-
-
-def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
-    """Return where and when gangs were in the Ousterhout matrix: the table of ``Result.placements``."""
-    ids = records.column("id")
-    places = [
-        (ids[gang.job], gang.begin, gang.end, gang.row, low, high - low, gang.kind)
-        for gang in gangs_in_matrix(records, history, end)
-        for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
-    ]
-    return _frame(*np.array(places, dtype=np.int64).reshape(-1, 7).T)
-
-
-def _frame(*columns: IntArray) -> pd.DataFrame:
+def placements(records: JobRecords, history: History | None, end: int) -> pd.DataFrame:
+    """Return where and when gangs ran, or with a history where they were in the matrix: ``Result.placements``."""
     import pandas as pd
 
-    job, begin, end, row, first_node, nodes, kind = columns
-    frame = pd.DataFrame(
-        {
-            "job": job,
-            "begin_s": begin / TICKS_PER_SECOND,
-            "end_s": end / TICKS_PER_SECOND,
-            "row": row.astype(np.int32),
-            "first_node": _narrow(first_node),
-            "nodes": _narrow(nodes),
-            "kind": np.array(KINDS)[kind],
-        }
-    )
+    ids, ranges = records.column("id"), records.node_ranges
+    if history is None:
+        runs = records.runs.where(ranges.run)
+        kind, ended = kinds(runs.ended_as, runs.lost), runs.end != UNKNOWN
+        columns: Any = (ids[runs.job], ranges.since, ranges.until, 0 * kind, ranges.first_node, ranges.nodes, kind)
+        columns = [column[ended] for column in columns]
+    else:
+        places = [
+            (ids[gang.job], gang.begin, gang.end, gang.row, low, high - low, gang.kind)
+            for gang in gangs_in_matrix(records, history, end)
+            for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
+        ]
+        columns = np.array(places, dtype=np.int64).reshape(-1, 7).T
+    job, begin, until, row, first_node, nodes, kind = columns
+    times = {"job": job, "begin_s": begin / TICKS_PER_SECOND, "end_s": until / TICKS_PER_SECOND}
+    place = {"row": row.astype(np.int32), "first_node": _narrow(first_node), "nodes": _narrow(nodes)}
+    frame = pd.DataFrame({**times, **place, "kind": np.array(KINDS)[kind]})
     return frame.sort_values(["begin_s", "row", "first_node"], kind="stable", ignore_index=True)
 
 
 def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
-    """Return numbers of nodes in 32 bits if they fit: the table has a row per run of neighbouring nodes."""
+    """Return numbers of nodes in 32 bits if they fit: the table has a row for each range of nodes."""
     return numbers.astype(np.int32) if numbers.max(initial=0) <= np.iinfo(np.int32).max else numbers
 
 

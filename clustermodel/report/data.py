@@ -1,8 +1,7 @@
 """The points of a study with their replications, as arrays, and the means and differences that the page's scripts show.
 
-The numbers are those of :meth:`StudyTable.means <clustermodel.experiment.study_table.StudyTable.means>` and
-:meth:`~clustermodel.experiment.study_table.StudyTable.differences`, which select the rows of one point at a time: too slow
-for a page that shows every measure of every point against every baseline.
+The numbers are those of ``means`` and ``differences`` of :class:`~clustermodel.experiment.study_table.StudyTable`, which select
+the rows of one point at a time: too slow for a page that shows every measure of every point against every baseline.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.experiment.factors import Label
+from clustermodel.experiment.factors import Label, label_key
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
@@ -27,18 +26,16 @@ from clustermodel.report.plots import literal, looks
 from clustermodel.statistics import LEVEL
 
 _LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
-MOST_LEVELS: Final = 24
-"""Levels of a factor whose levels may be baselines."""
+MOST_LEVELS: Final = 24  # of a factor whose levels may be baselines
 
 
 class Factor(NamedTuple):
-    """A factor of the study with its levels; ``numeric`` ones have a scale."""
+    """A factor of the study with its levels."""
 
     name: str
     levels: list[Label]
-    labels: list[str]
-    """The levels as short, visible and distinct texts."""
-    numeric: bool
+    labels: list[str]  # the levels as short, visible and distinct texts
+    numeric: bool  # has a scale
 
     @property
     def title(self) -> str:
@@ -65,7 +62,7 @@ def factor_of(name: str, levels: Sequence[Label]) -> Factor:
 
 
 def short_labels(names: Iterable[str]) -> dict[str, str]:
-    """Return short, visible and distinct labels of names, by name."""
+    """Return short, visible and distinct labels by name."""
     shown = {name: short(visible(name), _LONGEST) for name in names}
     often, taken = Counter(shown.values()), set(shown.values())
     labels = {}
@@ -77,7 +74,7 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def measure_title(name: str) -> str:
-    """Return the name of a measure for readers, with its unit if that is seconds; for an unknown one what its column says."""
+    """Return the name of a measure for readers, with its unit if that is seconds."""
     known = quantity(name)
     if known is None:
         return _words(name)
@@ -90,36 +87,32 @@ def _words(name: str) -> str:
 
 
 class Estimates(NamedTuple):
-    """Means with half the widths of their Student t intervals, and numbers of different runs; shapes ``(points,)``.
+    """Means with their Student t intervals; shapes ``(points,)``."""
 
-    A mean is ``nan`` where a replication lacks the measure, a half-width for a single replication.
-    """
-
-    mean: FloatArray
-    half: FloatArray
-    runs: IntArray
+    mean: FloatArray  # ``nan`` where a replication lacks the measure
+    half: FloatArray  # half the width of the interval, ``nan`` for a single replication
+    runs: IntArray  # different ones
 
     @property
     def significant(self) -> BoolArray:
         """Whether the interval excludes zero."""
-        return np.isfinite(self.half) & (np.abs(self.mean) > self.half)
+        return np.abs(self.mean) > self.half
 
 
 class Replications:
-    """The points of a study of at least one trial, in its order, with their replications; ``level`` is that of confidence."""
+    """The points of a study of at least one trial, in its order, with their replications."""
 
     def __init__(self, table: StudyTable, level: float = LEVEL) -> None:
         trials = table.trials()
         self._level = level
         self._frame = table.frame
         self.factors = [factor_of(name, table.levels(name)) for name in table.factors]
-        places = [{_key(level): index for index, level in enumerate(factor.levels)} for factor in self.factors]
-        rows = [tuple(place[_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
+        places = [{label_key(level): index for index, level in enumerate(factor.levels)} for factor in self.factors]
+        rows = [tuple(place[label_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
         known = {row: index for index, row in enumerate(dict.fromkeys(rows))}
         self.codes = np.array(list(known), dtype=np.int64).reshape(len(known), len(self.factors))
         """The level of each factor at each point, shape ``(points, factors)``."""
-        self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)
-        """The point of each row of the table."""
+        self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)  # of each row of the table
         replications, self._columns = np.unique([trial.replication for trial in trials], return_inverse=True)
         self._runs = np.full((len(known), len(replications)), -1, dtype=np.int64)
         self._runs[self.point_of_trial, self._columns] = pd.factorize(table.frame["run"])[0]
@@ -145,11 +138,7 @@ class Replications:
         return self._estimated(self._values(measure), self._runs)
 
     def differences(self, measure: str, of: int, baseline: int) -> tuple[IntArray, Estimates, FloatArray]:
-        """Return the paired differences of a measure from the points that have the level ``baseline`` of the factor ``of``.
-
-        They are those of the points, which come first, that have another level and a counterpart; the last array is the
-        difference of the means divided by the baseline's mean.
-        """
+        """Return the points that have a counterpart at the level ``baseline``, the paired differences, and relative ones."""
         known = {tuple(point): index for index, point in enumerate(self.codes.tolist())}
         counterparts = [known.get((*point[:of], baseline, *point[of + 1 :])) for point in known]
         pairs = [(index, base) for index, base in enumerate(counterparts) if base is not None and base != index]
@@ -186,21 +175,23 @@ class Replications:
         return Estimates(mean, np.where(count > 1, half, np.nan), count)
 
 
-def _key(level: Label) -> tuple[bool, Label]:
-    return isinstance(level, bool), level
-
-
 def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
     """Return what ``curves.mjs``, ``differences.mjs`` and ``maps.mjs`` read; numbers that do not exist are ``None``.
 
-    ``codes`` are the levels of the varying factors at each point, ``runs`` the numbers of its different runs; ``measures`` are
-    at all points; ``differences`` of the measures ``shown`` are by factor and baseline, none for a factor with too many levels;
-    ``lead`` is the factor whose levels have colours, -1 if no factor varies.
+    ``codes`` are the levels of the varying factors at each point, ``runs`` the numbers of its different runs; ``differences``
+    of the measures ``shown`` are by factor and baseline; ``lead`` is the factor whose levels have colours, -1 if none varies.
     """
     varying = study.varying
     estimates = {name: study.means(name) for name in measures}
+    factors = [
+        {
+            "name": factor.name, "title": factor.title, "labels": factor.labels, "literal": list(map(literal, factor.labels)),
+            "places": factor.places, "numeric": factor.numeric, "styles": list(looks(factor.labels).values()),
+        }
+        for factor in (study.factors[index] for index in varying)
+    ]  # fmt: skip
     return {
-        "factors": [_factor_data(study.factors[index]) for index in varying],
+        "factors": factors,
         "lead": -1 if study.lead is None else varying.index(study.lead),
         "codes": study.codes[:, varying].tolist(),
         "runs": np.max([of.runs for of in estimates.values()], axis=0).tolist(),
@@ -210,18 +201,6 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
         },
         "shown": list(shown),
         "differences": [_baselines(study, index, shown) for index in varying],
-    }
-
-
-def _factor_data(factor: Factor) -> dict[str, Any]:
-    return {
-        "name": factor.name,
-        "title": factor.title,
-        "labels": factor.labels,
-        "literal": [literal(label) for label in factor.labels],
-        "places": factor.places,
-        "numeric": factor.numeric,
-        "styles": list(looks(factor.labels).values()),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,13 +32,12 @@ from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
+from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import short, visible
 from clustermodel.formatting import time_unit
 from clustermodel.report import plots
 from clustermodel.report.data import Replications, measure_title, study_data
-from clustermodel.report.plots import Control, StatesOfRun
-from clustermodel.report.viewer import PANELS, ViewedRun, run_viewer, viewed_run
+from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, run_viewer, viewed_run
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
@@ -50,12 +49,13 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     measures = _measures_of(table, study, store.study.shown)
     shown = [name for name in measures if name in store.study.shown] or measures[:3]
     data, finished = study_data(study, measures, shown), FinishedRuns(store, table, study)
+    curves, starts = plots.metric_curves(data)
     made = [
         _exhibits(stored_exhibits(directory)),
         _summary(study, data, shown),
         _differences(data),
         _capacity(study),
-        _curves(data, shown[0]),
+        Section("metrics", "Curves", controls=plots.curve_controls(data, shown[0]), plots=curves, starts=starts),
         _maps(data, shown[0]),
         finished.over_time(),
         finished.viewer(wanted),
@@ -63,15 +63,23 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     ]
     there = [section for section in made if section]
     title = visible(store.study.study)
+    document = Document(title=title)
+    with document.models.freeze():  # else Bokeh collects all models again for each plot
+        for plot in (plot for section in there for plot in (*section.plots, *chain(*section.panels))):
+            document.add_root(plot)
+    for script in (*(section.starts for section in there if section.starts is not None), plots.script("theme.mjs", {})):
+        document.js_on_event(DocumentReady, script)
     environment = Environment(loader=FileSystemLoader(plots.PAGE), autoescape=True)
-    environment.globals |= {
-        "page_file": lambda name: Markup((plots.PAGE / name).read_text(encoding="utf-8")),
-        "counted": counted,
-    }
+    environment.globals["page_file"] = lambda name: Markup((plots.PAGE / name).read_text(encoding="utf-8"))
+    environment.globals["counted"] = counted
     environment.filters |= {"visible": visible, "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False)}
+    trials: dict[str, list[str]] = {}
+    for entry in store.entries():
+        trials.setdefault(entry.key, []).append(describe(store.factors_of(entry)))
+    runs = [(store.run(key), of_run) for key, of_run in trials.items()]
     constant = [factor for index, factor in enumerate(study.factors) if index not in study.varying]
     page: str = file_html(
-        _document(title, there),
+        document,
         INLINE,
         title=title,
         template=environment.get_template("report.html"),
@@ -86,25 +94,12 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
             "directory": directory,
             "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
             "versions": {name: version(name) for name in ("clustermodel", "bokeh")},
-            "runs": _provenance(store),
+            "runs": [(run, of_run) for run, of_run in runs if run is not None and run.state == "done"],
             "data": data,
             "map_colours": MAP_COLOURS,
         },
     )
     return page
-
-
-def _document(title: str, made: Sequence[Section]) -> Document:
-    document = Document(title=title)
-    drawn = [plot for section in made for plot in (*section.plots, *chain(*section.panels))]
-    with document.models.freeze():  # else Bokeh collects all models again for each plot
-        for plot in drawn:
-            document.add_root(plot)
-    for section in made:
-        if section.starts is not None:
-            document.js_on_event(DocumentReady, section.starts)
-    document.js_on_event(DocumentReady, plots.script("theme.mjs", {}))
-    return document
 
 
 def markdown(text: str) -> str:
@@ -113,30 +108,28 @@ def markdown(text: str) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(plain))
 
 
-MOST_ROWS: Final = 1000
-"""Rows of a table of runs."""
+MOST_ROWS: Final = 1000  # of a table of runs
 
 
 class Cell(NamedTuple):
-    """A cell of a table: its text, the exact value if the text is not, and classes of the style sheet."""
+    """A cell of a table."""
 
     text: str
-    value: str = ""
-    style: str = ""
+    value: str = ""  # the exact value, if the text is not
+    style: str = ""  # classes of the style sheet
 
 
 class Column(NamedTuple):
-    """A column of a table, which readers can sort and download: its name in CSV files, and its title in the page."""
+    """A column of a table, which readers can sort and download."""
 
-    name: str
+    name: str  # in CSV files; a column without a name has bars: lists of use, colour, share, share in per cent
     title: str
-    cells: Sequence[Any]
-    """Of type :class:`Cell`; in a column without a name bars, lists of parts: use, colour, share, share in per cent."""
+    cells: Sequence[Any]  # of type Cell
     numeric: bool = True
 
 
 def _numbers(name: str, title: str, values: Any, style: str = "") -> Column:
-    """Return a column of numbers with about four significant digits of the largest."""
+    """Return a column with about four significant digits of the largest number."""
     values = np.asarray(values, dtype=float)
     known = np.abs(values[np.isfinite(values)])
     largest = known.max(initial=0.0)
@@ -145,13 +138,10 @@ def _numbers(name: str, title: str, values: Any, style: str = "") -> Column:
     return Column(name, title, [Cell(text, exact(value), style) for text, value in zip(texts, values.tolist(), strict=True)])
 
 
-def _texts(name: str, title: str, values: Iterable[object]) -> Column:
+def _texts(name: str, title: str, values: pd.Series) -> Column:
     """Return a column of texts, which are shown short and on one line."""
-    cells = []
-    for value in values:
-        whole = "-" if value is None or value != value else visible(value)  # noqa: PLR0124  nan
-        label = short(whole, 60)
-        cells.append(Cell(label, "" if label == whole else whole))
+    wholes = ["-" if missing else visible(value) for value, missing in zip(values, values.isna(), strict=True)]
+    cells = [Cell(short(whole, 60), "" if short(whole, 60) == whole else whole) for whole in wholes]
     return Column(name, title, cells, numeric=False)
 
 
@@ -162,64 +152,42 @@ def exact(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
 
 
-def _columns_of(frame: pd.DataFrame) -> list[Column]:
-    columns = []
-    for index, name in enumerate(map(visible, frame.columns)):
-        values = frame.iloc[:, index]
-        make = _numbers if values.dtype.kind in "iuf" else _texts
-        columns.append(make(name, name.replace("_", " "), values))
-    return columns
-
-
 MAP_COLOURS: Final = {
-    "means": [to_hex(colormaps["cividis"](share)) for share in np.linspace(0, 1, 33)],
-    "differences": [to_hex(colormaps["PuOr_r"](share)) for share in np.linspace(0, 1, 33)],
+    show: [to_hex(colormaps[name](share)) for share in np.linspace(0, 1, 33)]
+    for show, name in (("means", "cividis"), ("differences", "PuOr_r"))
 }
-"""Colours of heat maps from low to high."""
-_ABOUT_TRIALS: Final = ("run", "replication", "seed", "policy", "workload", "nodes", "warm_up_s")
-"""Columns of the table that no section draws."""
+_ABOUT_TRIALS: Final = ("run", "replication", "seed", "policy", "workload", "nodes", "warm_up_s")  # columns that are not drawn
 
 
 @dataclass
 class Section:
-    """A part of the page; the text is what the page says of this study, after what it says of any."""
+    """A part of the page."""
 
     name: str
     title: str
-    text: str = ""
-    tables: Sequence[tuple[str, str, Sequence[Column]]] = ()
-    """Caption, name of the CSV file, columns."""
-    pictures: Sequence[tuple[str, str]] = ()
-    """Titles and data URIs."""
+    text: str = ""  # what the page says of this study, after what it says of any
+    tables: Sequence[tuple[str, str, Sequence[Column]]] = ()  # caption, name of the CSV file, columns
+    pictures: Sequence[tuple[str, str]] = ()  # titles and data URIs
     controls: Sequence[Control] = ()
-    filled: str = ""
-    """The element that a script of the page fills."""
+    filled: str = ""  # the element that a script of the page fills
     plots: Sequence[Any] = ()
-    panels: Sequence[Sequence[Any]] = ()
-    """Plots of the viewer."""
-    starts: CustomJS | None = None
-    """Draws the plots."""
-    key: Sequence[tuple[str, str]] = ()
-    """Uses of capacity with their colours."""
+    panels: Sequence[Sequence[Any]] = ()  # plots of the viewer
+    starts: CustomJS | None = None  # draws the plots
+    key: Sequence[tuple[str, str]] = ()  # uses of capacity with their colours
 
 
 def _measures_of(table: StudyTable, study: Replications, shown: Sequence[str]) -> list[str]:
-    """Return the columns to draw that have numbers: the shown ones first, then the others in the order of the table.
-
-    Where nodes are shared in time the waits stand behind the other shown columns: they are short by construction.
-    """
-    shared = "delayed" in table.frame and bool(table.frame["delayed"].isna().any())  # which time sharing does not define
-    first = sorted(shown, key=lambda name: shared and "wait" in name)
-    others = [str(name) for name in table.frame.columns if name not in {*shown, *_ABOUT_TRIALS}]
-    return [
+    """Return the columns to draw that have numbers: the shown ones first, then the others in the order of the table."""
+    frame = table.frame
+    shared = "delayed" in frame and bool(frame["delayed"].isna().any())  # time sharing: waits are short by construction
+    names = sorted(shown, key=lambda name: shared and "wait" in name)
+    names += [str(name) for name in frame.columns if name not in {*shown, *_ABOUT_TRIALS}]
+    numeric = [
         name
-        for name in [*first, *others]
-        if name not in table.factors and name in table.frame and _is_numeric(table.frame[name]) and study.has(name)
+        for name in names
+        if name in frame and all(value is None or isinstance(value, int | float | np.number) for value in frame[name])
     ]
-
-
-def _is_numeric(values: pd.Series) -> bool:
-    return all(value is None or isinstance(value, int | float | np.number) for value in values)
+    return [name for name in numeric if name not in table.factors and study.has(name)]
 
 
 def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str]) -> Section:
@@ -257,9 +225,8 @@ def _differences(data: Mapping[str, Any]) -> Section | None:
         return None
     lead = str(data["lead"])
     first = lead if lead in dict(comparable) else comparable[0][0]
-    controls = [
-        Control("differences-factor", "compare", comparable, first), Control("differences-baseline", "baseline", [], ""),
-    ]  # fmt: skip
+    controls = [Control("differences-factor", "compare", comparable, first)]
+    controls.append(Control("differences-baseline", "baseline", [], ""))
     text = "  With a single replication nothing is known about significance." if max(data["runs"]) == 1 else ""
     return Section("differences", "Paired differences", text, controls=controls, filled="differences-table")
 
@@ -268,9 +235,10 @@ def _capacity(study: Replications) -> Section | None:
     if not all(study.has(name) for name in SHARE_COLUMNS):
         return None
     others = [index for index in range(len(study.factors)) if index != study.lead]
-    groups = [tuple(codes) for codes in study.codes[:, others].tolist()]
-    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-    order = sorted(range(len(groups)), key=lambda point: numbers[groups[point]])  # those that differ in the lead factor only
+    groups = pd.Series(
+        [tuple(codes) for codes in study.codes[:, others].tolist()], dtype=object
+    )  # differ in the lead factor only
+    order = np.argsort(pd.factorize(groups)[0], kind="stable").tolist()
     shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
     columns = _factor_columns(study, order, sorted(study.varying, key=lambda index: index == study.lead))
     bars = [
@@ -285,17 +253,11 @@ def _capacity(study: Replications) -> Section | None:
     return Section("capacity", "Capacity by account", tables=[("", "capacity", columns)], key=key)
 
 
-def _curves(data: Mapping[str, Any], first: str) -> Section:
-    drawn, starts = plots.metric_curves(data)
-    return Section("metrics", "Curves", controls=plots.curve_controls(data, first), plots=drawn, starts=starts)
-
-
 def _maps(data: Mapping[str, Any], first: str) -> Section | None:
     factors = [(str(index), factor["title"]) for index, factor in enumerate(data["factors"]) if len(factor["labels"]) > 1]
     if len(factors) < 2:
         return None
-    lead = data["lead"]
-    # Policies come last.
+    lead = data["lead"]  # policies come last
     axes = sorted(map(int, dict(factors)), key=lambda index: (index == lead, not data["factors"][index]["numeric"]))
     shows = [("", "means")]
     if data["differences"][lead]:
@@ -322,7 +284,17 @@ def _runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Se
 
 
 def _exhibits(stored: StoredExhibits) -> Section | None:
-    tables = [(visible(title), path.stem, _columns_of(_read(path))) for title, path in stored.tables.items()]
+    tables = []
+    for title, path in stored.tables.items():
+        try:
+            frame = pd.read_csv(path)
+        except (ValueError, OSError):  # an empty table, or a damaged file
+            frame = pd.DataFrame()
+        columns = [
+            (_numbers if values.dtype.kind in "iuf" else _texts)(visible(name), visible(name).replace("_", " "), values)
+            for name, values in frame.items()
+        ]
+        tables.append((visible(title), path.stem, columns))
     pictures = [
         (visible(title), f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}")
         for title, path in stored.figures.items()
@@ -332,17 +304,8 @@ def _exhibits(stored: StoredExhibits) -> Section | None:
     return Section("exhibits", "Results", tables=tables, pictures=pictures)
 
 
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path)
-    except (ValueError, OSError):  # an empty table, or a damaged file
-        return pd.DataFrame()
-
-
-SIZE: Final = 12_000_000
-"""Bytes for the figures of runs; runs beyond are left out.  Encoded in the file, the figures take a third more at most."""
-GROUPS: Final = 12
-"""Groups of runs with curves over time."""
+SIZE: Final = 12_000_000  # bytes for the figures of runs, a third more in the file; runs beyond are left out
+GROUPS: Final = 12  # of runs with curves over time
 
 
 class FinishedRuns:
@@ -357,23 +320,19 @@ class FinishedRuns:
         _, self._unit, self._unit_s = time_unit(longest)
 
     def over_time(self) -> Section | None:
-        """Return the curves over time: replication 1 of every point, then the second of each, as far as tables were kept.
-
-        A curve is a level of the lead factor; runs that differ in it only are shown together.  ``None`` if no run kept its
-        states.
-        """
+        """Return the curves over time of the runs that kept states; those that differ in the lead factor only share a group."""
         study = self._study
         others = [index for index in study.varying if index != study.lead]
         members: dict[tuple[int, ...], list[Any]] = {}
         for trial in sorted(self._trials, key=lambda trial: trial.replication):
             if self._store.has(STATES_OVER_TIME, trial.run):
-                place = (trial.replication, *(int(study.codes[trial.point, index]) for index in others))
+                place = (trial.replication, *study.codes[trial.point, others].tolist())
                 members.setdefault(place, []).append(trial)
         if not members:
             return None
         several = len({trial.replication for trial in self._trials}) > 1
         groups: dict[str, Any] = {}
-        labels: dict[str, None] = {}
+        labels: dict[str, None] = {}  # in order of appearance
         for (replication, *_), group in list(members.items())[:GROUPS]:
             name = study.label(group[0].point, others) or "all"
             name += f", replication {replication}" if several else ""
@@ -384,15 +343,40 @@ class FinishedRuns:
         left = len(members) - len(groups)
         text = f"  {counted(left, 'group')} of runs more are left out." if left else ""
         drawn, starts = plots.curves_over_time(list(groups.values()), list(labels), self._unit)
-        control = Control("over-time-runs", "runs", [(str(index), name) for index, name in enumerate(groups)], "0")
-        title = "Utilization and queue over time"
-        return Section("over-time", title, text, controls=[control], plots=drawn, starts=starts)
+        controls = [Control("over-time-runs", "runs", [(str(index), name) for index, name in enumerate(groups)], "0")]
+        return Section("over-time", "Utilization and queue over time", text, controls=controls, plots=drawn, starts=starts)
 
     def viewer(self, wanted: Sequence[str]) -> Section:
-        """Return the viewer of the runs whose keys begin with one of ``wanted``, by default of first replications that fit."""
-        chosen = self._chosen(wanted)
-        with self._damaged_tables():
-            runs, left_out = self._viewed(chosen, at_least_one=bool(wanted))
+        """Return the viewer of the wanted runs, by default of first replications that fit."""
+        for key in wanted:
+            if not any(trial.run.startswith(key) for trial in self._trials):
+                raise SpecificationError(
+                    f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
+                )
+        first, keys = min(trial.replication for trial in self._trials), tuple(wanted)
+        chosen = [trial for trial in self._trials if (trial.run.startswith(keys) if keys else trial.replication == first)]
+        distinct = list({trial.run: trial for trial in reversed(chosen)}.values())[::-1]
+        known = [trial for trial in distinct if all(self._store.has(kept, trial.run) for kept in (PLACEMENTS, RECORDS))]
+        runs: list[ViewedRun] = []
+        left, idle, too_large = SIZE, 0, 0
+        for trial in known:
+            with self._damaged_tables():
+                placements = self._store.placements(trial.run)
+                run = None if placements.empty else self._viewed_run(trial, placements)
+            if run is None:
+                idle += 1
+            elif run.size > left and (runs or not wanted):
+                too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
+                break
+            else:
+                runs.append(run)
+                left -= run.size
+        left_out = {
+            "kept no placements: give a study with time sharing history=True, and other replications than the first "
+            "job_tables='all'.": len(distinct) - len(known),
+            "left out, in which no job ran.": idle,
+            "left out, to keep this page small: choose runs with clustermodel report --run KEY.": too_large,
+        }
         text = "".join(f"  {counted(number, 'run')} {reason}" for reason, number in left_out.items() if number)
         if not runs:
             return Section("viewer", "Run by run", text)
@@ -404,7 +388,7 @@ class FinishedRuns:
 
     @contextmanager
     def _damaged_tables(self) -> Iterator[None]:
-        """Report tables of runs that lack columns, or have others than numbers in them, in one line."""
+        """Report tables of runs that lack columns or numbers in one line."""
         try:
             yield
         except SpecificationError:
@@ -418,39 +402,6 @@ class FinishedRuns:
         label = "all" if lead is None else self._study.factors[lead].labels[self._study.codes[trial.point, lead]]
         return StatesOfRun(label, trial.nodes, self._store.states_over_time(trial.run))
 
-    def _chosen(self, wanted: Sequence[str]) -> list[Any]:
-        for key in wanted:
-            if not any(trial.run.startswith(key) for trial in self._trials):
-                raise SpecificationError(
-                    f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
-                )
-        first, keys = min(trial.replication for trial in self._trials), tuple(wanted)
-        chosen = [trial for trial in self._trials if (trial.run.startswith(keys) if keys else trial.replication == first)]
-        return list({trial.run: trial for trial in reversed(chosen)}.values())[::-1]
-
-    def _viewed(self, chosen: Sequence[Any], *, at_least_one: bool) -> tuple[list[ViewedRun], dict[str, int]]:
-        """Return the runs of the viewer, and how many are left out for which reason."""
-        known = [trial for trial in chosen if self._store.has(PLACEMENTS, trial.run) and self._store.has(RECORDS, trial.run)]
-        runs: list[ViewedRun] = []
-        left, idle, too_large = SIZE, 0, 0
-        for trial in known:
-            placements = self._store.placements(trial.run)
-            if placements.empty:
-                idle += 1
-                continue
-            run = self._viewed_run(trial, placements)
-            if run.size > left and (runs or not at_least_one):
-                too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
-                break
-            runs.append(run)
-            left -= run.size
-        return runs, {
-            "kept no placements: give a study with time sharing history=True, and other replications than the first "
-            "job_tables='all'.": len(chosen) - len(known),
-            "left out, in which no job ran.": idle,
-            "left out, to keep this page small: choose runs with clustermodel report --run KEY.": too_large,
-        }
-
     def _viewed_run(self, trial: Any, placements: pd.DataFrame) -> ViewedRun:
         study, run = self._study, self._states(trial)
         edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
@@ -458,12 +409,3 @@ class FinishedRuns:
         order = sorted(study.varying, key=lambda index: index != study.lead)
         label = " · ".join([*(study.factors[index].named(study.codes[trial.point, index]) for index in order), trial.run[:8]])
         return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, overview)
-
-
-def _provenance(store: Store) -> list[tuple[Any, list[str]]]:
-    """Return the finished runs, each with the trials that it belongs to."""
-    trials: dict[str, list[str]] = {}
-    for entry in store.entries():
-        trials.setdefault(entry.key, []).append(describe(store.factors_of(entry)))
-    runs = [(store.run(key), of_run) for key, of_run in trials.items()]
-    return [(run, of_run) for run, of_run in runs if run is not None and run.state == "done"]

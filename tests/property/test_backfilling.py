@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import summarize
+from clustermodel.measure.timeline import event_log
 from clustermodel.policies.backfilling.parts import Greedy, TestRuns
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.interface import Policy

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.event_log import event_log
+from clustermodel.measure.timeline import event_log
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.view import Batch, View

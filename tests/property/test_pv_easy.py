@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.event_log import event_log
 from clustermodel.measure.job_table import Jobs
 from clustermodel.measure.metrics import Summary, summarize
+from clustermodel.measure.timeline import event_log
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Job, Machine, Scenario, Workload, load_model, synthetic_workload
-from clustermodel.measure.event_log import WORK, AccountRates, rates_in_matrix, rates_in_space
+from clustermodel.measure.timeline import WORK, AccountRates, rates_in_matrix, rates_in_space
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.timeline.script import Script, migrate, start
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, Workload, read_pbs, read_sacct, read_swf, write_trace
-from clustermodel.measure.observed import observed_schedule
+from clustermodel.measure.metrics import observed_schedule
 from tests.conftest import Finished
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"

@@ -16,23 +16,12 @@ from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import column_heading
 
 NAMES = [
-    ("bandwidth_gib_s", "bandwidth (GiB/s)"),
-    ("node_bandwidth_gib_per_s", "node bandwidth (GiB/s)"),
-    ("memory_gib", "memory (GiB)"),
-    ("image_mb", "image (MB)"),
-    ("mtbf_h", "mtbf (h)"),
-    ("latency_us", "latency (µs)"),
-    ("quantum_s", "quantum (s)"),
-    ("wasted_node_s", "wasted (node-s)"),
-    ("used_gpu_h", "used (GPU-h)"),
-    ("jobs_per_s", "jobs per s"),
-    ("failures_per_node_h", "failures per node-h"),
-    ("gib_s", "GiB/s"),
-    ("gpus_per_node", "gpus per node"),
-    ("mtbf_min", "mtbf min"),
-    ("s", "s"),
-]
-"""Names of quantities, and how they are shown."""
+    ("bandwidth_gib_s", "bandwidth (GiB/s)"), ("node_bandwidth_gib_per_s", "node bandwidth (GiB/s)"),
+    ("memory_gib", "memory (GiB)"), ("image_mb", "image (MB)"), ("mtbf_h", "mtbf (h)"), ("latency_us", "latency (µs)"),
+    ("quantum_s", "quantum (s)"), ("wasted_node_s", "wasted (node-s)"), ("used_gpu_h", "used (GPU-h)"),
+    ("jobs_per_s", "jobs per s"), ("failures_per_node_h", "failures per node-h"), ("gib_s", "GiB/s"),
+    ("gpus_per_node", "gpus per node"), ("mtbf_min", "mtbf min"), ("s", "s"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "label"), NAMES)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_lsf, read_outages, read_trace
-from clustermodel.measure.observed import observed_schedule
+from clustermodel.measure.metrics import observed_schedule
 from clustermodel.workload.table import ImportReport
 from tests.conftest import Finished
 

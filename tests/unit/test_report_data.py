@@ -10,8 +10,7 @@ from bokeh.models import HoverTool
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.measure.timeline import KINDS
 from clustermodel.report.data import factor_of, measure_title
-from clustermodel.report.plots import StatesOfRun, curve_of, curves_over_time, group_of, literal, span
-from clustermodel.report.viewer import STATUSES, viewed_run
+from clustermodel.report.plots import STATUSES, StatesOfRun, curve_of, curves_over_time, group_of, literal, span, viewed_run
 
 pytestmark = pytest.mark.long
 

@@ -244,7 +244,4 @@ def test_a_schedule_keeps_names_with_line_ends_in_its_header(tmp_path: Path) -> 
     Scenario(machine=Machine(nodes=1), workload=jobs).run().to_swf(tmp_path / "out.swf")
     again = read_swf(tmp_path / "out.swf")
     assert len(again) == 1
-    assert again.provenance.header["Note"].splitlines()[:2] == [
-        "simulated schedule of a",
-        r"1 2\x1b[31m under easy",
-    ]
+    assert again.provenance.header["Note"].splitlines()[:2] == ["simulated schedule of a", r"1 2\x1b[31m under easy"]

@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 
 from clustermodel import Account, Job, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.measure.event_log import row_use
+from clustermodel.measure.timeline import row_use
 from clustermodel.recording.ledger import Amount
 from clustermodel.recording.matrix_history import LoggedRotation
 

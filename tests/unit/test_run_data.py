@@ -28,8 +28,7 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.experiment.result import Result
-from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares
-from clustermodel.figures.run import busy_nodes
+from clustermodel.figures.run import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, busy_nodes, capacity_shares
 from clustermodel.figures.style import job_colour
 from clustermodel.policies.interface import Decision, Place, Policy, Rows, Setup
 from clustermodel.policies.view import Batch, View
@@ -136,12 +135,8 @@ def test_the_matrix_has_a_rectangle_for_each_gang_in_each_row_and_hatches_replic
 def test_the_row_that_runs_is_framed(three: Result, at_s: float, row: int) -> None:
     # the jobs submitted at 5 s and ended at 17 s and 27 s cut slices short
     assert frames(three.plot.matrix(at_s).axes[0]) == [(-0.5, 3.5, row - 0.5, row + 0.5)]
-
-
-def test_after_the_last_end_the_matrix_is_empty(three: Result) -> None:
-    axes = three.plot.matrix(50).axes[0]
-    assert gangs(axes) == ([], [])
-    assert frames(axes) == []
+    axes = three.plot.matrix(50).axes[0]  # after the last end
+    assert (gangs(axes), frames(axes)) == (([], []), [])
     assert axes.get_title() == "gs on workload at 50 s: 0 jobs in the matrix, 0 waiting"
 
 
@@ -229,9 +224,7 @@ def test_a_part_of_the_timeline_is_drawn_up_to_its_edges(three: Result) -> None:
     assert axes.get_xlim() == (10, 15.5)
     assert labels(axes) == ["1", "2", "3", "3"]
     assert axes.get_title() == "gs on workload: 2 time slices of at most 10 s"
-
-
-def test_a_slice_that_ends_where_the_timeline_begins_is_not_in_it(three: Result) -> None:
+    # a slice that ends where the timeline begins is not in it
     assert gangs(three.plot.slices(15, 17).axes[0])[0] == [(15, 17, -0.5, 2.5), (15, 17, 2.5, 3.5)]
     assert gangs(three.plot.slices(37, 47).axes[0])[0] == [(37, 47, -0.5, 2.5)]
 
@@ -320,19 +313,6 @@ def test_shares_add_up_to_one_and_over_the_run_to_the_ledger(
     assert np.abs(list(drawn.values())[-1][1] - 1).max() < 1e-9
     for (_, top), (below, _) in pairwise(drawn.values()):
         assert below.tolist() == top.tolist()
-
-
-def test_every_account_is_drawn_when_all_are_charged(make: Callable[..., Result]) -> None:
-    parts = stacked(make("mbgs").plot.capacity())
-    drawn = [use for use in SHARES if use != "down"]  # no node fails here
-    assert list(parts) == drawn
-    colours = [patch.get_facecolor() for patch in make("mbgs").plot.capacity().axes[0].patches]
-    assert len(set(colours)) == len(drawn)
-
-
-def test_work_appears_when_it_is_done_and_not_when_the_job_ends() -> None:
-    parts = stacked(share(2, "1 0 2 100").plot.capacity(bins=4))
-    assert parts[WORK][1].tolist() == pytest.approx([1, 1, 1, 1])
 
 
 def test_work_that_is_lost_is_work() -> None:

@@ -42,15 +42,10 @@ def bars(axes: Axes) -> list[tuple[float, float, float, float]]:
 @pytest.mark.parametrize(
     ("span_s", "unit_s", "name"),
     [
-        (0.5, 1, "seconds"),
-        (179, 1, "seconds"),
-        (180, 60, "minutes"),
-        (3 * 3600 - 1, 60, "minutes"),
-        (3 * 3600, 3600, "hours"),
-        (3 * 86_400 - 1, 3600, "hours"),
-        (3 * 86_400, 86_400, "days"),
+        (0.5, 1, "seconds"), (179, 1, "seconds"), (180, 60, "minutes"), (3 * 3600 - 1, 60, "minutes"),
+        (3 * 3600, 3600, "hours"), (3 * 86_400 - 1, 3600, "hours"), (3 * 86_400, 86_400, "days"),
     ],
-)
+)  # fmt: skip
 def test_the_time_axis_has_the_largest_unit_of_which_there_are_three(span_s: float, unit_s: float, name: str) -> None:
     assert time_unit(span_s)[1:] == (name, unit_s)
 
@@ -152,14 +147,9 @@ def test_a_run_in_which_nothing_ran_is_left_out_of_a_comparison(four: Result) ->
     with pytest.raises(SpecificationError) as refused:
         comparison([nothing])
     assert str(refused.value) == "figure: no job ran in any result; there is nothing to draw"
-
-
-def test_a_run_in_which_nothing_ran_has_no_figure_of_its_own() -> None:
-    nothing = play(2, "1 0 3 10", "fcfs")
-    with pytest.raises(SpecificationError, match="no job ran"):
-        nothing.plot.gantt()
-    with pytest.raises(SpecificationError, match="no job ran"):
-        nothing.plot.utilization()
+    for draw in (nothing.plot.gantt, nothing.plot.utilization):
+        with pytest.raises(SpecificationError, match="no job ran"):
+            draw()
 
 
 # Gantt charts

@@ -131,7 +131,7 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
 def test_commands_options_and_names_are_completed(shell: Callable[..., Finished], words: str, expected: str) -> None:
     completed = shell(
         'eval "$(_CLUSTERMODEL_COMPLETE=bash_source clustermodel)"; ' + f"COMP_WORDS=(clustermodel {words}); "
-        f'COMP_CWORD={len(words.split())}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"',
+        f'COMP_CWORD={len(words.split())}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"'
     )
     assert completed.stderr == ""
     assert completed.stdout.split() == expected.split()
