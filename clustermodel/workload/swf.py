@@ -13,9 +13,7 @@ them.  All lines of a job follow each other (Chapin et al. 1999).
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import logging
 import math
 import os
@@ -523,28 +521,22 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
             left -= length
             header += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
     write_swf(path, _rows_of(workload, groups, queues), header=header)
-    notes, without_field = (
-        [],
-        {
-            extras.ACCOUNT: "accounts",
-            extras.GPUS: "GPUs",
-            extras.SUSPENDED: "suspended time",
-            extras.REQUEUES: "run attempts before this one",
-            extras.ARRAY_LIMIT: "limits of job arrays",
-            **({extras.NODE_COUNT: "nodes and cores together"} if workload.has(extras.CORES) else {}),
-            extras.QOS: "QOS",
-        },
-    )
-    lost = [text for name, text in without_field.items() if name not in columns and (workload.column(name) > 0).any()]
+    without_field = {
+        extras.ACCOUNT: "accounts", extras.GPUS: "GPUs", extras.SUSPENDED: "suspended time",
+        extras.REQUEUES: "run attempts before this one", extras.ARRAY_LIMIT: "limits of job arrays",
+        extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "", extras.QOS: "QOS",
+    }  # fmt: skip
+    lost = [text for name, text in without_field.items() if text and name not in columns and (workload.column(name) > 0).any()]
+    notes = []
     if lost:
         notes.append(f"not in the SWF file: {', '.join(lost)}")
     if separate:
+        import pandas as pd
+
         names_path = f"{os.fspath(path)}.names.csv"
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(("map", "number", "name"))
-        writer.writerows((key, number, name) for key in separate for number, name in enumerate(names[key], start=1))
-        write_file(names_path, table.getvalue())
+        rows = [(key, number, name) for key in separate for number, name in enumerate(names[key], start=1)]
+        table = pd.DataFrame(rows, columns=["map", "number", "name"])
+        write_file(names_path, table.to_csv(index=False, lineterminator="\n"))
         notes.append(f"names, too many for the header: {', '.join(separate)} in {names_path}")
     return notes
 
