@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.profile import Profile, RunningProfile
-from clustermodel.schedule.reservations import Plan, Reservation
+from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile
 
 if TYPE_CHECKING:
     from clustermodel.policies.easy import Easy

@@ -16,8 +16,7 @@ from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
-from clustermodel.schedule.profile import SHORTEST_EXTENSION
-from clustermodel.schedule.reservations import RowPlans
+from clustermodel.schedule.profile import SHORTEST_EXTENSION, RowPlans
 
 if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows

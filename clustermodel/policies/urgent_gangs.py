@@ -14,9 +14,8 @@ from operator import or_
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.preemption import preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.gangs_to_preempt import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
+from clustermodel.schedule.ousterhout import InTheWay, Occupant, OusterhoutMatrix, clear
 
 
 class UrgentJobs:

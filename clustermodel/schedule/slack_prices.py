@@ -281,7 +281,6 @@ class Search:
     ) -> Schedule | None:
         """Move jobs up one after the other; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
-        costs: list[float] = []
         for reservation in ranked:
             if reservation.start < slot:
                 continue
@@ -291,10 +290,8 @@ class Search:
                 return None
             if start < place:
                 profile.move_up(place, start, reservation.length, reservation.nodes)
-            if start != reservation.start:
-                starts.append((reservation, start))
-                costs.append(self._cost(reservation, start))
-        return Schedule(slot, own, starts, costs, profile)
+            starts.append((reservation, start))
+        return self._priced(own, slot, starts, profile)
 
     def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of their starts."""

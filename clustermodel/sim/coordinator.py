@@ -52,7 +52,7 @@ class Coordinator:
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
-        view.free_memory = run.saved.memory.as_planned
+        view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -184,7 +184,7 @@ class Coordinator:
         try:
             decisions.carry_out(decided, now, self._policy)
             if self._node_memory is not None:
-                run.saved.memory.require_room()
+                run.saved.require_room()
             if busy and run.sharing.is_settled:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:

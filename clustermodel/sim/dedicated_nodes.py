@@ -87,7 +87,8 @@ class DedicatedGang(Execution):
         yield from self._spend(overheads, executing=in_turn)
         if in_turn and overheads and self._executed >= self.duration:
             return False
-        self.checkpointed, self._since = self._executed, nodes.env.now
+        self.begun = self.checkpointed = self._executed
+        self._since = nodes.env.now
         return True
 
     def _at_risk(self) -> int:
@@ -215,11 +216,10 @@ class DedicatedNodes:
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest."""
         image = job.image
-        memory = self.saved.memory
         if columns is None and image is not None and image.columns is not None and self.pool.idle_nodes.has(image.columns):
             columns = image.columns
-        elif columns is None and memory.free is not None:
-            columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
+        elif columns is None and self.saved.free is not None:
+            columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
         self.saved.begin(gang)
         return gang
@@ -239,7 +239,7 @@ class DedicatedNodes:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
-            self.saved.memory.hold(gang.owner, columns, gang.owner.suspended_on)
+            self.saved.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
     def change_nodes(self, columns: NodeSet, *, down: bool) -> None:

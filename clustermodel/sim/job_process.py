@@ -118,13 +118,14 @@ class JobInSystem:
 class Execution(RunningJob):
     """One run attempt of a job, from ``start`` on: what every kind of gang can do, wherever it runs."""
 
-    __slots__ = ("checkpointed", "duration", "interval", "length", "outcome", "owner")
+    __slots__ = ("begun", "checkpointed", "duration", "interval", "length", "outcome", "owner")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
         self.owner = owner  # whose run attempt it is
         self.duration, self.length, self.outcome = terms.duration, terms.length, terms.outcome  # as far as known
         self.interval: int | None = None  # how long it executes between two periodic checkpoints, ticks, if there are any
+        self.begun = 0  # how long it had executed when the last of them began, ticks
         self.checkpointed = 0  # how much of what it has executed periodic checkpoints have saved, ticks
 
     def enter(self, state: GangState) -> None:
@@ -135,7 +136,7 @@ class Execution(RunningJob):
         """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
         if self.interval is None:
             return self.duration
-        return min(self.checkpointed + self.interval, self.duration)
+        return min(self.begun + self.interval, self.duration)
 
     @abstractmethod
     def run(self) -> Generator[Event, object, None]:

@@ -26,26 +26,31 @@ TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)  # overheads that take 
 
 
 class SavedWork:
-    """The overheads of saving and restoring; those that are transfers are of one round, but for :meth:`in_all`."""
+    """The overheads of saving and restoring (transfers of one round, but for :meth:`in_all`), and the memory of the nodes.
+
+    The tasks that run on a node, in whichever rows, and those suspended there must fit.
+    """
 
     def __init__(self, run: RunContext) -> None:
-        machine = run.machine
+        machine, self._run = run.machine, run
         self.costs = TransferCosts(machine)  # what checkpoints and restarts cost
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = _costing((Account.CONTEXT_SWITCH, machine.switch_ticks))
         self._quantum = machine.time_slicing.quantum
-        self.memory = NodeMemory(run)  # the memory of the nodes
+        self._most_suspended, self._of_a_node = machine.suspended_per_node, machine.node_memory
+        most = self._most_suspended
+        self._suspended = None if most is None else FreeMemory.of(machine.processors, most)  # how many more each node holds
+        self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)  # if it is limited
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the nodes of a gang can hold one more suspended task each."""
-        suspended = self.memory.suspended
-        return gang.fetching or suspended is None or suspended.has(gang.columns, 1)
+        return gang.fetching or self._suspended is None or self._suspended.has(gang.columns, 1)
 
     def begin(self, gang: Execution) -> None:
         """Let a gang that starts have its memory, plan its periodic checkpoints, and restore what was saved of the job."""
         job = gang.owner
-        if self.memory.free is not None:
-            self.memory.hold(job, gang.columns, job.suspended_on)
+        if self.free is not None:
+            self.hold(job, gang.columns, job.suspended_on)
         if self.costs.are_periodic:
             gang.plan_checkpoints(*self.checkpoints_of(job, gang.nodes))
         if job.image is not None:
@@ -59,12 +64,12 @@ class SavedWork:
         if how is Status.CHECKPOINTED and self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"{refused} checkpointed: the store takes no tasks (max_tasks_per_slice=0)")
         if how is Status.SUSPENDED and not self.can_suspend(gang):
-            full = f"a node of {text(gang.columns)} holds {self.memory.most_suspended} suspended tasks already"
+            full = f"a node of {text(gang.columns)} holds {self._most_suspended} suspended tasks already"
             raise DecisionError(f"{refused} suspended: {full}")
         if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
-            self.memory.note_suspended(gang.columns, -1)
+            self._note_suspended(gang.columns, -1)
         elif how is Status.SUSPENDED and not gang.fetching:
-            self.memory.note_suspended(gang.columns, 1)
+            self._note_suspended(gang.columns, 1)
         gang.outcome = how
         if how in PREEMPTIONS and not gang.stopping:  # otherwise it is killed while it is saved
             gang.enter(RETURNING if gang.state is RESTORING else STOPPING)
@@ -128,58 +133,37 @@ class SavedWork:
         job = gang.owner
         image = job.image
         assert image is not None
-        self.memory.note_suspended(image.columns, -1)
+        self._note_suspended(image.columns, -1)
         # On other nodes than those whose memory had it, it has come through the store.
         stored = image.stored if image.columns in (None, gang.columns) else image.work
         job.image = image._replace(columns=None, stored=stored)
         gang.enter(RUNNING)
-        self.memory.hold(job, gang.columns, since=since)
+        self.hold(job, gang.columns, since=since)
 
     def ended(self, gang: Execution, executed: int) -> int:
         """Settle what is saved at the end of a run attempt; return how much work is discarded, of earlier ones too, ticks."""
         job, before = gang.owner, gang.owner.image
-        if before is None and gang.outcome in ENDS and self.memory.free is None:
+        if before is None and gang.outcome in ENDS and self.free is None:
             return 0
         if before is not None and gang.fetching:
             if gang.outcome in SAVING:
-                self.memory.hold(job, before.columns)
+                self.hold(job, before.columns)
                 return 0  # it was stopped before it had its image, which is where it was
-            self.memory.note_suspended(before.columns, -1)
+            self._note_suspended(before.columns, -1)
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
-        self.memory.hold(job, job.suspended_on)
+        self.hold(job, job.suspended_on)
         return discarded
 
     def lose(self, job: JobInSystem) -> int:
         """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks."""
         image = job.image
         assert image is not None
-        self.memory.note_suspended(image.columns, -1)
-        self.memory.hold(job)
+        self._note_suspended(image.columns, -1)
+        self.hold(job)
         job.image, discarded = image_after(image, Status.FAILED, 0, image.nodes, ())
         return discarded
-
-
-def _costing(*overheads: Overhead) -> list[Overhead]:
-    return [(account, ticks) for account, ticks in overheads if ticks]
-
-
-class NodeMemory:
-    """The memory of the nodes: the tasks that run on a node, in whichever rows, and those suspended there must fit."""
-
-    def __init__(self, run: RunContext) -> None:
-        machine = run.machine
-        self._run = run
-        self.most_suspended, self._of_a_node = machine.suspended_per_node, machine.node_memory
-        limit = self.most_suspended
-        self.suspended = None if limit is None else FreeMemory.of(machine.processors, limit)
-        """How many more suspended tasks each node holds; ``None`` where that is not limited."""
-        self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)
-        """The free memory; ``None`` where memory is not limited."""
-
-    def as_planned(self) -> FreeMemory | None:
-        return None if self.free is None else self.free.copy()
 
     def hold(self, job: JobInSystem, *places: NodeSet | None, since: int | None = None) -> None:
         """Let a job have its memory on the nodes of all ``places``, and on no others; ``since`` when, ``None`` is now."""
@@ -210,7 +194,11 @@ class NodeMemory:
         assert self.free is not None
         return self.free.nodes_with(job.queued.memory) | as_mask(job.suspended_on or ())
 
-    def note_suspended(self, columns: NodeSet | None, tasks: int) -> None:
+    def _note_suspended(self, columns: NodeSet | None, tasks: int) -> None:
         """Note that each of ``columns`` holds so many more suspended tasks, or fewer if negative."""
-        if self.suspended is not None and columns is not None:
-            self.suspended.take(columns, tasks)
+        if self._suspended is not None and columns is not None:
+            self._suspended.take(columns, tasks)
+
+
+def _costing(*overheads: Overhead) -> list[Overhead]:
+    return [(account, ticks) for account, ticks in overheads if ticks]

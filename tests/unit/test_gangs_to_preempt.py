@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel.schedule import gangs_to_preempt
-from clustermodel.schedule.gangs_to_preempt import Clearing, InTheWay, clear
+from clustermodel.schedule import ousterhout
+from clustermodel.schedule.ousterhout import Clearing, InTheWay, clear
 
 
 def free_without(columns: int, gangs: list[InTheWay], gone: tuple[int, ...]) -> int:
@@ -49,7 +49,7 @@ def test_the_fewest_gangs_leave_and_of_those_choices_one_with_the_least_loss(cro
 def test_in_a_large_crowd_nobody_leaves_without_need(crowd: tuple[int, int, list[InTheWay]]) -> None:
     nodes, columns, gangs = crowd
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gangs_to_preempt, "_MOST_CHOICES", 0)  # every crowd is a large one
+        patch.setattr(ousterhout, "_MOST_CHOICES", 0)  # every crowd is a large one
         found = clear(nodes, columns, gangs)
     assert (found is None) == (columns.bit_count() < nodes)
     if found is not None:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import QueuedJob
-from clustermodel.schedule.profile import RunningProfile
-from clustermodel.schedule.reservations import Plan, Reservation, Shape
+from clustermodel.schedule.profile import Plan, Reservation, RunningProfile, Shape
 from tests.jobs import queued
 
 

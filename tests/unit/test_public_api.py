@@ -19,7 +19,6 @@ MODULES_A_PAGE_NAMES = {
         "experiment.run_key",
         "policies.backfilling.scheduler",
         "schedule.node_set",
-        "schedule.reservations",
         "schedule.profile",
         "sim.events",
     },

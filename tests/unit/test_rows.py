@@ -93,25 +93,49 @@ def test_columns_that_are_not_a_set_of_as_many_nodes_of_the_machine(columns: Nod
         )
 
 
-def test_two_tasks_on_a_node_in_a_slice() -> None:
-    assert refusal(lambda first, second: rows(Place(first, (1, 2), (0,)), Place(second, (0, 2), (0,)))) == (
-        "policy scripted: job 2 cannot run in row 0 on columns 0-1: not all of them are free there"
-    )
-    assert refusal(lambda first, second: rows(Place(first, (0, 1), (0, 1)), Place(second, (0, 2), (1,)))) == (
-        "policy scripted: job 1 cannot run in row 1 on columns 0: not all of them are free there"
-    )
+ALONE = "nodes cannot be shared in time while 1 of 3 are held without a row; a policy starts either all jobs in rows or none"
 
 
-def test_a_gang_that_is_left_in_no_row() -> None:
-    assert refusal(lambda first, second: [*both(first, second), *rows(Place(first, (0, 1), ()))]) == (
-        "policy scripted: job 1 is left in no row: each running gang must be in at least one"
-    )
-
-
-def test_two_places_of_a_gang() -> None:
-    assert refusal(lambda first, _: rows(Place(first, (0, 1), (0,)), Place(first, (0, 1), (1,)))) == (
-        "policy scripted: job 1 has two places in one decision"
-    )
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        (
+            lambda first, second: rows(Place(first, (1, 2), (0,)), Place(second, (0, 2), (0,))),
+            "job 2 cannot run in row 0 on columns 0-1: not all of them are free there",
+        ),
+        (
+            lambda first, second: rows(Place(first, (0, 1), (0, 1)), Place(second, (0, 2), (1,))),
+            "job 1 cannot run in row 1 on columns 0: not all of them are free there",
+        ),
+        (
+            lambda first, second: [*both(first, second), *rows(Place(first, (0, 1), ()))],
+            "job 1 is left in no row: each running gang must be in at least one",
+        ),
+        (
+            lambda first, _: rows(Place(first, (0, 1), (0,)), Place(first, (0, 1), (1,))),
+            "job 1 has two places in one decision",
+        ),
+        (
+            lambda first, second: [
+                *rows(Place(first, (0, 1), (0,))),
+                *rows(Place(first, (2, 3), (0,)), migrations=(((first,), (second,)),)),
+            ],
+            "job 2 cannot wait for a migration: it is not running",
+        ),
+        (
+            lambda first, second: [*both(first, second), Migrate(moves=((first, (2, 3)),))],
+            "job 1 cannot migrate without a row: nodes are shared in time, use Rows",
+        ),
+        (lambda first, second: [Start(job=first), *rows(Place(second, (1, 3), (0,)))], ALONE),
+        (lambda first, _: [Start(job=first), *rows(Place(first, (0, 1), (0,)))], ALONE),
+        (
+            lambda first, second: [*rows(Place(second, (1, 3), (0,))), Start(job=first)],
+            "job 1 cannot start without a row: nodes are shared in time, and none is idle",
+        ),
+    ],
+)
+def test_what_is_impossible_in_rows(decisions: Says, message: str) -> None:
+    assert refusal(decisions) == f"policy scripted: {message}"
 
 
 def test_all_gangs_leave_rows_before_one_enters() -> None:
@@ -135,33 +159,6 @@ def test_more_tasks_than_q_in_a_slice() -> None:
     # In different slices both can.
     apart = play(lambda first, second: migrates(first, second, 1), limit=2)
     assert apart.jobs["end_s"].tolist() == [5, 10]
-
-
-def test_a_migration_that_blocks_a_job_that_does_not_run() -> None:
-    assert refusal(
-        lambda first, second: [
-            *rows(Place(first, (0, 1), (0,))),
-            *rows(Place(first, (2, 3), (0,)), migrations=(((first,), (second,)),)),
-        ]
-    ) == ("policy scripted: job 2 cannot wait for a migration: it is not running")
-
-
-def test_a_gang_in_a_row_migrates_by_rows_alone() -> None:
-    assert refusal(lambda first, second: [*both(first, second), Migrate(moves=((first, (2, 3)),))]) == (
-        "policy scripted: job 1 cannot migrate without a row: nodes are shared in time, use Rows"
-    )
-
-
-def test_jobs_in_rows_and_jobs_with_nodes_of_their_own_do_not_mix() -> None:
-    alone = (
-        "policy scripted: nodes cannot be shared in time while 1 of 3 are held without a row; "
-        "a policy starts either all jobs in rows or none"
-    )
-    assert refusal(lambda first, second: [Start(job=first), *rows(Place(second, (1, 3), (0,)))]) == alone
-    assert refusal(lambda first, _: [Start(job=first), *rows(Place(first, (0, 1), (0,)))]) == alone
-    assert refusal(lambda first, second: [*rows(Place(second, (1, 3), (0,))), Start(job=first)]) == (
-        "policy scripted: job 1 cannot start without a row: nodes are shared in time, and none is idle"
-    )
 
 
 def test_an_empty_matrix_has_no_rotation() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel.sim.checkpoint_store import PARTS_OF_A_BYTE, Moving, SharedBandwidth
+from clustermodel.sim.checkpoint_store import Moving, SharedBandwidth
 from tests.property.strategies import cases
 
 SECOND = 1_000_000
@@ -112,10 +112,6 @@ def test_transfers_end_when_exact_processor_sharing_says(
     for end, right, (_, tasks, _) in zip(found, exact, transfers, strict=True):
         # Each end is rounded up to a tick, and others feel it: so much is left, which all may share who have begun meanwhile.
         assert right - 1 <= end <= right + len(transfers) * Fraction(all_tasks, tasks)
-
-
-def test_parts_of_a_byte_are_those_of_a_second() -> None:
-    assert PARTS_OF_A_BYTE == SECOND
 
 
 @pytest.mark.parametrize("bandwidth", [1, 7, 2**30])

@@ -199,10 +199,6 @@ def test_a_scenario_file_may_say_that_its_run_is_streamed(command_line: Callable
     assert (refused.code, refused.err) == (
         2, "clustermodel: error: --jobs-csv: not allowed with --stream, which keeps no jobs\n",
     )  # fmt: skip
-    with pytest.raises(
-        cm.SpecificationError, match=r"^Scenario\.stream: 123 is not allowed; it must be True, False or the path of"
-    ):
-        one_by_one(stream=123)
 
 
 @pytest.mark.parametrize(
@@ -260,5 +256,7 @@ def test_a_study_keeps_the_jobs_of_its_runs() -> None:
 
 @pytest.mark.parametrize("value", [1, None, ["jobs.parquet"]])
 def test_stream_is_a_flag_or_a_path(value: object) -> None:
-    with pytest.raises(cm.SpecificationError, match=r"Scenario\.stream: "):
+    with pytest.raises(
+        cm.SpecificationError, match=r"^Scenario\.stream: .* not allowed; it must be True, False or the path of"
+    ):
         one_by_one(stream=value)

@@ -14,8 +14,7 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.reservations import Plan, Reservation, Shape, Shapes, earliest_completion
+from clustermodel.schedule.profile import Plan, Profile, Reservation, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.scheduler import Backfilling

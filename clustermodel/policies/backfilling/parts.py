@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import NOTHING, Setup, Stateless
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.reservations import Reservation, Shape, Shapes, earliest_completion
+from clustermodel.schedule.profile import Reservation, Shape, Shapes, earliest_completion
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import choice, require, require_number, require_whole, seconds_fields
 

@@ -17,8 +17,7 @@ from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, require_order
-from clustermodel.schedule.profile import RunningProfile
-from clustermodel.schedule.reservations import Plan
+from clustermodel.schedule.profile import Plan, RunningProfile
 from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3

@@ -34,12 +34,7 @@ class Node:
         self._machine, self._env = machine, machine.env
         self._since = self._env.now
         self.orders = self._env.event()
-        self._process = self._env.process(self._run())
-
-    def suspend(self) -> None:
-        if self.turn is not None:
-            self._process.interrupt()
-            self.turn = None
+        self.process = self._env.process(self._run())
 
     def turn_to(self, doing: Account) -> None:
         """Charge the time since the last call to what the node was doing, and note what it does from now on."""
@@ -60,7 +55,9 @@ class Node:
                     yield self._env.timeout(switch)
                 self.loaded = turn.gang
                 self.turn_to(Account.BLOCKED)  # until the others are ready
-                turn.node_is_ready()
+                turn.nodes_missing -= 1
+                if not turn.nodes_missing:
+                    turn.ready.succeed()
                 yield self._env.event()  # until it is suspended
             except Interrupt:
                 pass
@@ -75,16 +72,11 @@ class Turn:
         self.gang = gang
         self._machine, env = machine, machine.env
         self._spending: Account | None = None  # what the gang as a whole is doing; None while its nodes get ready
-        self._nodes_missing = gang.nodes
-        self._ready = env.event()
+        self.nodes_missing = gang.nodes
+        self.ready = env.event()
         self._since = env.now
         self._paused = False
         self._process = env.process(self._run())
-
-    def node_is_ready(self) -> None:
-        self._nodes_missing -= 1
-        if not self._nodes_missing:
-            self._ready.succeed()
 
     def _settle(self) -> None:
         now = self._machine.env.now
@@ -119,7 +111,7 @@ class Turn:
     def _run(self) -> Generator[Event, object, None]:
         gang = self.gang
         try:
-            yield self._ready
+            yield self.ready
             yield from self._spend_overheads()
             while (until := gang.next_checkpoint()) < gang.duration:
                 yield from self._execute(until)
@@ -262,7 +254,8 @@ class NodeByNode(TimeSharing):
         for node in self._nodes:
             if node.turn is not None and turns.get(node.turn.gang) is not node.turn:
                 node.turn_to(Account.IDLE)
-                node.suspend()
+                node.process.interrupt()
+                node.turn = None
         not_progressing = 0
         for gang in gangs:
             if gang not in turns:

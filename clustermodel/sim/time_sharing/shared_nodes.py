@@ -34,7 +34,7 @@ class SlicedGang(Execution):
     """A gang that shares its nodes in time: it executes in its own slices, and spends its overheads at their start."""
 
     __slots__ = (
-        "_begun", "_being_written", "_checkpoint", "_executed", "_sharing", "done", "due", "finished", "home", "left",
+        "_being_written", "_checkpoint", "_executed", "_sharing", "done", "due", "finished", "home", "left",
         "mask", "moved", "order", "pace", "pending", "restored_at", "to_restore",
     )  # fmt: skip
 
@@ -52,7 +52,6 @@ class SlicedGang(Execution):
         self._executed: int | None = None  # once the run attempt has ended, ticks
         # Of periodic checkpoints, where there are any:
         self._checkpoint = 0  # how long one takes, ticks
-        self._begun = 0  # how long it had executed when the last one began, ticks
         self._being_written = 0  # how much of the pending overheads is the last one, ticks
         # Kept by the rotation of the fast mode, which explains them:
         self.pace: Pace | None = None  # the pace at which it runs
@@ -103,23 +102,20 @@ class SlicedGang(Execution):
         if interval is not None:
             self.left += (self.duration - 1) // interval * ticks
 
-    def next_checkpoint(self) -> int:
-        return self.duration if self.interval is None else min(self._begun + self.interval, self.duration)
-
     def begin_checkpoint(self) -> None:
         """Begin the next periodic checkpoint, which is due: the gang writes it at the start of its own next slices."""
-        self._begun = self.next_checkpoint()
+        self.begun = self.next_checkpoint()
         if self._checkpoint:
             self._being_written = self._checkpoint
             self.pending.append((Account.CHECKPOINT, self._checkpoint))
         else:
-            self.checkpointed = self._begun
+            self.checkpointed = self.begun
 
     def checkpoints_left(self) -> int:
         """Return how long the periodic checkpoints take that begin from now on until its estimate, ticks of its own slices."""
         if self.interval is None or self.stopping:
             return 0
-        return max((self.length - 1) // self.interval - self._begun // self.interval, 0) * self._checkpoint
+        return max((self.length - 1) // self.interval - self.begun // self.interval, 0) * self._checkpoint
 
     def advance(self, ticks: int) -> list[Overhead]:
         """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
@@ -178,7 +174,7 @@ class SlicedGang(Execution):
         if self._being_written:
             self._being_written -= min(self._being_written, before - ticks)
             if not self._being_written:
-                self.checkpointed = self._begun
+                self.checkpointed = self.begun
         return spent
 
 
@@ -399,7 +395,7 @@ class TimeSharing:
         for gangs, blocked in [*migrations, (list(moving), [])]:
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
-                    self.saved.memory.hold(moved.owner, columns)
+                    self.saved.hold(moved.owner, columns)
                 self.move(moves, list(map(_sliced, blocked)))
 
     def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:

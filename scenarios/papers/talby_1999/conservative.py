@@ -19,7 +19,7 @@ from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.parts import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.schedule.reservations import Plan, Reservation
+from clustermodel.schedule.profile import Plan, Reservation
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
