@@ -21,6 +21,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,22 +83,21 @@ class Outages:
             )
         if not len(node):
             raise SpecificationError("Outages: there is no outage; there must be at least one")
-        self._refuse_first("node", node, (node < 0) | (node >= self.nodes), f"an integer >= 0 and < {self.nodes} nodes")
         allowed = f"a number of seconds >= 0 and <= {LONGEST_S:g}"
-        self._refuse_first("down_s", down, ~((down >= 0) & (down <= LONGEST_S)), allowed)
-        self._refuse_first("up_s", up, ~((up >= down) & (up <= LONGEST_S)), f"{allowed}, and not before down_s")
+        for name, values, fits, must in (
+            ("node", node, (node >= 0) & (node < self.nodes), f"an integer >= 0 and < {self.nodes} nodes"),
+            ("down_s", down, (down >= 0) & (down <= LONGEST_S), allowed),
+            ("up_s", up, (up >= down) & (up <= LONGEST_S), f"{allowed}, and not before down_s"),
+        ):
+            if not fits.all():
+                place = int(np.argmin(fits))
+                raise SpecificationError(f"Outages.{name}: {values[place]} of outage {place} is not allowed; it must be {must}")
         order = np.lexsort((up, node, down))
         for name, column in (("node", node), ("down_s", down), ("up_s", up)):
             values = column[order]
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         object.__setattr__(self, "cause", tuple(self.cause[place] for place in order) if self.cause else ())
-
-    @staticmethod
-    def _refuse_first(name: str, values: npt.NDArray[np.generic], wrong: npt.NDArray[np.bool_], allowed: str) -> None:
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise SpecificationError(f"Outages.{name}: {values[place]} of outage {place} is not allowed; it must be {allowed}")
 
     def __len__(self) -> int:
         return len(self.node)
@@ -109,8 +109,8 @@ class Outages:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        columns = (self.node.tobytes(), self.down_s.tobytes(), self.up_s.tobytes(), self.cause)
-        return (*columns, self.nodes, self.name, self.origin)
+        columns = (column.tobytes() for column in (self.node, self.down_s, self.up_s))
+        return (*columns, self.cause, self.nodes, self.name, self.origin)
 
     @property
     def repair_s(self) -> FloatArray:
@@ -135,11 +135,9 @@ class Outages:
         first = 0
         keep = np.ones(len(node), dtype=np.bool_)
         for place in range(1, len(node)):
-            if node[place] == node[first] and down[place] <= up[first]:
-                up[first] = max(up[first], up[place])
-                keep[place] = False
-            else:
-                first = place
+            keep[place] = node[place] != node[first] or down[place] > up[first]
+            first = place if keep[place] else first
+            up[first] = max(up[first], up[place])
         cause = tuple(self.cause[place] for place in order[keep]) if self.cause else ()
         return replace(self, node=node[keep], down_s=down[keep], up_s=up[keep], cause=cause)
 
@@ -189,7 +187,16 @@ def outage_facts(outages: Outages) -> dict[str, object]:
     between = outages.times_between_failures_s
     node_s = outages.nodes * outages.span_s
     down_s = float(merged.repair_s.sum())
-    causes = sorted(Counter(outages.cause).items(), key=lambda item: (-item[1], item[0]))
+    causes: dict[str, dict[str, float]] = {}
+    for cause, failures in sorted(Counter(outages.cause).items(), key=lambda item: (-item[1], item[0])):
+        of_cause = repair[np.array(outages.cause) == cause]
+        causes[cause] = {
+            "failures": failures,
+            "share": failures / len(outages),
+            "down_node_s": float(of_cause.sum()),
+            "mean_repair_s": float(of_cause.mean()),
+            "median_repair_s": float(np.median(of_cause)),
+        }
     return {
         "name": outages.name,
         "source": outages.source,
@@ -205,27 +212,15 @@ def outage_facts(outages: Outages) -> dict[str, object]:
         "simultaneous_failures": int((between == 0).sum()),
         "mean_repair_s": float(repair.mean()),
         "median_repair_s": float(np.median(repair)),
-        "causes": {cause: _of_cause(outages, cause) for cause, _ in causes},
+        "causes": causes,
         "dropped": dict(sorted(outages.dropped.items())),
         "adjusted": dict(sorted(outages.adjusted.items())),
-    }
-
-
-def _of_cause(outages: Outages, cause: str) -> dict[str, float]:
-    repair = outages.repair_s[np.array(outages.cause) == cause]
-    return {
-        "failures": len(repair),
-        "share": len(repair) / len(outages),
-        "down_node_s": float(repair.sum()),
-        "mean_repair_s": float(repair.mean()),
-        "median_repair_s": float(np.median(repair)),
     }
 
 
 _PLAIN: Final = ("node", "down_s", "up_s")
 _LOS_ALAMOS: Final = ("system", "nodes", "node", "started", "fixed", "down_minutes")
 _SLURM: Final = ("nodename", "timestart", "timeend")
-_CAUSE: Final = "cause"
 _YEARS: Final = (1970, 2100)
 _LONGEST_MIN: Final = 5e7  # 95 years, which with the years keeps every time within the longest of any field
 _LONGEST_NUMBER: Final = 40  # characters
@@ -283,18 +278,19 @@ class _Recorded:
         """Add an outage of each of ``nodes``; return whether it can be used."""
         if start is None or end is None:
             self.dropped["no usable time"] += 1
-        elif end < start:
+            return False
+        if end < start:
             self.dropped["repaired before the failure"] += 1
-        else:
-            self.rows += [(node, start, end, cause) for node in nodes]
-            return True
-        return False
+            return False
+        self.rows += [(node, start, end, cause) for node in nodes]
+        return True
 
-    def require_some(self) -> None:
-        """Refuse a file without a usable outage."""
+    def first_s(self) -> float:
+        """Return when the first outage begins; refuse a file without a usable one."""
         if not self.rows:
             because = "; ".join(f"{count} left out: {reason}" for reason, count in self.dropped.items())
             raise TraceError(f"{self.file}: no usable outage: {because or 'the file has no data lines'}")
+        return float(min(start for _, start, *_ in self.rows))
 
     def outages(self, nodes: int, name: str, origin: float = 0, begin: str = "") -> Outages:
         """Return the outages; second 0 is ``origin`` in the times of the rows, ``begin`` as a date."""
@@ -317,10 +313,10 @@ def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     recorded = _Recorded(file)
     most = LARGEST_WHOLE if nodes is None else require_whole("nodes", nodes, at_least=1)
     for place, row in rows:
-        node = _whole(place, "node", row["node"], least=0, most=most - 1)
-        down_s, up_s = (_number(place, name, row[name], least=0) for name in ("down_s", "up_s"))
-        recorded.add([node], down_s, up_s, row.get(_CAUSE, ""))
-    recorded.require_some()
+        node = _whole(place, row, "node", 0, most - 1)
+        down_s, up_s = (_number(place, row, name, 0, LONGEST_S) for name in ("down_s", "up_s"))
+        recorded.add([node], down_s, up_s, row.get("cause", ""))
+    recorded.first_s()
     highest = max(node for node, *_ in recorded.rows)
     return recorded.outages(nodes or highest + 1, without_compression(file.name).removesuffix(".csv"))
 
@@ -329,24 +325,21 @@ def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     """Return the events of nodes; second 0 is the first of them, and an event without an end lasts for all of a run."""
     clock, recorded = Clock(), _Recorded(file)
     for place, row in rows:
-        times = []
-        for name in _SLURM[1:]:
-            try:
-                times.append(clock.seconds(row[name]))
-            except ValueError as problem:
-                raise TraceError(f"{place}: field {name}: {problem}") from None
+        try:
+            (start, _), (end, _) = (clock.passes(name, row[name]) for name in _SLURM[1:])
+        except ValueError as problem:
+            raise TraceError(f"{place}: {problem}") from None
         names = node_names(row["nodename"])
         if names:
-            cause = " ".join(word for word in (row.get("state", ""), row.get("reason", "")) if word)
-            recorded.add(names, times[0], math.inf if times[1] is None else times[1], cause)
+            cause = " ".join(filter(None, (row.get("state"), row.get("reason"))))
+            recorded.add(names, None if start < 0 else start, math.inf if end < 0 else end, cause)
         else:
             recorded.dropped["events of the whole cluster"] += 1
-    recorded.require_some()
+    origin = recorded.first_s()
     numbers = {name: number for number, name in enumerate(sorted({name for name, *_ in recorded.rows}))}
     if nodes is not None and require_whole("nodes", nodes, at_least=1) < len(numbers):
         raise SpecificationError(f"nodes: {nodes} is not allowed; {file} names {len(numbers)} nodes")
     recorded.rows = [(numbers[name], *others) for name, *others in recorded.rows]
-    origin = min(start for _, start, *_ in recorded.rows)
     begin = datetime.fromtimestamp(origin, UTC).isoformat(timespec="minutes")
     return recorded.outages(nodes or len(numbers), file.name, origin, begin)
 
@@ -355,16 +348,16 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
     recorded = _Recorded(file)
     sizes: dict[str, int] = {}  # nodes of each system
     for place, row in rows:
-        size = _whole(place, "nodes", row["nodes"], least=1, most=LARGEST_WHOLE)
+        size = _whole(place, row, "nodes", 1, LARGEST_WHOLE)
         if sizes.setdefault(row["system"], size) != size:
             raise TraceError(f"{place}: field nodes: {size} is not {sizes[row['system']]}, as on the lines above of the system")
-        node = _whole(place, "node", row["node"], least=0, most=size - 1)
-        started, fixed = (_date(place, name, row[name]) for name in ("started", "fixed"))
-        minutes = _number(place, "down_minutes", row["down_minutes"], least=-_LONGEST_MIN, most=_LONGEST_MIN)
+        node = _whole(place, row, "node", 0, size - 1)
+        started, fixed = (_date(place, row, name) for name in ("started", "fixed"))
+        minutes = _number(place, row, "down_minutes", -_LONGEST_MIN, _LONGEST_MIN)
         if row["system"] != (system or next(iter(sizes))):
             continue
         end = fixed if minutes is None or started is None else started + minutes * 60
-        if recorded.add([node], started, end, row.get(_CAUSE, "")):
+        if recorded.add([node], started, end, row.get("cause", "")):
             if minutes is None:
                 recorded.adjusted["down_minutes missing, fixed - started used"] += 1
             elif fixed not in (None, end):
@@ -374,11 +367,9 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
         raise SpecificationError(f"system: {file} has the systems {names}; choose one of them")
     if system is not None and sizes and system not in sizes:
         raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} has {names}")
-    recorded.require_some()
-    chosen = system or names
+    origin, chosen = recorded.first_s(), system or names
     if nodes is not None and require_whole("nodes", nodes, at_least=1) < sizes[chosen]:
         raise SpecificationError(f"nodes: {nodes} is not allowed; system {chosen} of {file} has {sizes[chosen]} nodes")
-    origin = min(start for _, start, *_ in recorded.rows)
     begin = datetime.fromtimestamp(origin, UTC).replace(tzinfo=None).isoformat(timespec="minutes")
     return recorded.outages(nodes or sizes[chosen], f"LANL system {chosen}", origin, begin)
 
@@ -399,47 +390,41 @@ def _rows(file: Path) -> _Rows:
             continue
         if not header:
             header = [word.lower() for word in words]
-            repeated = [name for name, times in Counter(header).items() if times > 1]
-            if repeated:
+            if repeated := [name for name, times in Counter(header).items() if times > 1]:
                 raise TraceError(f"{place}: column {quoted(repeated[0])} is there more than once")
         if len(words) != len(header):
             raise TraceError(f"{place}: {counted(len(words), 'column')}; there must be {len(header)}, as in the first line")
         yield place, dict(zip(header, words, strict=True))
 
 
-def _refused(place: str, field: str, text: str, allowed: str) -> TraceError:
-    return TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
+def _refused(place: str, row: dict[str, str], field: str, allowed: str) -> TraceError:
+    return TraceError(f"{place}: field {field}: {quoted(row[field])} is not allowed; it must be {allowed}")
 
 
-def _whole(place: str, field: str, text: str, *, least: int, most: int) -> int:
+def _whole(place: str, row: dict[str, str], field: str, least: int, most: int) -> int:
+    text = row[field]
     if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER and least <= int(text) <= most:
         return int(text)
-    raise _refused(place, field, text, f"an integer from {least} to {most}")
+    raise _refused(place, row, field, f"an integer from {least} to {most}")
 
 
-def _number(place: str, field: str, text: str, *, least: float, most: float = LONGEST_S) -> float | None:
+def _number(place: str, row: dict[str, str], field: str, least: float, most: float) -> float | None:
     """Return a number, ``None`` where there is none."""
-    if not text:
-        return None
-    try:
-        value = float(text) if len(text) <= _LONGEST_NUMBER else math.nan
-    except ValueError:
-        value = math.nan
-    if not least <= value <= most:
-        raise _refused(place, field, text, f"a number >= {least:g} and <= {most:g}")
-    return value
+    value = math.nan
+    with suppress(ValueError):
+        value = float(row[field] if len(row[field]) <= _LONGEST_NUMBER else "nan")
+    if row[field] and not least <= value <= most:
+        raise _refused(place, row, field, f"a number >= {least:g} and <= {most:g}")
+    return value if row[field] else None
 
 
-def _date(place: str, field: str, text: str) -> float | None:
+def _date(place: str, row: dict[str, str], field: str) -> float | None:
     """Return a date and time as seconds since 1970 of the same clock, ``None`` where there is none."""
-    if not text:
+    if not row[field]:
         return None
     first, last = _YEARS
-    try:
-        date = datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC)
-    except ValueError:
-        date = None
-    if date is None or not first <= date.year <= last:
-        allowed = f"month/day/year hour:minute from {first} to {last}, as 6/7/2002 16:00"
-        raise _refused(place, field, text, allowed)
-    return date.timestamp()
+    with suppress(ValueError):
+        date = datetime.strptime(row[field], "%m/%d/%Y %H:%M").replace(tzinfo=UTC)
+        if first <= date.year <= last:
+            return date.timestamp()
+    raise _refused(place, row, field, f"month/day/year hour:minute from {first} to {last}, as 6/7/2002 16:00")

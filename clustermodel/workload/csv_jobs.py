@@ -53,8 +53,6 @@ _MOST_LISTED: Final = 50  # columns
 
 
 class _Line(NamedTuple):
-    """A line of a table: where it stands, and its fields by column."""
-
     place: str
     fields: dict[str, str]
 
@@ -66,11 +64,9 @@ class _Line(NamedTuple):
         return value
 
     def whole(self, name: str, *, least: int) -> int:
-        """Return a field as a whole number."""
         return round(self.number(name, f"a whole number >= {least}", lambda value: value >= least and value == round(value)))
 
     def refused(self, name: str, allowed: str) -> TraceError:
-        """Return the error for a field that is not allowed."""
         return TraceError(f"{self.place}: {name}: {quoted(self.fields[name])} is not allowed; {allowed}")
 
 
@@ -218,11 +214,7 @@ def _number(text: str) -> float | None:
 
 
 def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
-    """Yield the lines of a table; blank ones are skipped.
-
-    Raises:
-        TraceError: the file has no such column, no line, or a line with another number of fields than the header.
-    """
+    """Yield the lines of a table that has the columns needed; blank ones are skipped."""
     texts = log_lines(path)
     header = _fields(f"{path}:1", next(texts, ""))
     for column in needed:
@@ -275,32 +267,18 @@ def read_muri(path: str | os.PathLike[str]) -> Workload:
     lines = list(_lines(text, MURI_COLUMNS))
     if not lines:
         raise TraceError(f"{text}: it has no jobs; at least one is needed")
-    rows, ids = [_muri_job(line) for line in lines], set[int]()
-    for line, row in zip(lines, rows, strict=True):
-        if row.id in ids:
+    rows: dict[int, JobRow] = {}
+    for line in lines:
+        gpus, iterations = line.whole("num_gpu", least=1), line.whole("iterations", least=1)
+        run = round(iterations * line.number("iteration_time", "a number > 0", lambda value: value > 0) * _MURI_TICKS)
+        if run > LAST_TICK:
+            raise line.refused("iterations", "the job takes longer than fits 64-bit ticks")
+        costs = dict(zip(_MURI_SIZES, _MURI_RESTARTS.get(line.fields["model_name"], ()), strict=False))
+        submit, job = line.whole("submit_time", least=0) * 1000, line.whole("job_id", least=0)
+        if job in rows:
             raise line.refused("job_id", "another line has the same; numbers must be unique")
-        ids.add(row.id)
+        restart = costs.get(gpus, _OTHER_RESTART) * TICKS_PER_SECOND
+        rows[job] = JobRow(submit, job, gpus, run, run, user=-1, group=-1, priority=0, status=-1, restart=restart)
     provenance = Provenance(source=text, options={"unit": "gpus"})
-    workload = Workload(rows, name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
+    workload = Workload(rows.values(), name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
     return workload.made_by("trace", {"trace": Path(path)})
-
-
-def _muri_job(line: _Line) -> JobRow:
-    gpus, iterations = line.whole("num_gpu", least=1), line.whole("iterations", least=1)
-    run = round(iterations * line.number("iteration_time", "a number > 0", lambda value: value > 0) * _MURI_TICKS)
-    if run > LAST_TICK:
-        raise line.refused("iterations", "the job takes longer than fits 64-bit ticks")
-    costs = _MURI_RESTARTS.get(line.fields["model_name"])
-    restart_s = _OTHER_RESTART if costs is None or gpus not in _MURI_SIZES else costs[_MURI_SIZES.index(gpus)]
-    return JobRow(
-        submit=line.whole("submit_time", least=0) * 1000,
-        id=line.whole("job_id", least=0),
-        nodes=gpus,
-        run=run,
-        estimate=run,
-        user=-1,
-        group=-1,
-        priority=0,
-        status=-1,
-        restart=restart_s * TICKS_PER_SECOND,
-    )

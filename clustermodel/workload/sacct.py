@@ -49,10 +49,7 @@ _WAITING: Final = ("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD")
 _RUNNING: Final = (
     "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "EXPEDITING",
 )  # fmt: skip
-_UNFINISHED: Final = {
-    **dict.fromkeys(_WAITING, "still waiting"),
-    **dict.fromkeys(_RUNNING, "still running or suspended"),
-}
+_UNFINISHED: Final = {**dict.fromkeys(_WAITING, "still waiting"), **dict.fromkeys(_RUNNING, "still running or suspended")}
 
 _NEEDED: Final = {
     "Submit": "submit",
@@ -112,15 +109,8 @@ def read_sacct(
         TraceError: the file cannot be read, is no log of sacct, lacks a field that is needed, or has no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    jobs = LogJobs(
-        path,
-        unit=unit,
-        cluster=cluster,
-        timezone=timezone,
-        processors_from=processors_from,
-        use_estimates=use_estimates,
-        feedback=feedback,
-    )
+    options = {"unit": unit, "cluster": cluster, "timezone": timezone, "processors_from": processors_from}
+    jobs = LogJobs(path, **options, use_estimates=use_estimates, feedback=feedback)
     reader = _Reader(jobs, log_values.Clock(timezone))
     reader.read()
     return jobs.workload(reader.kind, log_values.node_names)
@@ -561,11 +551,7 @@ def _headerless_layout(text: str) -> _Layout | None:
 
 
 def _json_lines(path: Path) -> Iterator[str]:
-    """Yield the jobs of ``sacct --json`` as lines of ``sacct --parsable2``, the header first.
-
-    Raises:
-        TraceError: it is not JSON, or has no list of jobs.
-    """
+    """Yield the jobs of ``sacct --json`` as lines of ``sacct --parsable2``, the header first."""
     try:
         with opened(path, newline="\n") as file:
             content = json.load(file)
@@ -610,17 +596,16 @@ def _fields_of_json(job: dict[str, Any]) -> dict[str, object]:
     if limit := value_of("array/limits/max/running/tasks"):
         task = f"[{value_of('array/task') if task == '' else task}%{limit}]"
     number, state, granted = job.get("job_id", ""), value_of("state/current"), value_of("tres/allocated")
+    amounts = []
+    for resource in filter(lambda each: isinstance(each, dict), granted if isinstance(granted, list) else ()):
+        kind, name, count = map(resource.get, ("type", "name", "count"))
+        amounts.append(f"{kind}{f'/{name}' if name else ''}={count}{'M' if kind == 'mem' else ''}")
     each_node, each_core = value_of("required/memory_per_node"), value_of("required/memory_per_cpu")
     return {
         "JobID": f"{array}_{task}" if array and task != "" else f"{het}+{offset}" if het and offset != "" else number,
         "JobIDRaw": number,
         "State": state[0] if isinstance(state, list) and state else state,
         "ReqMem": f"{each_node}Mn" if each_node else f"{each_core}Mc" if each_core else "",
-        "AllocTRES": ",".join(_amount(each) for each in granted if isinstance(each, dict)) if isinstance(granted, list) else "",
+        "AllocTRES": ",".join(amounts),
         **{name: value_of(keys) for name, keys in _JSON.items()},
     }
-
-
-def _amount(resource: dict[str, Any]) -> str:
-    kind, name, count = (resource.get(key) for key in ("type", "name", "count"))
-    return f"{kind}{f'/{name}' if name else ''}={count}{'M' if kind == 'mem' else ''}"

@@ -64,6 +64,12 @@ class Format(NamedTuple):
     """Those of :func:`read_trace` that ``read`` has."""
 
 
+_OF_SACCT: Final = ("unit", "timezone", "cluster")
+_DEFAULTS: Final = {
+    "unit": "auto", "timezone": None, "cluster": None, "lenient": False, "processors_from": "allocated", "feedback": False,
+    "waits": False,
+}  # fmt: skip
+"""Of the options that not all kinds of files have."""
 _OF_LOGS: Final = ("unit", "processors_from", "use_estimates", "feedback")
 _OF_SWF: Final = ("processors_from", "use_estimates", "keep", "scale", "lenient", "feedback", "waits")
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf, _OF_SWF)
@@ -77,16 +83,10 @@ _LOGS: Final = (SACCT, PBS, LSF)
 
 
 def reader_named(name: str) -> Reader:
-    """Return the reader of the format of this name.
-
-    Raises:
-        SpecificationError: there is none.
-    """
-    known = {reader.name: reader for reader in SHIPPED}
-    installed = plugins(READERS)
-    if name not in known and name in installed:
-        return _made(installed[name])
-    return known[choice("--format", name, [*known, *installed])]
+    """Return the reader of the format of this name."""
+    known, installed = {reader.name: reader for reader in SHIPPED}, plugins(READERS)
+    choice("--format", name, [*known, *installed])
+    return known[name] if name in known else _made(installed[name])
 
 
 def _made(plugin: Plugin) -> Reader:
@@ -105,11 +105,9 @@ def _read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
         raise
     except Exception as problem:  # of the other package
         words = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise TraceError(f"{os.fspath(path)}: cannot be read as {reader.name}: {words}") from problem
+        raise TraceError(f"{path}: cannot be read as {reader.name}: {words}") from problem
     if not isinstance(workload, Workload):
-        raise TraceError(
-            f"{os.fspath(path)}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload"
-        )
+        raise TraceError(f"{path}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload")
     _log.info("read %s as %s: %s jobs in %.2f s", path, reader.name, f"{len(workload):,}", perf_counter() - began)
     return workload.made_by("trace", {"trace": Path(path)})
 
@@ -122,9 +120,6 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
     """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace.
 
     A reader of another package that fails is a warning, and is not asked.
-
-    Raises:
-        TraceError: the file cannot be read.
     """
     if looks_like_json(Path(path)):
         return SACCT
@@ -144,18 +139,14 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
 
 
 def require_log(path: str | os.PathLike[str]) -> str:
-    """Return ``"sacct"``, ``"pbs"`` or ``"lsf"``.
-
-    Raises:
-        TraceError: the file cannot be read, or is no accounting log; the message says what is expected.
-    """
+    """Return ``"sacct"``, ``"pbs"`` or ``"lsf"``, or refuse a file that is no accounting log."""
     reader = recognised(path)
     if reader in _LOGS:
         return reader.name
     if reader is SWF:
-        raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
+        raise TraceError(f"{path}: it is in SWF already; every command reads it as it is")
     raise TraceError(
-        f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
+        f"{path}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
         f"HH:MM:SS;E;ID;key=value ...) or of LSF (lsb.acct), or the output of {SACCT_COMMAND}"
     )
 
@@ -199,21 +190,18 @@ def read_trace(
         "unit": unit, "timezone": timezone, "cluster": cluster, "lenient": lenient, "processors_from": processors_from,
         "feedback": feedback, "waits": waits, "use_estimates": use_estimates, "keep": keep, "scale": scale,
     }  # fmt: skip
-    for option, default in (("unit", "auto"), ("timezone", None), ("cluster", None)):
-        if given[option] != default and option not in options:
+    for option, default in _DEFAULTS.items():
+        if given[option] == default or option in options:
+            continue
+        if option in _OF_SACCT:
             kinds = " or ".join(log.name for log in _LOGS if option in log.options)
-            raise SpecificationError(f"--{option}: {os.fspath(path)} is not {kinds} output; it has no such option")
+            raise SpecificationError(f"--{option}: {path} is not {kinds} output; it has no such option")
+        if not options and (option != "waits" or columns is None):
+            named = option.replace("_", "-")
+            raise SpecificationError(f"--{named}: {path} is read as {reader.name}, which has no such option")
     if isinstance(reader, Format) and options:
         workload = reader.read(path, **{name: given[name] for name in options})
     else:
-        for option, asked in (
-            ("lenient", lenient),
-            ("processors-from", processors_from != "allocated"),
-            ("feedback", feedback),
-            ("waits", waits and columns is None),
-        ):
-            if asked:
-                raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {reader.name}, which has no such option")
         workload = _read_with(reader, path)
         workload = workload if use_estimates else workload.with_perfect_estimates()
     if keep is not None and "keep" not in options:
@@ -221,22 +209,8 @@ def read_trace(
     return workload if scale is None or "scale" in options else workload.scaled(scale)
 
 
-def _columns_of_table(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names in the first line of a CSV table; none if it is no CSV, or a field of it is empty or a number."""
-    try:
-        fields = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
-    except csv.Error:
-        return []
-    names = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in fields)
-    return fields if names and len(fields) >= _FEWEST_COLUMNS else []
-
-
 def reader_for(path: str | os.PathLike[str]) -> Reader:
-    """Return the reader of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF.
-
-    Raises:
-        TraceError: no reader recognises the file.
-    """
+    """Return the reader of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF."""
     name = os.fspath(path)
     if without_compression(name).endswith(".swf"):
         return SWF
@@ -244,15 +218,20 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         reader = recognised(path)
     except TraceError:
         return SWF
-    if reader is None and (columns := _columns_of_table(path)):
+    if reader is not None or os.path.getsize(path) == 0:  # noqa: PTH202
+        return reader or SWF
+    try:
+        columns = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
+    except csv.Error:
+        columns = []
+    named = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in columns)
+    if named and len(columns) >= _FEWEST_COLUMNS:
         raise TraceError(
             f"{name}: it is no trace, but looks like a table; say what its columns are: --columns "
             f"submit_s=COLUMN,run_s=COLUMN,nodes=COLUMN; there are {shown(', '.join(columns))}"
         )
-    if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
-        others = f"; --format has a file read as {' or '.join(installed)}" if (installed := plugins(READERS)) else ""
-        raise TraceError(
-            f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS or LSF, or the output of "
-            f"{SACCT_COMMAND}{others}"
-        )
-    return reader or SWF
+    others = f"; --format has a file read as {' or '.join(installed)}" if (installed := plugins(READERS)) else ""
+    raise TraceError(
+        f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS or LSF, or the output of "
+        f"{SACCT_COMMAND}{others}"
+    )
