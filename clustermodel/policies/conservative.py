@@ -1,7 +1,7 @@
 """Conservative backfilling: every waiting job holds a reservation, and no job may be delayed (Talby & Feitelson 1999).
 
 This is :mod:`clustermodel.policies.backfilling.scheduler` with a guarantee for every job
-(:class:`~clustermodel.policies.backfilling.parts.EveryJob`).
+(:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`).
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import summarize
 from clustermodel.measure.timeline import event_log
-from clustermodel.policies.backfilling.parts import Greedy, TestRuns
+from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account

@@ -12,8 +12,9 @@ import pytest
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.measure.job_table import Jobs
-from clustermodel.policies.backfilling.parts import Greedy, TestRuns
+from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.interface import Decision, Start
 from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.ledger import Account

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from clustermodel import SpecificationError, check_policy
-from clustermodel.policies.backfilling.parts import EveryJob, Greedy, NoJob, Relaxed, Selective, TestRuns
+from clustermodel.policies.backfilling.guarantees import EveryJob, NoJob, Relaxed, Selective
+from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.policies.registry import make_policy, policy_names, policy_parameters, policy_summary
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.policies.backfilling.parts import Greedy, sizes_of
+from clustermodel.policies.backfilling.moldable import Greedy, sizes_of
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.timeline.timeline import play
 

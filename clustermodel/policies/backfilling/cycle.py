@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustermodel.policies.backfilling import parts
+from clustermodel.policies.backfilling.guarantees import FirstPhase
+from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
+from clustermodel.policies.backfilling.speculation import Speculation
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
@@ -29,11 +31,11 @@ class BackfillingRun:
         self.plan: Plan = policy.empty_plan(setup.nodes, may_overrun=lengths.may_overrun)  # running jobs and reservations
         self.sorter = QueueSorter(policy.order, policy.levels, policy.starvation_weight, setup.rng)
         self.shapes: dict[int, Shapes] = {}  # id of a job in the system -> the shapes it can have, the preferred one first
-        self._sizes: parts.Sizes = parts.sizes_of(policy.width)
-        self._guarantees: parts.FirstPhase = policy.first_phase(setup)
-        self.speculation: parts.Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
-        self.widening: parts.StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
-        self.molds, self.explain = self._sizes is not parts.ASKED, setup.explain
+        self._sizes: Sizes = sizes_of(policy.width)
+        self._guarantees: FirstPhase = policy.first_phase(setup)
+        self.speculation: Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
+        self.widening: StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
+        self.molds, self.explain = self._sizes is not ASKED, setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
@@ -44,7 +46,7 @@ class BackfillingRun:
         if batch.submitted:
             self.sorter.submitted(batch.submitted)
         for job in batch.submitted:
-            shapes[job.id] = parts.shapes_of(job, lengths.of(job), self._sizes, self.setup)
+            shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
         for job in batch.requeued:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
                 run_time = self.setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)

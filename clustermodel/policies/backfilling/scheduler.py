@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from clustermodel.policies.backfilling import parts
 from clustermodel.policies.backfilling.cycle import BackfillingRun
+from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, Guarantees, NoJob, Relaxed, Selective
+from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
+from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, require_order
@@ -47,21 +49,21 @@ class Backfilling:
     """
 
     order: str | QueueOrder = "D"
-    guarantees: str | parts.Guarantees = "all"
+    guarantees: str | Guarantees = "all"
     levels: int = PRIORITY_LEVELS
     starvation_weight: float = 0.0
     threshold: float = 2.0
     relaxation: float = 0.5
     speculation: float | None = None
-    test_runs: bool | parts.TestRuns = False
-    width: str | float | parts.Sizes = "asked"
+    test_runs: bool | TestRuns = False
+    width: str | float | Sizes = "asked"
     widening: bool | float = False
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None
 
     def __post_init__(self) -> None:
         require_order("backfilling", self.order, self.levels, self.starvation_weight)
-        known = isinstance(self.test_runs, bool | parts.TestRuns)
+        known = isinstance(self.test_runs, bool | TestRuns)
         require(known, "backfilling: test_runs", self.test_runs, "it must be True, False or TestRuns(...)")
         correction_of("backfilling", self.correction)
         _ = self.depends_on, self.speculative_phase(), self.last_phase()
@@ -78,14 +80,14 @@ class Backfilling:
     def depends_on(self) -> frozenset[str]:
         """What its parts depend on."""
         drawn = {RANDOM_NUMBERS} if self.order in CRITERIA and self.order not in ("D", "1/L") else NOTHING  # P or R
-        used = (self._guarantees(), predictor_of("backfilling", self.predictor), parts.sizes_of(self.width))
+        used = (self._guarantees(), predictor_of("backfilling", self.predictor), sizes_of(self.width))
         return frozenset(drawn).union(*map(dependencies_of, used))
 
-    def _guarantees(self) -> parts.Guarantees:
-        if isinstance(self.guarantees, parts.Guarantees) and not isinstance(self.guarantees, type):
+    def _guarantees(self) -> Guarantees:
+        if isinstance(self.guarantees, Guarantees) and not isinstance(self.guarantees, type):
             return self.guarantees
-        kinds: dict[str, parts.Guarantees] = {"all": parts.EveryJob(), "none": parts.NoJob()}
-        kinds |= {"selective": parts.Selective(self.threshold), "relaxed": parts.Relaxed(self.relaxation)}
+        kinds: dict[str, Guarantees] = {"all": EveryJob(), "none": NoJob()}
+        kinds |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
         return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
 
     def start(self, setup: Setup) -> BackfillingRun:
@@ -94,19 +96,19 @@ class Backfilling:
 
     # What a run consists of.
 
-    def first_phase(self, setup: Setup) -> parts.FirstPhase:
+    def first_phase(self, setup: Setup) -> FirstPhase:
         return self._guarantees().start(setup)
 
-    def speculative_phase(self) -> parts.Speculation | None:
-        tests = parts.TestRuns() if self.test_runs is True else self.test_runs or None
+    def speculative_phase(self) -> Speculation | None:
+        tests = TestRuns() if self.test_runs is True else self.test_runs or None
         if self.speculation is None and tests is None:
             return None
-        return parts.Speculation(1.0 if self.speculation is None else self.speculation, tests)
+        return Speculation(1.0 if self.speculation is None else self.speculation, tests)
 
-    def last_phase(self) -> parts.StartTimeWidening | None:
+    def last_phase(self) -> StartTimeWidening | None:
         if self.widening is False:
             return None
-        return parts.StartTimeWidening(1.0 if self.widening is True else self.widening)
+        return StartTimeWidening(1.0 if self.widening is True else self.widening)
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
         """Return the plan that a run begins with; ``may_overrun`` says whether jobs may run longer than expected."""
