@@ -18,7 +18,7 @@ from .experiment.study_table import StudyTable as StudyTable
 from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
 from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
 from .failures.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
-from .failures.weibull import fit_weibull as fit_weibull
+from .failures.weibull_fit import fit_weibull as fit_weibull
 from .figures.curves_bars import bars as bars, by_size as by_size, curves as curves, improvements as improvements
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used

@@ -32,7 +32,8 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
 
     >>> from clustermodel import Machine, Scenario, synthetic_workload
     >>> scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9))
-    >>> changed = scenario_with_settings(scenario, {"machine.time_slicing.mpl": "3", "seed": "2"})
+    >>> settings = {"machine.time_slicing.mpl": "3", "seed": "2"}
+    >>> changed = scenario_with_settings(scenario, settings)
     >>> changed.machine.time_slicing.mpl, changed.seed
     (3, 2)
     """

@@ -28,11 +28,6 @@ class FreeMemory:
         """Return the nodes on which at least ``kib`` are free, a bitmask, node 0 in the lowest bit."""
         return int.from_bytes(np.packbits(self._free >= kib, bitorder="little").tobytes(), "little")
 
-    def has(self, nodes: NodeSet, kib: int) -> bool:
-        """Return whether at least ``kib`` are free on each node."""
-        ranges = zip(nodes[::2], nodes[1::2], strict=True)
-        return all(bool((self._free[low:high] >= kib).all()) for low, high in ranges)
-
     def take(self, nodes: NodeSet, kib: int) -> None:
         """Reserve ``kib`` on each node; the remainder may become negative."""
         for low, high in zip(nodes[::2], nodes[1::2], strict=True):

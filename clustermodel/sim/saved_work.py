@@ -15,6 +15,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, holds_any, text
+from clustermodel.schedule.profile import Profile
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, JobInSystem, Overhead, image_after
 from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.validation import to_gib
@@ -38,13 +39,16 @@ class SavedWork:
         self._switch = _costing((Account.CONTEXT_SWITCH, machine.switch_ticks))
         self._quantum = machine.time_slicing.quantum
         self._most_suspended, self._of_a_node = machine.suspended_per_node, machine.node_memory
-        most = self._most_suspended
-        self._suspended = None if most is None else FreeMemory.of(machine.processors, most)  # how many more each node holds
+        # How many more suspended tasks each node holds; the steps of this profile are node numbers, not times.
+        self._suspended = Profile(self._most_suspended or 0)
         self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)  # if it is limited
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the nodes of a gang can hold one more suspended task each."""
-        return gang.fetching or self._suspended is None or self._suspended.has(gang.columns, 1)
+        if gang.fetching or self._most_suspended is None:
+            return True
+        ranges = zip(gang.columns[::2], gang.columns[1::2], strict=True)
+        return all(self._suspended.fits_at(low, 1, high - low) for low, high in ranges)
 
     def begin(self, gang: Execution) -> None:
         """Let a gang that starts have its memory, plan its periodic checkpoints, and restore what was saved of the job."""
@@ -196,8 +200,9 @@ class SavedWork:
 
     def _note_suspended(self, columns: NodeSet | None, tasks: int) -> None:
         """Note that each of ``columns`` holds so many more suspended tasks, or fewer if negative."""
-        if self._suspended is not None and columns is not None:
-            self._suspended.take(columns, tasks)
+        if self._most_suspended is not None and columns is not None:
+            for low, high in zip(columns[::2], columns[1::2], strict=True):
+                self._suspended.release(low, high, -tasks)
 
 
 def _costing(*overheads: Overhead) -> list[Overhead]:

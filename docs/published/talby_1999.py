@@ -125,7 +125,7 @@ def weights(tables: Mapping[str, StudyTable]) -> str:
 
 
 def experiments(tables: Mapping[str, StudyTable]) -> str:
-    found: pd.DataFrame = defined("experiments")["by_experiment"](tables["slack_experiments"])
+    found: pd.DataFrame = defined("awt_and_priorities")["by_experiment"](tables["slack_experiments"])
     waits = [f"{name} {wait:,.0f} s" for name, wait in found["afresh, mean wait (s)"].items()]
     return f"Mean waits: {', '.join(waits)}; {details('average-wait-time-and-equal-higher-priorities')}"
 
