@@ -28,28 +28,15 @@ settings.load_profile("fast")
 
 
 OF_EXTRAS = {
-    "report": "bokeh",
-    "test_report_ratio.py": "bokeh",
-    "test_report_data.py": "bokeh",
-    "test_damage.py": "bokeh",
-    "test_interruptions.py": "bokeh",
-    "test_dask.py": "distributed",
-    "test_same_everywhere.py": "distributed",
-    "test_sweep_ratio.py": "distributed",
-    "test_built_pages.py": "sphinx",
-}
+    "report": "bokeh", "test_report_ratio.py": "bokeh", "test_report_data.py": "bokeh", "test_damage.py": "bokeh",
+    "test_interruptions.py": "bokeh", "test_dask.py": "distributed", "test_same_everywhere.py": "distributed",
+    "test_sweep_ratio.py": "distributed", "test_built_pages.py": "sphinx",
+}  # fmt: skip
 """The packages that test modules, by their names or their folders', cannot do without."""
 PAGES_OF_THE_SECOND_TIER = {
-    "backfilling.md": (),
-    "guide_cluster.md": ("distributed",),
-    "guide_machine.md": (),
-    "notebook.md": ("IPython", "xarray"),
-    "outputs.md": (),
-    "pv_easy.md": (),
-    "report.md": ("bokeh",),
-    "statistics.md": (),
-    "workloads.md": (),
-}
+    "backfilling.md": (), "guide_cluster.md": ("distributed",), "guide_machine.md": (), "notebook.md": ("IPython", "xarray"),
+    "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (), "workloads.md": (),
+}  # fmt: skip
 """Pages whose examples take three seconds or more, or need packages of extras."""
 
 

@@ -29,25 +29,15 @@ HEADER = b"; MaxProcs: 64"
 SORTED = "submitted before the job on the line above, sorted"
 MALFORMED = "malformed line"
 FATES = {
-    ("accepted", ""): 24_830,
-    ("accepted", "requested_time missing, run_time used"): 13_341,
-    ("accepted", "a value invalid, ignored"): 7_302,
-    ("accepted", "a value invalid, unknown (-1) used"): 1_956,
+    ("accepted", ""): 24_830, ("accepted", "requested_time missing, run_time used"): 13_341,
+    ("accepted", "a value invalid, ignored"): 7_302, ("accepted", "a value invalid, unknown (-1) used"): 1_956,
     ("accepted", "allocated_processors missing, requested_processors used"): 1_201,
-    ("accepted", "requested_time negative, run_time used"): 40,
-    ("counted", "number of processors missing"): 3_186,
-    ("counted", "run time zero"): 1_352,
-    ("counted", "run time missing"): 1_327,
-    ("counted", "submit time missing"): 1_239,
-    ("refused", "number of fields"): 32_395,
-    ("refused", "is not a number"): 7_198,
-    ("refused", "is used by"): 2_724,
-    ("refused", "must be <= 1e+10"): 496,
-    ("refused", "is not a whole number"): 466,
-    ("refused", "must be >= 0"): 433,
-    ("refused", "is not a finite number"): 419,
-    ("refused", "must be >= 0, or -1 for unknown"): 95,
-}
+    ("accepted", "requested_time negative, run_time used"): 40, ("counted", "number of processors missing"): 3_186,
+    ("counted", "run time zero"): 1_352, ("counted", "run time missing"): 1_327, ("counted", "submit time missing"): 1_239,
+    ("refused", "number of fields"): 32_395, ("refused", "is not a number"): 7_198, ("refused", "is used by"): 2_724,
+    ("refused", "must be <= 1e+10"): 496, ("refused", "is not a whole number"): 466, ("refused", "must be >= 0"): 433,
+    ("refused", "is not a finite number"): 419, ("refused", "must be >= 0, or -1 for unknown"): 95,
+}  # fmt: skip
 """How many of the many lines have which fate and why; what is said of an accepted line is the first repaired in it."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from clustermodel import Machine, Scenario, Workload, read_swf
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.queue_order import CRITERIA
-from tests.shared_data import reference_starts, trace_path
+from tests.shared_data import trace_path
 
 CTC = "CTC-SP2-1996-3.1-cln", 430
 KTH = "KTH-SP2-1996-2.2", 100
@@ -32,16 +32,6 @@ def slowdown(trace: tuple[str, int], policy: str) -> float:
 
 def delay(trace: tuple[str, int], policy: str) -> float:
     return summary(trace, policy).mean_wait_s
-
-
-@pytest.mark.parametrize(
-    ("policy", "reference"), [("D", "conservative"), ("backfilling:guarantees=relaxed,relaxation=0", "easy")]
-)
-def test_the_parts_put_together_give_the_reference_schedules_job_for_job(policy: str, reference: str) -> None:
-    expected = reference_starts(reference)
-    jobs = Scenario(machine=Machine(nodes=100), workload=read_swf(trace_path(KTH[0])), policy=policy).run().jobs
-    assert len(expected) == 28_481
-    assert dict(zip(jobs["job"].tolist(), jobs["start_s"].tolist(), strict=True)) == expected
 
 
 # CTC-SP2: figure 3.

@@ -10,17 +10,13 @@ from clustermodel import Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs
-from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
 from tests.tiers import some
 
 KTH, CTC, BLUE = "KTH-SP2-1996-2.2", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.2-cln"
 NODES = {KTH: 100, CTC: 430, BLUE: 1152}
-PREDICTORS = [
-    "last",
-    *some(["perfect", "estimate", "virtual:0.4", "last-two"], one_in=2),
-]
+PREDICTORS = ["last", *some(["perfect", "estimate", "virtual:0.4", "last-two"], one_in=2)]
 
 
 @cache
@@ -42,30 +38,12 @@ def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", ["vb=false", *(f"mode={mode}" for mode in DEPENDENCIES)])
-def test_nor_without_ventures_nor_in_another_mode(options: str) -> None:
-    result = run(KTH, f"pv-easy:{options}")
-    assert (result.summary().delayed, result.summary().reservation_violations) == (0, 0)
-    assert (result.summary().wasted_load > 0) == (options in ("vb=false", "mode=kill"))
-
-
-@pytest.mark.long
 def test_on_kth_easy_delays_760_jobs_and_easy_last_violates_reservations() -> None:
     easy, last = (run(KTH, policy, kill=True).summary() for policy in ("easy", "easy:predictor=last"))
     assert (easy.delayed, easy.reservation_violations, easy.benign_violations) == (760, 0, 0)
     assert last.delayed > 0
     assert last.reservation_violations > 0
     assert last.benign_violations > 0
-
-
-@pytest.mark.long
-def test_pv_easy_without_its_parts_is_easy() -> None:
-    for kill in (False, True):
-        bare, easy = (
-            run(KTH, policy, kill=kill).jobs["start_s"].tolist()
-            for policy in ("pv-easy:slp=false,vb=false,predictor=estimate", "easy")
-        )
-        assert bare == easy
 
 
 TABLES_5_AND_6 = {  # total and wasted load, rate of preempted jobs, MKT, mean RTW

@@ -19,10 +19,7 @@ WIDE_PARTS = """() => [...document.querySelectorAll("article pre, article div.ta
     .map(part => `${part.scrollWidth} > ${part.clientWidth}: ${part.innerText.slice(0, 60)}`)"""
 WIDE_PAGE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="BUILT_PAGES names no folder of built pages"),
-]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not FOLDER.is_dir(), reason="BUILT_PAGES names no folder of built pages")]
 
 
 def pages() -> list[Path]:

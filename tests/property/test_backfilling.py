@@ -342,23 +342,14 @@ def test_widening_leaves_every_promise_of_the_first_instant_as_it_was(case: Case
 # The rules, and what is measured.
 
 COMBINED = [
-    *NAMED,
-    *(f"{name}:starvation_weight=0.01" for name in ("R-NG", "1/L-NG", "P/L", "D")),
-    "P-NG:levels=1",
-    "P/L:levels=20",
-    "R/L-NG:speculation=0.1",
-    "R/L:speculation=0.3",
-    "1/L:speculation=0.5,width=half",
-    "R-NG:width=quarter,widening=true",
-    "D:width=greedy,widening=2.0",
-    "P/L-NG:width=greedy",
-    "R/L-NG:speculation=0.2,width=half,widening=true",
-    "backfilling:guarantees=selective",
-    "backfilling:guarantees=selective,threshold=1,order=R,speculation=0.2,width=greedy",
+    *NAMED, *(f"{name}:starvation_weight=0.01" for name in ("R-NG", "1/L-NG", "P/L", "D")), "P-NG:levels=1", "P/L:levels=20",
+    "R/L-NG:speculation=0.1", "R/L:speculation=0.3", "1/L:speculation=0.5,width=half", "R-NG:width=quarter,widening=true",
+    "D:width=greedy,widening=2.0", "P/L-NG:width=greedy", "R/L-NG:speculation=0.2,width=half,widening=true",
+    "backfilling:guarantees=selective", "backfilling:guarantees=selective,threshold=1,order=R,speculation=0.2,width=greedy",
     "backfilling:guarantees=relaxed",
     "backfilling:guarantees=relaxed,relaxation=0,order=R/L,speculation=0.2,width=greedy,widening=4",
     "backfilling:order=narrowest,guarantees=none,width=0.3",
-]
+]  # fmt: skip
 
 
 @pytest.mark.long

@@ -136,25 +136,11 @@ def test_both_fidelities_agree_where_jobs_have_costs_of_their_own(case: GangCase
 
 
 DEDICATED = (
-    "fcfs",
-    "easy",
-    "easy:reserve_depth=3",
-    "conservative",
-    "slack",
-    "pv-easy",
-    "pv-easy:mode=checkpoint",
-    "pv-easy:mode=suspend",
-    "pv-easy:vb=false",
-    "ss",
-    "ss:mode=checkpoint",
-    "ss:mode=kill",
-    "server-filling",
-    "D-NG",
-    "backfilling:guarantees=selective",
-    "backfilling:guarantees=relaxed",
-    "backfilling:speculation=0.9,test_runs=true",
+    "fcfs", "easy", "easy:reserve_depth=3", "conservative", "slack", "pv-easy", "pv-easy:mode=checkpoint",
+    "pv-easy:mode=suspend", "pv-easy:vb=false", "ss", "ss:mode=checkpoint", "ss:mode=kill", "server-filling", "D-NG",
+    "backfilling:guarantees=selective", "backfilling:guarantees=relaxed", "backfilling:speculation=0.9,test_runs=true",
     "backfilling:width=greedy,widening=2",
-)
+)  # fmt: skip
 
 
 _ON_DEDICATED_NODES = failing(gang_cases(perhaps_none_runs=False), in_rows=False)

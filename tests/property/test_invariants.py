@@ -26,15 +26,9 @@ from clustermodel.theory.capacity_loss import capacity_loss, utilization
 from tests.property.strategies import cases, machines_and_rows
 
 POLICIES = [
-    "fcfs",
-    "easy",
-    "easy:backfill_order=shortest",
-    "easy:reserve_depth=3",
-    "easy:reserve_depth=2,backfill_order=shortest",
-    "conservative",
-    "slack:awt=20",
-    "slack:awt=20,heuristic=dc",
-]
+    "fcfs", "easy", "easy:backfill_order=shortest", "easy:reserve_depth=3", "easy:reserve_depth=2,backfill_order=shortest",
+    "conservative", "slack:awt=20", "slack:awt=20,heuristic=dc",
+]  # fmt: skip
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 
 

@@ -26,15 +26,9 @@ from tests.property.strategies import cases, machines_and_rows, one_in
 
 DAY = 86_400 * TICKS_PER_SECOND
 POLICIES = [
-    "fcfs",
-    "easy",
-    "conservative",
-    "pv-easy",
-    "pv-easy:mode=checkpoint",
-    "pv-easy:mode=suspend",
-    "slack:awt=1e9",
+    "fcfs", "easy", "conservative", "pv-easy", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "slack:awt=1e9",
     "R/L-NG:width=half",
-]
+]  # fmt: skip
 few = settings(max_examples=cases(50))
 LONGEST = to_ticks(LONGEST_S)
 IN_ROWS = 10**6

@@ -23,16 +23,9 @@ quick = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 SUSPENDING = ("bgs:urgent=suspend", "mbgs:urgent=suspend") * 3
 IN_ROWS = (*POLICIES, "adaptive", *SUSPENDING, "bgs:urgent=checkpoint", "bgs:urgent=kill")
 DEDICATED = (
-    "pv-easy:mode=suspend",
-    "pv-easy:mode=suspend,vb=false",
-    "ss",
-    "ss:sf=1.1",
-    "fifo-preempt:mode=suspend",
-    "srtf:mode=suspend",
-    "las:mode=suspend",
-    "easy",
-    "server-filling",
-)
+    "pv-easy:mode=suspend", "pv-easy:mode=suspend,vb=false", "ss", "ss:sf=1.1", "fifo-preempt:mode=suspend",
+    "srtf:mode=suspend", "las:mode=suspend", "easy", "server-filling",
+)  # fmt: skip
 MOST = 6
 
 

@@ -54,7 +54,6 @@ def settings_of_preemption(*, costs: bool) -> st.SearchStrategy[Setting]:
 
 
 MODES = st.sampled_from(["kill", "checkpoint", "suspend"])
-THREE = [(0, 1, 1, 10), (1, 2, 2, 5), (2, 3, 1, 20)]
 """Submit, id, nodes, run time in seconds."""
 
 workloads = machines_and_rows(underestimates=True) | machines_and_rows(underestimates=True, priorities=True)
@@ -260,12 +259,7 @@ def test_while_a_job_waits_at_the_head_those_ahead_of_it_hold_so_many_nodes_that
 
 
 @settings(max_examples=cases(200))
-@given(
-    case=one_priority,
-    vb=st.booleans(),
-    predictor=st.sampled_from(["estimate", "perfect"]),
-    mode=MODES,
-)
+@given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(["estimate", "perfect"]), mode=MODES)
 def test_with_predictions_that_are_never_too_short_no_job_starts_after_its_promise(
     case: Case, vb: bool, predictor: str, mode: str
 ) -> None:
@@ -332,12 +326,7 @@ def machines_with_little_room(draw: st.DrawFn, nodes: int) -> Machine:
 
 @settings(max_examples=cases(450))
 @given(
-    case=workloads,
-    data=st.data(),
-    slp=st.booleans(),
-    vb=st.booleans(),
-    predictor=st.sampled_from(ALL_PREDICTORS),
-    mode=MODES,
+    case=workloads, data=st.data(), slp=st.booleans(), vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), mode=MODES
 )
 def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     case: Case, data: st.DataObject, slp: bool, vb: bool, predictor: str, mode: str
@@ -355,22 +344,3 @@ def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     log = event_log(records, nodes)
     loss = capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, nodes)
     assert loss == pytest.approx(ledger.capacity_loss, abs=1e-9)
-
-
-def test_the_twin_is_not_vacuous() -> None:
-    # Two nodes.  2 (both nodes) is blocked until 1 has ended at 10; 3, which runs for 20, is backfilled as a venture at 2.
-    case = (
-        2,
-        [JobRow(submit * SECOND, job, nodes, run * SECOND, run * SECOND, -1, -1, 0, -1) for submit, job, nodes, run in THREE],
-    )
-    killed = twin(case, True, True, "estimate", Setting("kill"))
-    assert killed.runs == {1: (0, 10 * SECOND), 2: (10 * SECOND, 15 * SECOND), 3: (15 * SECOND, 35 * SECOND)}
-    assert killed.preempted == [(3, 2 * SECOND, 10 * SECOND, 8 * SECOND)]
-    assert killed.promises == {2: 10 * SECOND, 3: 15 * SECOND}
-    # It has worked for 8 when it is checkpointed until 13, and is restarted from 18 to 20.
-    written = twin(case, True, True, "estimate", Setting("checkpoint", 3, 2))
-    assert written.runs == {1: (0, 10 * SECOND), 2: (13 * SECOND, 18 * SECOND), 3: (18 * SECOND, 32 * SECOND)}
-    assert written.preempted == [(3, 2 * SECOND, 13 * SECOND, 0)]
-    assert sorted(written.overheads) == [("checkpoint", 10 * SECOND, 13 * SECOND, 1), ("restart", 18 * SECOND, 20 * SECOND, 1)]
-    # EASY lets it wait.
-    assert twin(case, False, False, "estimate", Setting("kill")).runs[3] == (15 * SECOND, 35 * SECOND)

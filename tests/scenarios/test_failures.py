@@ -7,22 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Batch,
-    Job,
-    Machine,
-    Outages,
-    Result,
-    Scenario,
-    Setup,
-    Start,
-    Study,
-    View,
-    Workload,
-    fit_weibull,
-    outage_facts,
-    read_outages,
-)
+import clustermodel as cm
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -32,11 +17,11 @@ from tests.shared_data import SHARED
 LOS_ALAMOS = SHARED / "traces" / "failures" / "lanl_systems_18_19_20.csv.gz"
 
 
-def run(found: Study, **point: object) -> Result:
+def run(found: cm.Study, **point: object) -> cm.Result:
     return found.scenario(**point, seed=1).run()
 
 
-def shares(result: Result) -> Mapping[str, float]:
+def shares(result: cm.Result) -> Mapping[str, float]:
     return result.ledger.frame["share"].to_dict()
 
 
@@ -60,10 +45,10 @@ def test_failures_stop_gangs_that_share_nodes_and_others(policy: str) -> None:
     assert stopped[0] > stopped[1]
 
 
-def recorded(system: int) -> Outages:
+def recorded(system: int) -> cm.Outages:
     if not LOS_ALAMOS.is_file():
         pytest.skip(f"{LOS_ALAMOS} is not here; the traces are not part of the repository")
-    return read_outages(LOS_ALAMOS, system=system)
+    return cm.read_outages(LOS_ALAMOS, system=system)
 
 
 @pytest.mark.parametrize("system", [18, 19, 20])
@@ -86,12 +71,12 @@ class OnTheLastNode(Fcfs):
 
     name = "last node"
 
-    def start(self, setup: Setup) -> object:
+    def start(self, setup: cm.Setup) -> object:
         self._last = setup.nodes - 1
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        return [Start(job=job, columns=(self._last, self._last + 1)) for job in view.waiting.values()]
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
+        return [cm.Start(job=job, columns=(self._last, self._last + 1)) for job in view.waiting.values()]
 
 
 @pytest.mark.long
@@ -99,13 +84,13 @@ class OnTheLastNode(Fcfs):
 def test_a_run_over_all_of_the_records_has_their_counts_unavailability_and_shape(system: int, shape: float) -> None:
     """The shapes are those of ../shared/traces/failures/README.md.  One more node, which never fails, keeps the run going."""
     outages = recorded(system)
-    facts = outage_facts(outages)
-    failures = Outages(node=outages.node, down_s=outages.down_s, up_s=outages.up_s, nodes=outages.nodes + 1)
-    machine = Machine(nodes=failures.nodes, failures=failures, kill_at_estimate=False)
-    workload = Workload.from_jobs([Job(id=1, submit_s=0, nodes=1, run_s=outages.span_s)])
-    result = Scenario(machine=machine, workload=workload, policy=OnTheLastNode()).run()
+    facts = cm.outage_facts(outages)
+    failures = cm.Outages(node=outages.node, down_s=outages.down_s, up_s=outages.up_s, nodes=outages.nodes + 1)
+    machine = cm.Machine(nodes=failures.nodes, failures=failures, kill_at_estimate=False)
+    workload = cm.Workload.from_jobs([cm.Job(id=1, submit_s=0, nodes=1, run_s=outages.span_s)])
+    result = cm.Scenario(machine=machine, workload=workload, policy=OnTheLastNode()).run()
     summary = result.summary()
     assert summary.failures == facts["failures"] - facts["failures_of_nodes_already_down"]  # type: ignore[operator]
     assert summary.down_share * failures.nodes == pytest.approx(facts["unavailability"] * outages.nodes, rel=1e-12)  # type: ignore[operator]
-    low, high = fit_weibull(np.diff(result.records.outages.start) / TICKS_PER_SECOND).shape_interval
+    low, high = cm.fit_weibull(np.diff(result.records.outages.start) / TICKS_PER_SECOND).shape_interval
     assert low < shape < high

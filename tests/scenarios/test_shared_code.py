@@ -10,24 +10,7 @@ import numpy as np
 import pytest
 
 import clustermodel
-from clustermodel import (
-    Account,
-    Checkpointing,
-    ContextSwitch,
-    Exponential,
-    JobRow,
-    Machine,
-    Result,
-    Scenario,
-    StudyTable,
-    TimeSlicing,
-    Workload,
-    delays_by_later_jobs,
-    load_model,
-    read_swf,
-    synthetic_workload,
-    to_seconds,
-)
+import clustermodel as cm
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.table import Provenance
 from tests.scripts import defined_in
@@ -41,7 +24,7 @@ PERIODS, SHAPES = defined_in("papers/talby_1999/periods"), defined_in("papers/pe
 
 @pytest.mark.parametrize("name", ["blue-pacific", "blue-pacific-2"])
 def test_the_shipped_file_is_what_the_calibration_makes(name: str) -> None:
-    model = load_model(name)
+    model = cm.load_model(name)
     assert BLUE_PACIFIC.CALIBRATIONS[name]() == model
     shipped = Path(clustermodel.__file__).parent / "workload" / "models" / f"{name}.json"
     assert shipped.read_text(encoding="utf-8") == model.to_json()
@@ -49,21 +32,21 @@ def test_the_shipped_file_is_what_the_calibration_makes(name: str) -> None:
 
 def test_the_setting_of_blue_pacific() -> None:
     scenario = BLUE_PACIFIC.blue_pacific_scenario("bgs", jobs=200, seed=4, run_time_factor=1.5)
-    assert (scenario.machine.nodes, scenario.machine.time_slicing) == (320, TimeSlicing(quantum_s=200, mpl=5))
+    assert (scenario.machine.nodes, scenario.machine.time_slicing) == (320, cm.TimeSlicing(quantum_s=200, mpl=5))
     exact = BLUE_PACIFIC.blue_pacific_scenario("bgs", jobs=200, seed=4, phi=1.0)
     jobs, others = (one.run().jobs for one in (scenario, exact))
     assert (jobs["submit_s"].to_numpy() == others["submit_s"].to_numpy()).all()
     assert jobs["run_s"].to_numpy() == pytest.approx(1.5 * others["run_s"].to_numpy(), abs=1e-5)
 
 
-def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> StudyTable:
+def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> cm.StudyTable:
     """Return a table with a curve for each policy: utilizations and slowdowns at factors 0, 1, ..."""
     rows = [
         {"run": f"{policy} {factor}", "policy": policy, "factor": factor, "replication": 1, "utilization": x, "slowdown": y}
         for policy, points in curves.items()
         for factor, (x, y) in enumerate(zip(*points, strict=True))
     ]
-    return StudyTable.of_rows(rows, ["policy", "factor"], "curves")
+    return cm.StudyTable.of_rows(rows, ["policy", "factor"], "curves")
 
 
 def crossing(x: Sequence[float], y: Sequence[float], other_x: Sequence[float], other_y: Sequence[float]) -> float:
@@ -104,8 +87,8 @@ def test_the_highest_utilization_and_where_it_is_reached() -> None:
 SIZES = {1: 0.5, 4: 0.5}
 
 
-def jobs_of(stream: str = "a", per_s: float | None = 0.02, seed: int = 1) -> Workload:
-    return MODELS.model_jobs(jobs=4000, seed=seed, stream=stream, run_s=Exponential(100), per_s=per_s, sizes=SIZES)
+def jobs_of(stream: str = "a", per_s: float | None = 0.02, seed: int = 1) -> cm.Workload:
+    return MODELS.model_jobs(jobs=4000, seed=seed, stream=stream, run_s=cm.Exponential(100), per_s=per_s, sizes=SIZES)
 
 
 def test_jobs_have_the_rate_the_mean_and_the_sizes() -> None:
@@ -140,8 +123,8 @@ def test_the_middle_leaves_out_the_first_fifth_and_the_last_twentieth() -> None:
 
 
 def test_measures_of_the_middle() -> None:
-    workload = MODELS.model_jobs(jobs=100, seed=1, stream="a", run_s=Exponential(100), per_s=0.01)
-    result = Scenario(machine=Machine(nodes=1), workload=workload, policy="fcfs").run()
+    workload = MODELS.model_jobs(jobs=100, seed=1, stream="a", run_s=cm.Exponential(100), per_s=0.01)
+    result = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="fcfs").run()
     jobs = result.jobs.iloc[20:95]
     assert MODELS.mean_wait(result) == pytest.approx(jobs["wait_s"].mean())
     assert MODELS.mean_response(result) == pytest.approx(jobs["response_s"].mean())
@@ -152,7 +135,7 @@ def test_measures_of_the_middle() -> None:
 def test_control_variates_share_the_nodes() -> None:
     """Where no two jobs meet, the response is the run time; its work takes half as long on four."""
     workload = MODELS.model_jobs(jobs=40, seed=1, stream="a", run_s=10.0, per_s=1e-6, sizes={2: 1.0})
-    result = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
+    result = cm.Scenario(machine=cm.Machine(nodes=4), workload=workload, policy="fcfs").run()
     assert MODELS.shared_response(result) == pytest.approx(10.0)
     assert MODELS.shared_work_response(result) == pytest.approx(5.0)
 
@@ -160,13 +143,13 @@ def test_control_variates_share_the_nodes() -> None:
 SECOND = 1_000_000
 
 
-def at_once(policy: str, *sizes_and_runs: tuple[int, int], **machine: object) -> Result:
+def at_once(policy: str, *sizes_and_runs: tuple[int, int], **machine: object) -> cm.Result:
     """Return a run of jobs submitted at once to 2 nodes."""
     rows = [
-        JobRow(0, number, nodes, run_s * SECOND, run_s * SECOND, -1, -1, 0, -1)
+        cm.JobRow(0, number, nodes, run_s * SECOND, run_s * SECOND, -1, -1, 0, -1)
         for number, (nodes, run_s) in enumerate(sizes_and_runs, 1)
     ]
-    return Scenario(machine=Machine(nodes=2, **machine), workload=Workload(rows), policy=policy).run()  # type: ignore[arg-type]
+    return cm.Scenario(machine=cm.Machine(nodes=2, **machine), workload=cm.Workload(rows), policy=policy).run()  # type: ignore[arg-type]
 
 
 def test_what_is_idle_until_the_last_start_is_lost() -> None:
@@ -182,8 +165,8 @@ def test_the_first_starts_may_be_left_out() -> None:
 
 def test_with_time_sharing_switches_are_lost_and_both_agree() -> None:
     machine = {
-        "time_slicing": TimeSlicing(quantum_s=10, mpl=2),
-        "context_switch": ContextSwitch(fraction=0.1, charge="every-slice"),
+        "time_slicing": cm.TimeSlicing(quantum_s=10, mpl=2),
+        "context_switch": cm.ContextSwitch(fraction=0.1, charge="every-slice"),
     }
     result = at_once("gs", (2, 18), (2, 18), (2, 18), **machine)
     assert MODELS.kappa_until_last_start(result) == pytest.approx(0.1)
@@ -191,23 +174,23 @@ def test_with_time_sharing_switches_are_lost_and_both_agree() -> None:
 
 
 @pytest.fixture(scope="module")
-def result() -> Result:
-    workload = synthetic_workload(jobs=400, nodes=64, load=0.95, seed=3)
-    return Scenario(machine=Machine(nodes=64), workload=workload, policy="easy").run()
+def result() -> cm.Result:
+    workload = cm.synthetic_workload(jobs=400, nodes=64, load=0.95, seed=3)
+    return cm.Scenario(machine=cm.Machine(nodes=64), workload=workload, policy="easy").run()
 
 
-def test_fairness_by_size(result: Result) -> None:
+def test_fairness_by_size(result: cm.Result) -> None:
     table = result.fairness()
     assert FAIRNESS.fairness_measure("blocked")(result) == table.loc["all", "blocked"] > 0
     for group in ("wide", "narrow"):
         assert FAIRNESS.fairness_measure(f"{group}_blocked")(result) == table.loc[group, "blocked"]
 
 
-def test_jobs_delayed_for_long(result: Result) -> None:
-    delays_s = delays_by_later_jobs(result.records, 64)
+def test_jobs_delayed_for_long(result: cm.Result) -> None:
+    delays_s = cm.delays_by_later_jobs(result.records, 64)
     for over_s in (0, 600):
         assert FAIRNESS.delayed_measure(over_s=over_s)(result) == (delays_s > over_s).sum() > 0
-    literally_s = delays_by_later_jobs(result.records, 64, only_with_idle_nodes=False)
+    literally_s = cm.delays_by_later_jobs(result.records, 64, only_with_idle_nodes=False)
     assert literally_s.sum() > delays_s.sum()
     over_s = float(np.sort(literally_s)[-2])  # of which one is longer
     assert FAIRNESS.delayed_measure(over_s=over_s, only_with_idle_nodes=False)(result) == 1
@@ -215,25 +198,25 @@ def test_jobs_delayed_for_long(result: Result) -> None:
 
 def test_migrations_are_counted_by_the_equations() -> None:
     migration = defined_in("validation/migration_overhead")
-    saving = Checkpointing(checkpoint_s=3, restart_s=7)
-    machine = Machine(nodes=16, time_slicing=TimeSlicing(quantum_s=100, mpl=4), checkpointing=saving)
-    workload = synthetic_workload(jobs=150, nodes=16, load=0.9, seed=2)
+    saving = cm.Checkpointing(checkpoint_s=3, restart_s=7)
+    machine = cm.Machine(nodes=16, time_slicing=cm.TimeSlicing(quantum_s=100, mpl=4), checkpointing=saving)
+    workload = cm.synthetic_workload(jobs=150, nodes=16, load=0.9, seed=2)
     policy = migration.CountedMigrations("mgs")
-    counted, plain = (Scenario(machine=machine, workload=workload, policy=one).run() for one in (policy, "mgs"))
+    counted, plain = (cm.Scenario(machine=machine, workload=workload, policy=one).run() for one in (policy, "mgs"))
     assert counted.jobs["end_s"].equals(plain.jobs["end_s"])  # counting decides nothing
-    spent = sum(sum(counted.ledger.amount(one)) for one in (Account.CHECKPOINT, Account.RESTART, Account.BLOCKED))
+    spent = sum(sum(counted.ledger.amount(one)) for one in (cm.Account.CHECKPOINT, cm.Account.RESTART, cm.Account.BLOCKED))
     assert spent > 0
-    assert migration.by_equations(counted) == pytest.approx(to_seconds(spent))
+    assert migration.by_equations(counted) == pytest.approx(cm.to_seconds(spent))
 
 
-def log(header: dict[str, str], *submit_s: int) -> Workload:
+def log(header: dict[str, str], *submit_s: int) -> cm.Workload:
     rows = [
-        JobRow._make([0] * len(JobRow._fields))._replace(
+        cm.JobRow._make([0] * len(cm.JobRow._fields))._replace(
             id=number, submit=second * TICKS_PER_SECOND, nodes=1, run=1, estimate=1
         )
         for number, second in enumerate(submit_s)
     ]
-    return Workload(rows, name="log", provenance=Provenance(source="log", header=header), machine_nodes=8)
+    return cm.Workload(rows, name="log", provenance=Provenance(source="log", header=header), machine_nodes=8)
 
 
 def test_months_change_at_midnight_of_the_time_zone() -> None:
@@ -248,7 +231,7 @@ def test_months_change_at_midnight_of_the_time_zone() -> None:
 
 
 def test_the_months_of_kth() -> None:
-    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    workload = cm.read_swf(trace_path("KTH-SP2-1996-2.2"))
     months = PERIODS.by_month(workload)
     assert [len(months[name]) for name in ("1996-09", "1996-10", "1997-08")] == [106, 2406, 1926]
     assert sum(map(len, months.values())) == len(workload)

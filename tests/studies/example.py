@@ -41,10 +41,7 @@ class GreedyRun:
 study = Study.grid(
     name="example",
     machines={"small": Machine(nodes=128), "large": Machine(nodes=192)},
-    workloads={
-        "made": lambda seed: synthetic_workload(jobs=300, seed=seed),
-        "fixed": synthetic_workload(jobs=120, seed=7),
-    },
+    workloads={"made": lambda seed: synthetic_workload(jobs=300, seed=seed), "fixed": synthetic_workload(jobs=120, seed=7)},
     policies=["easy", "R/L-NG", Greedy(250)],
     replications=2,
     seed=5,

@@ -33,11 +33,6 @@ OURS = version("clustermodel")
 DASK = str(Path(sys.executable).with_name("dask"))
 
 
-def test_a_cluster_gives_the_same_results(cluster: LocalCluster, whole: Path, tmp_path: Path) -> None:
-    sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address)
-    assert_same(tmp_path / "out", whole)
-
-
 def test_so_it_does_when_a_worker_is_killed_half_way(cluster: LocalCluster, whole: Path, tmp_path: Path) -> None:
     killed: list[int] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from math import inf, nan
@@ -15,7 +14,7 @@ import pytest
 
 from clustermodel import ExecutionError, Machine, Scenario, SpecificationError, Store, Study, StudyTable, synthetic_workload
 from clustermodel.errors import quoted
-from clustermodel.experiment.factors import Factors, Trial
+from clustermodel.experiment.factors import Factors
 from clustermodel.experiment.study import Precision
 from clustermodel.policies.easy import Easy
 from tests.conftest import refusal
@@ -35,16 +34,10 @@ def test_levels_keep_their_kinds_in_tables_and_reach_the_scenario_as_they_are(tm
         return scenario(seed)
 
     factors: dict[str, Any] = {
-        "whole": np.array([1, 2]),
-        "real": [np.float64(0.5)],
-        "mixed": [1, 2.5],
-        "maybe": [None, 3],
-        "flag": (True, False),
-        "text": ["a"],
-        "policy": [policy, "fcfs"],
-        "machine": {"small": machine},
+        "whole": np.array([1, 2]), "real": [np.float64(0.5)], "mixed": [1, 2.5], "maybe": [None, 3], "flag": (True, False),
+        "text": ["a"], "policy": [policy, "fcfs"], "machine": {"small": machine},
         "sized": {64: machine, 128: Machine(nodes=128)},
-    }
+    }  # fmt: skip
     study = Study(name="kinds", factors=factors, scenario=make)
     table = serial(study, tmp_path)
     assert len(table) == len(study) == 2 * 2 * 2 * 2 * 2 * 2
@@ -272,28 +265,3 @@ def test_the_jobs_of_a_replication_are_made_once_for_all_policies(monkeypatch: p
     )
     assert len({run.key for run in runs_of(study)}) == 12
     assert made == [1, 2, 3]
-
-
-def test_a_trial_costs_the_parent_little() -> None:
-    """Two thousand trials of known jobs; on an idle machine a trial takes a third of a millisecond."""
-    jobs = synthetic_workload(jobs=10_000)
-    study = Study(
-        name="s",
-        factors={"depth": list(range(1, 501)), "policy": ["fcfs", "easy", "conservative", "bf"]},
-        scenario=lambda depth, policy, seed: Scenario(
-            machine=Machine(nodes=depth + 127), workload=jobs, policy=policy, seed=seed
-        ),
-    )
-    began = time.process_time()
-    runs = runs_of(study)
-    assert time.process_time() - began < 20  # a bound on work per run: 1 to 2 s are usual
-    assert len({run.key for run in runs}) == 2000
-
-
-def test_trials_are_stored_as_plain_json(tmp_path: Path) -> None:
-    serial(Study(name="s", factors={"x": [None, 1, 0.5], "flag": [True]}, scenario=scenario), tmp_path)
-    trials = json.loads((tmp_path / "study.json").read_bytes())["trials"]
-    assert [trial["point"] for trial in trials] == [[None, True], [1, True], [0.5, True]]
-    assert [trial["order"] for trial in trials] == [[0, 0, 1], [1, 0, 1], [2, 0, 1]]
-    with Store.read(tmp_path) as store:
-        assert store.table().trials() == [Trial((None, True), 1), Trial((1, True), 1), Trial((0.5, True), 1)]

@@ -7,17 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    CheckpointStore,
-    Machine,
-    NodeFailures,
-    Scenario,
-    SpecificationError,
-    SwfStream,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment import run_key
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import digest_of_jobs, key_of, key_of_scenario, software
@@ -162,7 +152,7 @@ def test_in_one_process_too(tmp_path: Path) -> None:
 
 
 def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    study = Study.grid(name="s", workloads={"jobs": cm.synthetic_workload(jobs=5)}, policies=["easy"])
     first = runs_of(study)[0]
     assert {"clustermodel", "clustermodel_sha256", "python", "numpy", "simpy"} == first.specification["software"].keys()
     for name in first.specification["software"]:
@@ -195,7 +185,7 @@ def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatc
 
 
 def test_streams_and_tables_of_the_same_jobs_have_the_same_digest(tmp_path: Path) -> None:
-    jobs = synthetic_workload(jobs=9000)
+    jobs = cm.synthetic_workload(jobs=9000)
     path = tmp_path / "jobs.swf"
     rest = "-1 1 1 1 1 1 1 -1 -1"
     lines = [
@@ -203,19 +193,19 @@ def test_streams_and_tables_of_the_same_jobs_have_the_same_digest(tmp_path: Path
         for row in jobs.rows()
     ]
     path.write_text("; MaxProcs: 128\n" + "\n".join(lines) + "\n")
-    stream = SwfStream(path)
-    table = Workload(stream.rows())
+    stream = cm.SwfStream(path)
+    table = cm.Workload(stream.rows())
     assert digest_of_jobs(stream) == digest_of_jobs(table)
     assert digest_of_jobs(stream).jobs == 9000
-    assert digest_of_jobs(Workload(list(stream.rows())[:-1])) != digest_of_jobs(stream)
+    assert digest_of_jobs(cm.Workload(list(stream.rows())[:-1])) != digest_of_jobs(stream)
 
 
 def test_intervals_by_formula_and_the_store_are_in_the_key() -> None:
-    jobs = synthetic_workload(jobs=3)
-    stores = [None, *(CheckpointStore(bandwidth_gib_s=rate) for rate in (1, 2))]
-    costs = [Checkpointing(checkpoint_s=0 if store else 1, interval_s="daly", store=store) for store in stores]
-    machines = [Machine(nodes=128, failures=NodeFailures(mtbf_s=1e9, repair_s=0), checkpointing=one) for one in costs]
-    keys = {key_of_scenario(Scenario(machine=machine, workload=jobs, policy="fcfs")) for machine in machines}
+    jobs = cm.synthetic_workload(jobs=3)
+    stores = [None, *(cm.CheckpointStore(bandwidth_gib_s=rate) for rate in (1, 2))]
+    costs = [cm.Checkpointing(checkpoint_s=0 if store else 1, interval_s="daly", store=store) for store in stores]
+    machines = [cm.Machine(nodes=128, failures=cm.NodeFailures(mtbf_s=1e9, repair_s=0), checkpointing=one) for one in costs]
+    keys = {key_of_scenario(cm.Scenario(machine=machine, workload=jobs, policy="fcfs")) for machine in machines}
     assert len(keys) == 3
 
 
@@ -223,7 +213,7 @@ def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path
     path = tmp_path / "jobs.swf"
     line = "{} 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n"
     path.write_text("; MaxProcs: 8\n" + line.format(1))
-    study = Study.grid(name="s", workloads={"stream": SwfStream(path)}, policies=["easy", "fcfs"])
+    study = Study.grid(name="s", workloads={"stream": cm.SwfStream(path)}, policies=["easy", "fcfs"])
 
     def edit(progress: Progress) -> None:
         if progress.running == 1 and progress.done == 0:
@@ -237,13 +227,13 @@ def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path
 def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:
     lock = threading.Lock()
 
-    def make(seed: int) -> Workload:
+    def make(seed: int) -> cm.Workload:
         with lock:
-            return synthetic_workload(jobs=9, seed=seed)
+            return cm.synthetic_workload(jobs=9, seed=seed)
 
     study = Study.grid(name="s", workloads={"jobs": make}, policies=["fcfs", "easy"])
     for run in (lambda: sweep(study, tmp_path / "a", workers=2), lambda: study.run(workers=2)):
-        with pytest.raises(SpecificationError) as refused:
+        with pytest.raises(cm.SpecificationError) as refused:
             run()
         assert str(refused.value) == (
             "study s: it cannot be sent to worker processes (cannot pickle '_thread.lock' object); "

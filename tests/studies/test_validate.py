@@ -271,10 +271,7 @@ def test_a_study_is_no_validation(command_line: Command, tmp_path: Path) -> None
     ("fields", "said"),
     [
         ({"formula": 3}, "formula: 3 is not allowed; it must be a function of factors"),
-        (
-            {"formula": lambda lode: lode},
-            "of factors, which are mean_s, error: missing a required argument: 'lode'",
-        ),
+        ({"formula": lambda lode: lode}, "of factors, which are mean_s, error: missing a required argument: 'lode'"),
         ({"measure": "mean_wait"}, "measure: 'mean_wait' is not allowed (did you mean 'mean_wait_s'?)"),
         ({"measure": "error"}, "measure: 'error' is not allowed; it is a factor, whose column hides it"),
         ({"margin": -1}, "margin: -1 is not allowed"),

@@ -318,12 +318,6 @@ def test_speculation_goes_through_the_queue_in_its_order_with_what_is_left() -> 
     assert spans(play(4, jobs, "1/L:speculation=0.3"))[4] == (2, 32)
 
 
-def test_no_speculation_without_a_percentage_and_with_the_whole_estimate() -> None:
-    plain = spans(play(4, OVERESTIMATED, "D"))
-    assert spans(play(4, OVERESTIMATED, "D:speculation=1.0")) == plain
-    assert plain[3] == (110, 140)
-
-
 # Test runs.
 
 HOUR = 3600

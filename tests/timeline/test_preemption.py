@@ -8,7 +8,6 @@ import pytest
 from clustermodel import Checkpointing, ContextSwitch, DecisionError, SpecificationError
 from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.run_attempts import Status
 from clustermodel.ticks import TICKS_PER_SECOND as SECOND
 from tests.timeline.script import Script, Timetable, abort, checkpoint, kill, start, suspend
 from tests.timeline.timeline import play, spans, spent, stopped
@@ -337,10 +336,6 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
     script = {0: [start(1)], 5: [suspend(1)], 6: [start(2)], 7: [suspend(2)]}
     with pytest.raises(DecisionError, match="job 2 cannot be suspended: a node of 0-1 holds 1 suspended tasks already"):
         play(2, "1 0 2 30\n2 0 2 30", Script(script), suspended_per_node=1)
-
-
-def test_how_a_run_attempt_can_end() -> None:
-    assert [status.label for status in Status][-5:] == ["requeued", "preempted", "checkpointed", "suspended", "failed"]
 
 
 def test_nodes_of_a_job_ahead_of_the_head_that_is_being_saved_are_not_counted_on() -> None:
