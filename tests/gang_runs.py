@@ -158,19 +158,10 @@ def gang_cases(
         refused = (rows or perhaps_none_runs) and draw(one_in(8))
         run_time = draw(st.integers(*runs)) * unit + draw(odd)
         slack = 0 if exact_estimates else draw(st.sampled_from((0, 0, 1, 2, -1, -2))) * run_time // 3
-        rows.append(
-            JobRow(
-                submit=(draw(st.integers(0, 40)) + (LATE if draw(one_in(8)) else 0)) * unit,
-                id=number,
-                nodes=draw(refused_sizes(nodes) if refused else st.integers(1, nodes)),
-                run=run_time,
-                estimate=max(1, run_time + slack),
-                user=-1,
-                group=-1,
-                priority=draw(st.sampled_from((0, 0, 1))) if priorities else 0,
-                status=-1,
-            )
-        )
+        submit = (draw(st.integers(0, 40)) + (LATE if draw(one_in(8)) else 0)) * unit
+        size = draw(refused_sizes(nodes) if refused else st.integers(1, nodes))
+        priority = draw(st.sampled_from((0, 0, 1))) if priorities else 0
+        rows.append(JobRow(submit, number, size, run_time, max(1, run_time + slack), -1, -1, priority, -1))
     return GangCase(machine, sorted(rows))
 
 

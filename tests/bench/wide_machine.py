@@ -51,17 +51,8 @@ def main(jobs: int) -> None:
     middle = process_time()
     result = scenario.run()
     ended = process_time()
-    print(
-        json.dumps(
-            {
-                "jobs": len(result.records),
-                "run_s": ended - middle,
-                "floor_s": middle - began,
-                "ratio_to_floor": (ended - middle) / (middle - began),
-                "mean_wait_s": float(result.jobs["wait_s"].mean()) if jobs <= 200_000 else None,
-            }
-        )
-    )
+    found = {"jobs": len(result.records), "run_s": ended - middle, "ratio_to_floor": (ended - middle) / (middle - began)}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -17,24 +17,8 @@ EXTREMES = (
 USUAL = ("-1", "0", "1", "2", "7", "64", "7.5", "3600", "86400.25", "1e3", "+5", "12.0")
 """Words that nearly every field may have."""
 SEPARATORS = (
-    *(
-        b"\t",
-        b"  ",
-        b" \t ",
-        b"",
-        b",",
-        b";",
-        b"\0",
-        b"\r",
-        b"\n",
-        b"\r\n",
-        b"\x0b",
-        b"\x0c",
-        b"\x1c",
-        b"\x1f",
-        b"\x08",
-        b"\x1b[31m",
-    ),
+    *(b"\t", b"  ", b" \t ", b"", b",", b";", b"\0", b"\r", b"\n", b"\r\n"),
+    *(b"\x0b", b"\x0c", b"\x1c", b"\x1f", b"\x08", b"\x1b[31m"),
     *(b"\x85", b"\xa0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f"),  # no UTF-8
     *(text.encode() for text in ("\x85", "\xa0", "\u2028", "\u2029", "\u3000", "\u200b", "\ufeff", "\u202e")),
 )

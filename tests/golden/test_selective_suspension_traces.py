@@ -8,8 +8,6 @@ import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
-from clustermodel.recording.ledger import Account
-from clustermodel.recording.run_attempts import Status
 from tests.shared_data import trace_path
 
 COST_S = 30
@@ -19,24 +17,6 @@ COST_S = 30
 def run(policy: str) -> Result:
     machine = Machine(nodes=100, context_switch=ContextSwitch(seconds=COST_S))
     return Scenario(machine=machine, workload=read_swf(trace_path("KTH-SP2-1996-2.2")), policy=policy).run()
-
-
-@pytest.mark.whole
-def test_on_kth_jobs_are_suspended_at_full_minutes_resume_on_their_own_nodes_and_lose_nothing() -> None:
-    result = run("ss")
-    records, ledger = result.records, result.ledger
-    starts = records.column("start").tolist()
-    suspended = list(records.each_stopped_run())
-    assert len(suspended) > 1000
-    for one in suspended:
-        assert one.ended_as is Status.SUSPENDED
-        # It holds its nodes for a context switch, unless it was stopped before it was back in its nodes.
-        assert one.end % 60_000_000 in (0, COST_S * 1_000_000)
-        assert one.columns == records.columns_of(one.job)
-        assert one.end <= starts[one.job]
-    assert sum(ledger.amount(Account.LOST)) == 0
-    assert sum(ledger.amount(Account.USEFUL)) == sum(run("easy").ledger.amount(Account.USEFUL))
-    assert abs(result.kappa_by_formula - ledger.capacity_loss) < 1e-9
 
 
 @pytest.mark.whole

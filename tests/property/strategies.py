@@ -68,17 +68,9 @@ def machines_and_rows(
             continue
         run = draw(st.integers(1, 30))
         slack = 0 if exact_estimates else draw(st.integers(-run + 1 if underestimates else 0, 40))
-        rows.append(
-            JobRow(
-                submit=(draw(st.integers(0, 40)) + (LATE if late else 0)) * TICKS_PER_SECOND,
-                id=number,
-                nodes=draw(refused_sizes(nodes) if refused else st.integers(1, nodes)),
-                run=run * TICKS_PER_SECOND,
-                estimate=(run + slack) * TICKS_PER_SECOND,
-                user=number % 3,
-                group=-1,
-                priority=draw(st.integers(0, 2)) if priorities else 0,
-                status=-1,
-            )
-        )
+        submit = draw(st.integers(0, 40)) + (LATE if late else 0)
+        size = draw(refused_sizes(nodes) if refused else st.integers(1, nodes))
+        priority = draw(st.integers(0, 2)) if priorities else 0
+        submit, run, estimate = (seconds * TICKS_PER_SECOND for seconds in (submit, run, run + slack))
+        rows.append(JobRow(submit, number, size, run, estimate, number % 3, -1, priority, -1))
     return nodes, sorted(rows)

@@ -10,7 +10,9 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from pathlib import Path
 
 import numpy as np
@@ -196,7 +198,8 @@ def test_gangs_are_whole_and_share_no_node_in_a_slice_and_each_has_one_home(case
     when = spans(result)
     for moment in result.history.moments:
         for cells in moment.rows:
-            assert sum(cell.columns for cell in cells) == sum_without_carry(cells)
+            union = reduce(or_, (cell.columns for cell in cells), 0)
+            assert sum(cell.columns for cell in cells) == union  # no two gangs have a column in common
             assert sum(cell.columns for cell in cells) < 1 << case.machine.nodes
         gangs = placed(moment)
         assert all(columns.bit_count() == size[job] for job, (columns, _) in gangs.items())
@@ -205,13 +208,6 @@ def test_gangs_are_whole_and_share_no_node_in_a_slice_and_each_has_one_home(case
         assert sorted(homes) == sorted(gangs)
         assert len(moment.rows) == case.machine.time_slicing.mpl
         assert sorted(moment.rotation) == [row for row, cells in enumerate(moment.rows) if cells]
-
-
-def sum_without_carry(cells: tuple[object, ...]) -> int:
-    union = 0
-    for cell in cells:
-        union |= cell.columns  # type: ignore[attr-defined]
-    return union
 
 
 @quick
@@ -270,12 +266,9 @@ class Overheads:
             for job, columns in migration.moves:
                 tasks = moved_tasks(call, job, columns)
                 rounds = rounds_of(costs, tasks)
-                overheads = [
-                    (Account.CHECKPOINT, costs.checkpoint),
-                    (Account.RESTART, costs.restart),
-                    (Account.BLOCKED, waiting),
-                ]
-                self.of.setdefault(job.id, []).extend([*(rounds - 1) * overheads, *overheads[:2]])
+                transfer = [(Account.CHECKPOINT, costs.checkpoint), (Account.RESTART, costs.restart)]
+                overheads = [*transfer, (Account.BLOCKED, waiting)]
+                self.of.setdefault(job.id, []).extend([*(rounds - 1) * overheads, *transfer])
                 most = job.nodes if costs.counts == "gang" else tasks
                 self.counted[job.id] = most if limit is None or costs.counts != "spread" else min(most, limit)
                 if costs.checkpoint:
@@ -343,11 +336,8 @@ def test_a_gang_that_is_still_paying_counts_against_q_where_it_goes() -> None:
     rows = [
         JobRow(submit, number, nodes, run_time, estimate, -1, -1, 0, -1)
         for submit, number, nodes, run_time, estimate in (
-            (21, 5, 2, 211, 695),
-            (35, 6, 1, 148, 148),
-            (56, 7, 1, 72, 72),
-            (84, 1, 1, 79, 79),
-            (133, 3, 1, 77, 215),
+            *((21, 5, 2, 211, 695), (35, 6, 1, 148, 148), (56, 7, 1, 72, 72)),
+            *((84, 1, 1, 79, 79), (133, 3, 1, 77, 215)),
         )
     ]
     run(GangCase(machine, rows), "mgs")

@@ -55,19 +55,10 @@ def extremes(draw: st.DrawFn, *, most_nodes: int = LARGEST_WHOLE, longest: int =
     rows = []
     for number in range(1, draw(st.integers(1, 9)) + 1):
         run = draw(near(longest))
-        rows.append(
-            JobRow(
-                submit=draw(st.just(0) | st.integers(0, 30) | near(longest)),
-                id=number,
-                nodes=LARGEST_WHOLE if draw(one_in(10)) else draw(near(nodes)),
-                run=run,
-                estimate=draw(st.just(run) | near(longest)),
-                user=-1,
-                group=-1,
-                priority=draw(st.integers(0, 1)),
-                status=-1,
-            )
-        )
+        submit = draw(st.just(0) | st.integers(0, 30) | near(longest))
+        size = LARGEST_WHOLE if draw(one_in(10)) else draw(near(nodes))
+        estimate, priority = draw(st.just(run) | near(longest)), draw(st.integers(0, 1))
+        rows.append(JobRow(submit, number, size, run, estimate, -1, -1, priority, -1))
     return machine, sorted(rows)
 
 

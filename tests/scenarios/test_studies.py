@@ -31,11 +31,7 @@ ZHANG_2003 = "papers/zhang_2003"
 SIZE = {"jobs": "500", "replications": "2"}
 NINE = {**SIZE, "factors": "1.0,1.4,1.8"}
 STUDIES = [
-    Small(
-        "papers/zhang_2003/context_switch.py",
-        "context_switch_tradeoff",
-        {"jobs": "500", "replications": "2", "factors": "1.0,1.4,1.8", "switches": "0,0.05", "levels": "2,5"},
-    ),
+    Small(f"{ZHANG_2003}/context_switch.py", "context_switch_tradeoff", {**NINE, "switches": "0,0.05", "levels": "2,5"}),
     Small(f"{ZHANG_2003}/table1_migration.py", "table1_migration", NINE),
     Small(f"{ZHANG_2003}/job_sizes.py", "job_sizes", NINE),
     Small(f"{ZHANG_2003}/overestimation.py", "overestimation", {**NINE, "phis": "0.2,0.6,1.0"}),

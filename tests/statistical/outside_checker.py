@@ -31,28 +31,12 @@ from tests.property.test_node_memory import IN_ROWS, with_memory
 BATCH: Final = 250
 """Cases that are drawn together."""
 ROWS: Final = tuple(dict.fromkeys((*POLICIES, *IN_ROWS, "mbgs:urgent=checkpoint", "mbgs:urgent=kill", "gs:mpl=1", "bf")))
-DEDICATED: Final = tuple(
-    dict.fromkeys(
-        (
-            *SPACE_SHARING,
-            *SUSPENDING,
-            "easy:backfill_order=shortest",
-            "easy:reservation=kept",
-            "slack:awt=20,heuristic=dc",
-            "slack:awt=20,compression=shift",
-            "pv-easy:mode=suspend",
-            "srtf",
-            "srsf:mode=kill",
-            "las",
-            "las:thresholds=5/20",
-            "fifo-preempt:mode=checkpoint",
-            "R/L",
-            "1/L:test_runs=true,width=greedy",
-            "R/L-NG:width=half,widening=1",
-            "backfilling:width=greedy",
-        )
-    )
-)
+OTHERS: Final = (
+    "easy:backfill_order=shortest", "easy:reservation=kept", "slack:awt=20,heuristic=dc", "slack:awt=20,compression=shift",
+    "pv-easy:mode=suspend", "srtf", "srsf:mode=kill", "las", "las:thresholds=5/20", "fifo-preempt:mode=checkpoint", "R/L",
+    "1/L:test_runs=true,width=greedy", "R/L-NG:width=half,widening=1", "backfilling:width=greedy",
+)  # fmt: skip
+DEDICATED: Final = tuple(dict.fromkeys((*SPACE_SHARING, *SUSPENDING, *OTHERS)))
 KINDS: Final = ("plain", "failures", "store", "failures and store", "memory", "failures and memory", "processors")
 
 

@@ -15,7 +15,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.gang_runs import check_books
 from tests.timeline.script import Script, checkpoint, kill, start
-from tests.timeline.test_failures import down
+from tests.timeline.test_failures import TWO_ROWS, down
 from tests.timeline.timeline import accounts, play, play_both, spans, spent, stopped
 
 TEN_GIB = {"memory_gib": 10.0}
@@ -246,21 +246,16 @@ def test_costs_of_its_own_replace_those_of_the_machine() -> None:
 
 def test_own_costs_share_a_bandwidth_as_if_they_took_that_long_alone() -> None:
     jobs = [cm.Job(id=number, submit_s=0, nodes=1, run_s=30, checkpoint_s=10, restart_s=1) for number in (1, 2)]
-    result = cm.Scenario(
-        machine=cm.Machine(nodes=2, checkpointing=every_20(bandwidth_gib_s=3)),
-        workload=cm.Workload.from_jobs(jobs),
-        policy="fcfs",
-    ).run()
+    machine = cm.Machine(nodes=2, checkpointing=every_20(bandwidth_gib_s=3))
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()
     assert spans(result) == {1: (0, 50), 2: (0, 50)}
 
 
 def test_only_jobs_with_an_interval_of_their_own_are_checkpointed() -> None:
     jobs = [cm.Job(id=1, submit_s=0, nodes=1, run_s=30, checkpoint_interval_s=10), *_plain(2)]
     machine = cm.Machine(nodes=2, checkpointing=cm.Checkpointing(checkpoint_s=5, interval_s="own"))
-    assert spans(cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()) == {
-        1: (0, 40),
-        2: (0, 30),
-    }
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()
+    assert spans(result) == {1: (0, 40), 2: (0, 30)}
 
 
 def _plain(*numbers: int) -> list[cm.Job]:
@@ -269,14 +264,8 @@ def _plain(*numbers: int) -> list[cm.Job]:
 
 def test_gangs_in_rows_write_at_the_bandwidth_of_their_nodes() -> None:
     # As in test_failures: 10 GiB at 5 GiB/s take 2 s, in the gang's own slices.
-    result = play_both(
-        1,
-        "1 0 1 20\n2 0 1 20",
-        "gs",
-        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=cm.Checkpointing(interval_s=15, store=cm.CheckpointStore(node_bandwidth_gib_s=5)),
-        each=TEN_GIB,
-    )
+    costs = cm.Checkpointing(interval_s=15, store=cm.CheckpointStore(node_bandwidth_gib_s=5))
+    result = play_both(1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=TWO_ROWS, checkpointing=costs, each=TEN_GIB)
     assert spans(result) == {1: (0, 42), 2: (0, 44)}
     assert accounts(result) == {Account.USEFUL: 40, Account.CHECKPOINT: 4}
 

@@ -18,6 +18,7 @@ from tests.shared_data import SHARED
 from tests.timeline.script import Script, refusal, start, suspend
 from tests.timeline.timeline import accounts, play, play_both, spans, spent, stopped
 
+TWO_ROWS = cm.TimeSlicing(quantum_s=10, mpl=2)
 EVERY_20 = cm.Checkpointing(checkpoint_s=5, restart_s=3, interval_s=20)
 
 
@@ -124,45 +125,30 @@ def test_a_guaranteed_start_that_a_failure_breaks_is_counted_apart() -> None:
 
 def test_a_failed_node_stops_the_gangs_of_all_rows() -> None:
     # 1 has executed for 10 s, 2 for 5 s.
-    result = play_both(
-        1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2), failures=down((0, 15, 25), nodes=1)
-    )
+    result = play_both(1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=TWO_ROWS, failures=down((0, 15, 25), nodes=1))
     assert sorted(stopped(result)) == [(1, 0, 15, "failed", 10), (2, 0, 15, "failed", 5)]
     assert spans(result) == {1: (25, 55), 2: (25, 65)}
     assert accounts(result) == {Account.USEFUL: 40, Account.LOST: 15, Account.DOWN: 10}
 
 
 def test_a_failed_node_leaves_the_gangs_on_other_nodes_alone() -> None:
-    result = play_both(
-        2, "1 0 1 20\n2 0 2 20", "gs", time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2), failures=down((1, 15, 25), nodes=2)
-    )
+    result = play_both(2, "1 0 1 20\n2 0 2 20", "gs", time_slicing=TWO_ROWS, failures=down((1, 15, 25), nodes=2))
     assert stopped(result) == [(2, 0, 15, "failed", 5)]
     assert spans(result)[1] == (0, 25)  # alone from 15 on: the first row again
 
 
 def test_gangs_write_periodic_checkpoints_in_their_own_slices() -> None:
     # 1 executes in 0-10 and 20-25, writes in 25-27, executes in 27-30 and 40-42; 2 follows, and has a new slice at 42.
-    result = play_both(
-        1,
-        "1 0 1 20\n2 0 1 20",
-        "gs",
-        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=cm.Checkpointing(checkpoint_s=2, interval_s=15),
-    )
+    costs = cm.Checkpointing(checkpoint_s=2, interval_s=15)
+    result = play_both(1, "1 0 1 20\n2 0 1 20", "gs", time_slicing=TWO_ROWS, checkpointing=costs)
     assert spans(result) == {1: (0, 42), 2: (0, 44)}
     assert accounts(result) == {Account.USEFUL: 40, Account.CHECKPOINT: 4}
 
 
 def test_a_gang_in_rows_goes_on_from_its_last_checkpoint() -> None:
     # At 28, 1 has 15 s in the store and 1 s more behind it; 2 has nothing.
-    result = play_both(
-        1,
-        "1 0 1 20\n2 0 1 20",
-        "gs",
-        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
-        checkpointing=cm.Checkpointing(checkpoint_s=2, restart_s=1, interval_s=15),
-        failures=down((0, 28, 30), nodes=1),
-    )
+    machine = {"checkpointing": cm.Checkpointing(checkpoint_s=2, restart_s=1, interval_s=15), "time_slicing": TWO_ROWS}
+    result = play_both(1, "1 0 1 20\n2 0 1 20", "gs", failures=down((0, 28, 30), nodes=1), **machine)
     assert sorted(stopped(result)) == [(1, 0, 28, "failed", 1), (2, 0, 28, "failed", 10)]
     assert spent(result, Account.RESTART) == 1
     # 2 has the first slice, because 1 ran last.  1 restarts in 40-41 and executes until 46; then 2 has a new slice: it executes
@@ -205,20 +191,13 @@ def test_policies_see_which_nodes_are_down() -> None:
             return super().decide(batch, view)
 
     play(3, "1 0 2 50", Watching({0: [start(1)], 20: [start(1)]}), failures=down((0, 10, 20), nodes=3))
-    assert seen == [
-        (0, [], [], 3, 3, [], 0),
-        (10, [0], [], 2, 2, [0], 1),
-        (20, [], [0], 3, 3, [], 0),
-        (70, [], [], 3, 3, [], 0),
-    ]
+    assert seen[:2] == [(0, [], [], 3, 3, [], 0), (10, [0], [], 2, 2, [0], 1)]
+    assert seen[2:] == [(20, [], [0], 3, 3, [], 0), (70, [], [], 3, 3, [], 0)]
 
 
 def test_young_and_daly_depend_on_the_nodes_of_the_gang() -> None:
-    machine = cm.Machine(
-        nodes=4,
-        failures=cm.NodeFailures(mtbf_s=40_000, repair_s=0),
-        checkpointing=cm.Checkpointing(checkpoint_s=50, interval_s="young"),
-    )
+    saving = cm.Checkpointing(checkpoint_s=50, interval_s="young")
+    machine = cm.Machine(nodes=4, failures=cm.NodeFailures(mtbf_s=40_000, repair_s=0), checkpointing=saving)
     # sqrt(2 x 50 x 40,000 / 4) = 1,000 s.
     costs, job = TransferCosts(machine), JobInSystem(cm.Job(id=1, submit_s=0, nodes=4, run_s=1).row(), 0)
     assert [costs.interval(job, nodes) for nodes in (1, 4)] == [2_000 * TICKS_PER_SECOND, 1_000 * TICKS_PER_SECOND]
@@ -239,23 +218,16 @@ def test_specifications_that_are_refused() -> None:
 
 def test_a_context_switch_follows_a_repair() -> None:
     # After the repair node 0 holds no task: both gangs switch in their first slices.
-    result = play_both(
-        1,
-        "1 0 1 20",
-        "gs",
-        time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2),
-        context_switch=cm.ContextSwitch(seconds=1),
-        failures=down((0, 15, 25), nodes=1),
-    )
+    machine = {"context_switch": cm.ContextSwitch(seconds=1), "time_slicing": TWO_ROWS}
+    result = play_both(1, "1 0 1 20", "gs", failures=down((0, 15, 25), nodes=1), **machine)
     assert spans(result) == {1: (25, 46)}
     assert spent(result, Account.CONTEXT_SWITCH) == 2
 
 
 def test_a_job_that_never_completes_is_one_line_and_not_a_run_without_end() -> None:
     # 1,000 s without checkpoints where a node fails every 10 s.
-    with pytest.raises(
-        cm.SpecificationError, match=r"job 1 \(1 node, 1000 s\) has been started 10,000 times and not completed"
-    ):
+    said = r"job 1 \(1 node, 1000 s\) has been started 10,000 times and not completed"
+    with pytest.raises(cm.SpecificationError, match=said):
         play(1, "1 0 1 1000", "fcfs", failures=cm.NodeFailures(mtbf_s=10, repair_s=0))
 
 

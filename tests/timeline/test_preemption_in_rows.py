@@ -71,13 +71,8 @@ def test_a_killed_gang_begins_again_from_its_last_checkpoint() -> None:
     result = play(1, "1 0 1 30", script, checkpointing=COSTS)
     assert spans(result) == {1: (40, 62)}
     assert stopped(result) == [(1, 0, 14, "checkpointed", 0), (1, 20, 36, "preempted", 14)]
-    assert accounts(result) == {
-        Account.USEFUL: 30,
-        Account.LOST: 14,
-        Account.CHECKPOINT: 4,
-        Account.RESTART: 4,
-        Account.IDLE: 6 + 4,
-    }
+    expected = {Account.USEFUL: 30, Account.LOST: 14, Account.CHECKPOINT: 4, Account.RESTART: 4, Account.IDLE: 6 + 4}
+    assert accounts(result) == expected
 
 
 def test_a_gang_killed_while_it_is_checkpointed_leaves_at_once_and_its_work_is_discarded() -> None:
@@ -266,13 +261,8 @@ def test_a_suspended_job_that_starts_on_other_columns_is_moved_through_the_store
     script: Timetable = {0: [start(1, columns=(0, 1), row=0)], 10: [suspend(1)], 20: [start(1, columns=(1, 2), row=1)]}
     result = play(2, "1 0 1 30", script, checkpointing=COSTS, context_switch=SWITCH)
     assert spans(result) == {1: (20, 48)}
-    assert accounts(result) == {
-        Account.USEFUL: 30,
-        Account.CONTEXT_SWITCH: 3,
-        Account.CHECKPOINT: 4,
-        Account.RESTART: 2,
-        Account.IDLE: 96 - 39,
-    }
+    expected = {Account.USEFUL: 30, Account.CONTEXT_SWITCH: 3, Account.CHECKPOINT: 4, Account.RESTART: 2, Account.IDLE: 96 - 39}
+    assert accounts(result) == expected
 
 
 def test_a_suspended_job_that_is_killed_when_it_runs_again_loses_what_it_did_before() -> None:
