@@ -1,4 +1,4 @@
-"""Selective suspension on a real trace: what must hold of any run, and whom it is for (Kettimuthu et al. 2005)."""
+"""Selective suspension on a real trace: whom it is for (Kettimuthu et al. 2005)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from clustermodel import ContextSwitch, Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
 from tests.shared_data import trace_path
 
-COST_S = 30
-
 
 @cache
 def run(policy: str) -> Result:
-    machine = Machine(nodes=100, context_switch=ContextSwitch(seconds=COST_S))
+    machine = Machine(nodes=100, context_switch=ContextSwitch(seconds=30))
     return Scenario(machine=machine, workload=read_swf(trace_path("KTH-SP2-1996-2.2")), policy=policy).run()
 
 
