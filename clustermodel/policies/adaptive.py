@@ -56,8 +56,7 @@ class AdaptiveRows:
     def __init__(self, over: float, back: float, window_s: float) -> None:
         self._over, self._back = over, back
         self._window = duration_to_ticks(window_s)
-        self.space_sharing = False
-        """Whether the policy is in its BF mode."""
+        self.space_sharing = False  # whether the policy is in its BF mode
         self.utilization = 0.0
         self._only_row = 0
         self._since: int | None = None

@@ -28,10 +28,8 @@ BackfillOrder = Callable[[QueuedJob, int], Any]
 def backfill(
     profile: Profile, jobs: Iterable[QueuedJob], idle: int, length_of: Callable[[QueuedJob], int], skip: Container[int] = ()
 ) -> Iterator[QueuedJob]:
-    """Yield the jobs that can start now and delay no reservation in the profile, without those whose ids are in ``skip``.
-
-    The caller subtracts each job from the profile before it asks for the next one.
-    """
+    """Yield the jobs that can start now and delay no reservation in the profile, without those whose ids are in ``skip``."""
+    # The caller subtracts each job from the profile before it asks for the next one.
     fits = profile.fits
     for job in jobs:
         if job.nodes <= idle and job.id not in skip and fits(job.nodes, length_of(job)):

@@ -210,8 +210,8 @@ class GangRun:
     def _set_alarm(self, decisions: list[Decision]) -> None:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
         now = self._view.now
-        starts = (reservation.start for reservation in self._plans.reserved.values())
-        alarm = min((start for start in starts if start > now), default=None)
+        reserved = self._plans.reserved.values()
+        alarm = min((reservation.start for reservation in reserved if reservation.start > now), default=None)
         if alarm is None and self._urgent is not None and self._urgent.wait_for_store:
             alarm = now + 1  # the store is free when gangs have had their slices
         if alarm is not None and (self._rows_at_worst > 1 or self._switch):

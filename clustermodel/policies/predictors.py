@@ -123,20 +123,15 @@ class _FromPast(_LearnsNothing):
 
 
 def _as_accurate(job: QueuedJob, past: Past) -> int:
-    """Return the estimate, corrected by the lifetime accuracy of the last job: run time / estimate (Yuan et al. 2010, 5.2).
-
-    It is the estimate itself without such a job, and never more: "prediction that exceeds user estimates is meaningless"
-    (section 3.2).
-    """
+    """Return the estimate, corrected by the lifetime accuracy of the last job: run time / estimate (Yuan et al. 2010, 5.2)."""
+    # Never more than the estimate: "prediction that exceeds user estimates is meaningless" (section 3.2).
     run, estimate = past[-1] if past else (1, 1)
     return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
 
 
 def _mean_of_two(job: QueuedJob, past: Past) -> int:
-    """Return the mean run time of the last two jobs, in whole seconds, but at most the estimate, also where there are fewer.
-
-    Tsafrir et al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015.
-    """
+    """Return the mean run time of the last two jobs, in whole seconds, but at most the estimate, also where there are fewer."""
+    # Tsafrir et al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015.
     if len(past) < 2:
         return job.estimate
     mean = sum(run for run, _ in past) // 2
@@ -286,10 +281,8 @@ class Lengths:
         self._predicted: dict[int, int] = {}  # job id -> prediction that stays, of submitted or of running jobs
         self._jobs: dict[int, QueuedJob] = {}
         self.are_estimates = type(predictor) is UserEstimate
-        self.may_overrun = may_overrun(setup) or not self.are_estimates
-        """Whether a job may run longer than expected."""
-        self.predicted: Callable[[QueuedJob], int]
-        """Returns how long a job is expected to run on the nodes it asked for, ticks."""
+        self.may_overrun = may_overrun(setup) or not self.are_estimates  # whether a job may run longer than expected
+        self.predicted: Callable[[QueuedJob], int]  # returns how long a job is expected to run on the nodes it asked for, ticks
         if self.are_estimates:
             self.predicted = attrgetter("estimate")  # asked a million times
         elif self._once:

@@ -59,10 +59,9 @@ class Nodes(NamedTuple):
 
 
 class IdleMemory:
-    """The idle nodes and the free memory during one scheduling cycle.
+    """The idle nodes and the free memory during one scheduling cycle."""
 
-    A job may have the memory of suspended jobs behind it: those of a higher ``rank``, by default in queue order.
-    """
+    # A job may have the memory of suspended jobs behind it: those of a higher `rank`, by default in queue order.
 
     def __init__(self, view: View, free: FreeMemory, rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order) -> None:
         self._rank, self._free = rank, free

@@ -54,8 +54,7 @@ class PreemptiveScheduler:
     """
 
     name: ClassVar[str]
-    rule: ClassVar[str]
-    """Why a job starts."""
+    rule: ClassVar[str]  # why a job starts
     in_run: ClassVar[type[PreemptiveRun]]
     mode: str = "checkpoint"
     round_s: float | None = None
@@ -273,8 +272,7 @@ class Srtf(PreemptiveScheduler):
     name = "srtf"
     rule = "it fits, in the order of remaining times"
     in_run = _PredictedRun
-    by_service: ClassVar[bool] = False
-    """Whether remaining times count times nodes."""
+    by_service: ClassVar[bool] = False  # whether remaining times count times nodes
     predictor: str | Predictor = "perfect"
 
     def __post_init__(self) -> None:

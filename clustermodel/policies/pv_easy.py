@@ -169,10 +169,8 @@ class PVEasyRun:
         return 0 if self._mode == "kill" else self._times(job)[0]
 
     def _reservation(self, head: QueuedJob) -> tuple[Profile, int]:
-        """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job.
-
-        Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
-        """
+        """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job."""
+        # Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         now = self._view.now
         holders: list[tuple[QueuedJob | None, int, int]] = [
             (None if stopping else job, end, job.nodes)

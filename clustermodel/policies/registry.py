@@ -62,8 +62,7 @@ NAMES_OF_PAPERS: Final = {
 """Policies by names that papers give them."""
 _WITH_LEVEL: Final = re.compile(r"([a-z/-]*[a-z])[-:_ ]?([0-9]+)", re.IGNORECASE)
 """A policy with a multiprogramming level, as in Zhang et al. 2003: ``BGS-5``."""
-_SEPARATORS: Final = ":,="
-"""Characters that a name must not have."""
+_SEPARATORS: Final = ":,="  # characters that a name must not have
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 """The simple types that parameters can be declared with."""
 

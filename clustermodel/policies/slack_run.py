@@ -24,14 +24,12 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 if TYPE_CHECKING:
     from clustermodel.policies.slack import Quotas, Slack
 
-PriorityOf = Callable[[QueuedJob], float]
-"""Gives a job's user or political priority, a number in [0, 1]."""
+PriorityOf = Callable[[QueuedJob], float]  # gives a job's user or political priority, a number in [0, 1]
 AFRESH, SHIFT, IN_PLACE = COMPRESSIONS = "afresh", "shift", "in-place"
 """How the waiting jobs from a slot on are moved: see :class:`~clustermodel.policies.slack.Slack`."""
 Limits = Mapping[int, float] | float | None
 _UNKNOWN: Final = -1  # the number of an unknown user or group
-EXTENSION: Final = 0.1
-"""Share of its estimate by which an unfinished job is extended (section 4.7)."""
+EXTENSION: Final = 0.1  # share of its estimate by which an unfinished job is extended (section 4.7)
 
 
 class SlackRun:
@@ -104,9 +102,7 @@ class SlackRun:
         awt_s = self._awt_s(job.nodes)
         user, political = self._user_priority(job), self._political_priority(job)
         if self.plan:
-            slots = set(
-                self.profile.times()
-            )  # the ends of all slots: where jobs start or end; the profile need not have a step
+            slots = set(self.profile.times())  # the ends of all slots: where jobs start or end, even without a step
             for reservation in self.plan:
                 slots.add(reservation.start)
                 slots.add(reservation.end)
@@ -206,10 +202,9 @@ class SlackRun:
 
 
 class OverQuota:
-    """What users and groups have been charged in one run, and the waiting jobs of those over quota.
+    """What users and groups have been charged in one run, and the waiting jobs of those over quota."""
 
-    These are planned behind all other jobs, in order of arrival, so that they delay no job.
-    """
+    # These are planned behind all other jobs, in order of arrival, so that they delay no job.
 
     def __init__(self, quotas: Quotas | None) -> None:
         self._limits: dict[str, Limits] = {} if quotas is None else {"user": quotas.user, "group": quotas.group}

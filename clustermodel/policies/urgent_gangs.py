@@ -19,11 +19,10 @@ from clustermodel.schedule.ousterhout import InTheWay, Occupant, OusterhoutMatri
 
 
 class UrgentJobs:
-    """Which jobs are urgent, the columns set aside for them, and the gangs that have been preempted for them.
+    """Which jobs are urgent, the columns set aside for them, and the gangs that have been preempted for them."""
 
-    A job is urgent if a job of lower priority has been submitted in the run.  A gang that does not fit into
-    memory beside the urgent job and other suspended ones is killed, whatever the mode.
-    """
+    # A job is urgent if a job of lower priority has been submitted in the run.  A gang that does not fit into memory beside the
+    # urgent job and other suspended ones is killed, whatever the mode.
 
     def __init__(self, name: str, mode: str, setup: Setup, matrix: OusterhoutMatrix) -> None:
         require_store(name, mode, setup.machine, parameter="urgent")
@@ -34,8 +33,7 @@ class UrgentJobs:
         self._all = (1 << setup.nodes) - 1
         self._lowest: int | None = None  # priority of all jobs submitted so far
         self._discarded: list[QueuedJob] = []  # jobs whose images in memory have been discarded in the last cycle
-        self.saved: set[int] = set()
-        """Ids of jobs that have been checkpointed or suspended."""
+        self.saved: set[int] = set()  # ids of jobs that have been checkpointed or suspended
         self._in_memory: dict[int, int] = {}  # id of a job that has been suspended -> the columns that held it then
         self._stopping: set[int] = set()  # ids of running jobs that have been preempted
         self.claims: dict[int, tuple[QueuedJob, int]] = {}
@@ -188,10 +186,10 @@ class UrgentJobs:
 
     def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
         """Return the row and columns in which a saved job can go on, of fit ``rows``: where it is in memory if it can."""
-        own = self._in_memory.get(job.id)
-        for row in rows:
-            if own is not None and self._matrix.is_free(own, row):
-                return row, own
+        if (own := self._in_memory.get(job.id)) is not None:
+            for row in rows:
+                if self._matrix.is_free(own, row):
+                    return row, own
         return next(((row, None) for row in rows if self._may_restore(job, [row])), None)
 
     def _may_restore(self, job: QueuedJob, rows: range | list[int]) -> bool:

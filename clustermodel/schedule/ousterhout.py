@@ -390,14 +390,22 @@ class OusterhoutMatrix:
                 if not largest or not (target in changed or source in changed):
                     continue
                 for gang in list(homes[source].values()):
-                    if gang.nodes <= largest:
-                        fits = gang.columns & free[target] == gang.columns
-                        if (fits or migrates) and self._move(gang, target, guard, fits=fits):
-                            any_moved = True
-                            changed |= {source, target}
-                            largest = room[target]
-                            if guard is not None:
-                                guard.moved(gang, source)
+                    if gang.nodes > largest:
+                        continue
+                    fits = gang.columns & free[target] == gang.columns
+                    may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
+                    if not may_move or (guard is not None and not guard.may_enter(gang, target)):
+                        continue
+                    if fits:
+                        self._leave_home(gang)
+                        self._settle_in(gang, target)
+                    elif not self._move_by_migration(gang, target):
+                        continue
+                    any_moved = True
+                    changed |= {source, target}
+                    largest = room[target]
+                    if guard is not None:
+                        guard.moved(gang, source)
         return any_moved
 
     def _rows_to_fill(self) -> list[tuple[int, int]]:
@@ -478,16 +486,8 @@ class OusterhoutMatrix:
             overlapping.sort(key=STARTING_ORDER)
         return overlapping
 
-    def _move(self, gang: Occupant, row: int, guard: Guard | None, *, fits: bool) -> bool:
-        """Move ``gang`` to ``row``: on its columns if it ``fits``, else by the cheaper of option 1 (others migrate) and 2."""
-        if gang.migrating and not (fits and self._within_limit(gang, row)):
-            return False
-        if guard is not None and not guard.may_enter(gang, row):
-            return False
-        if fits:
-            self._leave_home(gang)
-            self._settle_in(gang, row)
-            return True
+    def _move_by_migration(self, gang: Occupant, row: int) -> bool:
+        """Move ``gang`` to ``row`` by the cheaper of option 1, the gangs in its way migrate, and option 2."""
         in_the_way = self._overlapping(gang, row)
         option_1 = self._can_migrate(in_the_way, row, ~gang.columns)
         option_2 = self._can_migrate([gang], row, self._free[row])
@@ -513,9 +513,11 @@ class OusterhoutMatrix:
     def _move_elsewhere(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
         kept = gang.columns & self._free[row]  # only the tasks on other columns move, to the lowest suitable ones
-        suitable, moving = (self._free[row] ^ kept) & self._with_memory(gang.job), gang.nodes - kept.bit_count()
-        if self.memory is not None and suitable.bit_count() < moving:
-            return False
+        suitable, moving = self._free[row] ^ kept, gang.nodes - kept.bit_count()
+        if self.memory is not None:
+            suitable &= self._with_memory(gang.job)
+            if suitable.bit_count() < moving:
+                return False
         columns = kept | lowest(suitable, moving)
         self._leave_home(gang)
         gang.moving = self._counted(gang, columns)
@@ -529,10 +531,11 @@ class OusterhoutMatrix:
         wanted = gang.columns
         open_, columns = free[row] ^ (free[row] & wanted), []
         for other in in_the_way:
-            lost = other.columns & wanted
-            suitable = open_ & self._with_memory(other.job)
-            if self.memory is not None and suitable.bit_count() < lost.bit_count():
-                return None
+            lost, suitable = other.columns & wanted, open_
+            if self.memory is not None:
+                suitable &= self._with_memory(other.job)
+                if suitable.bit_count() < lost.bit_count():
+                    return None
             taken = lowest(suitable, lost.bit_count())
             open_ ^= taken
             columns.append(other.columns ^ lost | taken)

@@ -284,11 +284,7 @@ class RunningProfile(Profile):
         return late
 
     def extend(self, late: list[int], now: int, delay_of: Callable[[int, int], int]) -> None:
-        """Subtract the ``late`` jobs for longer, each as ``delay_of`` its id and how late it is already says.
-
-        Raises:
-            DecisionError: something else is reserved on their nodes.
-        """
+        """Subtract the ``late`` jobs for longer, each as ``delay_of`` its id and how late it is already says."""
         for job_id in late:
             _, expected_end, nodes = self._assumed_end[job_id]
             end = expected_end + delay_of(job_id, now - expected_end)

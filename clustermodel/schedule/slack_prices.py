@@ -45,12 +45,9 @@ def priority(user: float, political: float, scheduler: float) -> float:
 
 
 def scheduler_priority(wait_s: float, awt_s: float) -> float:
-    """Return SP = min((t_e - CT) / (2 AWT), 1) (section 4.3).
-
-    Where AWT is 0, every wait is more than twice the average: SP is 1, and 0 for a job that does not wait.
-    """
+    """Return SP = min((t_e - CT) / (2 AWT), 1) (section 4.3)."""
     if wait_s >= 2 * awt_s:
-        return 1.0 if wait_s else 0.0
+        return 1.0 if wait_s else 0.0  # where AWT is 0, every wait is more than twice the average
     return wait_s / (2 * awt_s)
 
 
@@ -60,10 +57,8 @@ def initial_slack(p: float, slack_factor: float, awt_s: float) -> float:
 
 
 def price_of_start(nodes: int, wait_s: float, weights: Weights) -> float:
-    """Return (t_e - CT)^alpha_t x n^alpha_u, what it costs that an arriving job starts only in ``wait_s`` (section 4.2).
-
-    Section 4.7: to kill an unfinished job loses the same, with its estimate in place of the wait.
-    """
+    """Return (t_e - CT)^alpha_t x n^alpha_u, what it costs that an arriving job starts only in ``wait_s`` (section 4.2)."""
+    # Section 4.7: to kill an unfinished job loses the same, with its estimate in place of the wait.
     return power(wait_s, weights.t) * power(nodes, weights.u)
 
 
@@ -83,10 +78,8 @@ def move(seconds: float, alpha_t: float) -> float:
 
 
 def weight(nodes: int, p: float, initial_slack_s: float, slack_s: float, weights: Weights) -> float:
-    """Return what multiplies t_i^alpha_t in the cost of moving a job: n^alpha_u x p^alpha_p x (s0 / s)^alpha_f.
-
-    A job without initial slack has lost no share of it; one that has lost all counts as if a second were left.
-    """
+    """Return what multiplies t_i^alpha_t in the cost of moving a job: n^alpha_u x p^alpha_p x (s0 / s)^alpha_f."""
+    # A job without initial slack has lost no share of it; one that has lost all counts as if a second were left.
     left = max(slack_s, min(initial_slack_s, LEAST_SLACK_S))
     fairness = initial_slack_s / left if left > 0 else 1.0
     return power(nodes, weights.u) * power(p, weights.p) * power(fairness, weights.f)
@@ -98,11 +91,8 @@ def favour(p: float, weights: Weights) -> float:
 
 
 def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
-    """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4).
-
-    n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0; ``job_weight`` is the
-    :func:`weight` of the job, ``favoured`` the :func:`favour` of the arriving one.
-    """
+    """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4)."""
+    # n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0
     return job_weight * move(move_s, alpha_t) / favoured
 
 

@@ -180,7 +180,10 @@ class Coordinator:
         view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
         decided: Any = self._decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
-            decided = self._as_list(decided)
+            if not isinstance(decided, Iterable) or isinstance(decided, str):
+                returned = "nothing (None)" if decided is None else shown(repr(decided))
+                raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
+            decided = list(decided)
         try:
             decisions.carry_out(decided, now, self._policy)
             if self._node_memory is not None:
@@ -193,12 +196,6 @@ class Coordinator:
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes and (waiting or decisions.started):
             self._note_queue(now, decisions.started)
-
-    def _as_list(self, decided: Any) -> list[Any]:
-        if isinstance(decided, Iterable) and not isinstance(decided, str):
-            return list(decided)
-        returned = "nothing (None)" if decided is None else shown(repr(decided))
-        raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
 
     def _note_queue(self, now: int, started: list[QueuedJob]) -> None:
         """Record which job is blocked at the head of the queue, and which of those that have ``started`` overtook it."""

@@ -27,10 +27,9 @@ TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)  # overheads that take 
 
 
 class SavedWork:
-    """The overheads of saving and restoring (transfers of one round, but for :meth:`in_all`), and the memory of the nodes.
+    """The overheads of saving and restoring (transfers of one round, but for :meth:`in_all`), and the memory of the nodes."""
 
-    The tasks that run on a node, in whichever rows, and those suspended there must fit.
-    """
+    # The tasks that run on a node, in whichever rows, and those suspended there must fit.
 
     def __init__(self, run: RunContext) -> None:
         machine, self._run = run.machine, run
@@ -101,8 +100,10 @@ class SavedWork:
         # A round begins a quantum of its own slices after the one before it, or later, when that is over.
         checkpoint, restart = self._at_start(gang.owner, gang.nodes)
         transfers = _costing((Account.CHECKPOINT, checkpoint), (Account.RESTART, restart))
+        if rounds == 1 or not transfers:
+            return transfers
         waiting = _costing((Account.BLOCKED, max(0, self._quantum - checkpoint - restart)))
-        return [*(transfers + waiting) * (rounds - 1), *transfers] if transfers else []
+        return [*(transfers + waiting) * (rounds - 1), *transfers]
 
     def _at_start(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
         """Return what a checkpoint and a restart cost when a gang starts or migrates, ticks: restarts may be charged later."""

@@ -29,10 +29,8 @@ from clustermodel.validation import require_number, require_whole
 class Gang(NamedTuple):
     """A gang in the matrix."""
 
-    columns: int
-    """A bitmask."""
-    home: int
-    """Its home row."""
+    columns: int  # a bitmask
+    home: int  # its home row
 
     @property
     def size(self) -> int:
@@ -43,10 +41,8 @@ class Gang(NamedTuple):
 class Phase(NamedTuple):
     """What is in the matrix and who is next."""
 
-    gangs: tuple[Gang, ...]
-    """In starting order."""
-    head: int
-    """Size of the waiting job that is next, 0 if no job waits.  Sizes of the jobs behind it are still unknown."""
+    gangs: tuple[Gang, ...]  # in starting order
+    head: int  # size of the waiting job that is next, 0 if no job waits.  Sizes of the jobs behind it are still unknown
 
 
 class GangRows(NamedTuple):
@@ -150,15 +146,13 @@ class _Outcome(NamedTuple):
     probability: float
     gangs: tuple[Gang, ...]
     head: int
-    behind: int
-    """Number of jobs that wait behind the head of the queue."""
+    behind: int  # number of jobs that wait behind the head of the queue
 
 
 class _RowsChain:
-    """Transitions of the chain; the level is the number of waiting jobs.
+    """Transitions of the chain; the level is the number of waiting jobs."""
 
-    Sizes are in units of their greatest common divisor: a gang gets the lowest free columns, so all gangs are aligned.
-    """
+    # Sizes are in units of their greatest common divisor: a gang gets the lowest free columns, so all gangs are aligned.
 
     def __init__(
         self,
@@ -259,10 +253,7 @@ def compact(gangs: tuple[Gang, ...]) -> tuple[Gang, ...]:
 
 
 def start(gangs: tuple[Gang, ...], size: int, columns: int, mpl: int) -> tuple[Gang, ...] | None:
-    """Schedule: give a job the lowest free columns of the fullest row that has enough, the lowest of equals.
-
-    Returns the gangs with the new one; ``None`` if no row has enough free columns.
-    """
+    """Schedule: give a job the lowest free columns of the fullest row that has enough, or ``None``; of equals the lowest."""
     taken = _taken(gangs)
     used = {row: taken.get(row, 0) for row in range(mpl)}
     fitting = [row for row in used if columns - used[row].bit_count() >= size]
@@ -274,10 +265,7 @@ def start(gangs: tuple[Gang, ...], size: int, columns: int, mpl: int) -> tuple[G
 
 
 def fill(gangs: tuple[Gang, ...]) -> list[int]:
-    """FillMatrix: replicate gangs, in starting order, one row at a time each, into free cells of rows in use.
-
-    Returns the number of rows that each gang stands in.
-    """
+    """FillMatrix: replicate gangs, in starting order, one row at a time each, into free cells; return how many each has."""
     taken = _taken(gangs)
     rows = sorted(taken)
     count = [1] * len(gangs)

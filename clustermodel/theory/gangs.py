@@ -97,10 +97,8 @@ def shortest_queue_bounds(nodes: int, arrival_rate: float, mean_run_s: float, th
 def _joining_the_shortest(
     offered: float, threshold: int, level: int, surplus: Queues, *, jockeying: bool
 ) -> Iterator[tuple[float, int, Queues]]:
-    """Yield the transitions of the truncated chain, with the mean run time as the unit of time.
-
-    The level is the length of the shortest queue, the phase the surplus of each queue, in descending order.
-    """
+    """Yield the transitions of the truncated chain, with the mean run time as the unit of time."""
+    # The level is the length of the shortest queue, the phase the surplus of each queue, in descending order.
 
     def state(queues: Iterable[int]) -> tuple[int, Queues]:
         jobs = sorted(queues, reverse=True)

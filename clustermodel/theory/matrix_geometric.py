@@ -28,11 +28,9 @@ none from a level leads to level 0, those from higher levels are the same, so ma
 
 Floats = npt.NDArray[np.float64]
 
-MOST_STATES: Final = 40_000
-"""Most states that are found, with all levels above 0 counted once."""
+MOST_STATES: Final = 40_000  # most states that are found, with all levels above 0 counted once
 
-MOST_PHASES: Final = 1_000
-"""Most phases at level 1 and above, after lumping, for which R is computed: its matrices are dense."""
+MOST_PHASES: Final = 1_000  # most phases at level 1 and above, after lumping, for which R is computed: its matrices are dense
 
 _MOST_ITERATIONS: Final = 100_000
 _DOUBLINGS: Final = 60  # of the levels that a path may reach; far fewer are enough at any load that rounding errors allow
@@ -47,18 +45,13 @@ class UnstableError(Exception):
 class Chain(Generic[Phase]):
     """The lumped states of a chain, a phase for each, and the rates between them."""
 
-    empty: list[Phase]
-    """Of each state at level 0 a phase."""
-    phases: list[Phase]
-    """Of each state at level 1 and above a phase."""
+    empty: list[Phase]  # of each state at level 0 a phase
+    phases: list[Phase]  # of each state at level 1 and above a phase
     blocks: list[Floats]
     """Rates between phases far from level 0: up by one level, to the same level, down by one, down by two, ..."""
-    to_empty: list[Floats]
-    """Rates from level 1, 2, ... to level 0."""
-    from_empty: Floats
-    """Rates at level 0; the diagonal makes the rows of the whole generator sum to zero."""
-    up_from_empty: Floats
-    """Rates from level 0 to level 1."""
+    to_empty: list[Floats]  # rates from level 1, 2, ... to level 0
+    from_empty: Floats  # rates at level 0; the diagonal makes the rows of the whole generator sum to zero
+    up_from_empty: Floats  # rates from level 0 to level 1
 
     def drift(self) -> float:
         """Return the mean change of the level per unit of time, far from level 0."""
@@ -71,12 +64,9 @@ class Solution(Generic[Phase]):
     """The stationary distribution of a chain."""
 
     chain: Chain[Phase]
-    at_empty: Floats
-    """pi(0)."""
-    at_one: Floats
-    """pi(1)."""
-    ratio: Floats
-    """R."""
+    at_empty: Floats  # pi(0)
+    at_one: Floats  # pi(1)
+    ratio: Floats  # R
 
     def mean(self, value: Callable[[Phase], float], per_level: float = 0.0) -> float:
         """Return the mean of ``value(phase) + per_level * level``."""
@@ -102,13 +92,7 @@ def stationary(generator: Floats) -> Floats:
 
 
 def chain_of(transitions: Transitions[Phase], start: Phase, value: Callable[[Phase], Hashable] | None = None) -> Chain[Phase]:
-    """Find the states of a chain breadth first, from a phase at level 0, and lump them.
-
-    States are lumped that have the same ``value``, all that a mean will be taken of; by default none are.
-
-    Raises:
-        SpecificationError: the chain has more states than :data:`MOST_STATES`.
-    """
+    """Find the states of a chain breadth first, from a phase at level 0, and lump those with the same ``value``, if any."""
     numbers: dict[tuple[bool, Phase], int] = {(False, start): 0}
     states = list(numbers)
     rates: list[_Rates] = []  # by state
@@ -186,12 +170,7 @@ def _matrices(states: list[tuple[bool, Phase]], rates: list[_Rates], classes: li
 
 
 def solve(chain: Chain[Phase]) -> Solution[Phase]:
-    """Return the stationary distribution.
-
-    Raises:
-        UnstableError: the level grows without bound.
-        SpecificationError: there are more phases than :data:`MOST_PHASES`.
-    """
+    """Return the stationary distribution; an UnstableError if the level grows without bound."""
     phases = len(chain.phases)
     if phases > MOST_PHASES:
         raise SpecificationError(f"chain: {phases:,} phases are not allowed; it must have <= {MOST_PHASES:,}")
@@ -217,10 +196,8 @@ def solve(chain: Chain[Phase]) -> Solution[Phase]:
 
 
 def _ratio_by_iteration(up: Floats, others: list[Floats]) -> Floats:
-    """Return R: the limit, from R = 0, of R = -A_0 (A_1 + R A_2 + R^2 A_3 + ...)^-1, A_k the rates down by k - 1 levels.
-
-    It grows monotonically (Neuts 1981, chapter 1), the more slowly the closer the chain is to instability.
-    """
+    """Return R: the limit, from R = 0, of R = -A_0 (A_1 + R A_2 + R^2 A_3 + ...)^-1, A_k the rates down by k - 1 levels."""
+    # It grows monotonically (Neuts 1981, chapter 1), the more slowly the closer the chain is to instability.
     ratio = np.zeros_like(up)
     for _ in range(_MOST_ITERATIONS):
         rates = others[-1]
@@ -233,11 +210,8 @@ def _ratio_by_iteration(up: Floats, others: list[Floats]) -> Floats:
 
 
 def first_passage(up: Floats, same: Floats, down: Floats) -> Floats:
-    """Return G of a quasi-birth-death process: the phase at the first visit to the level below, by the phase before.
-
-    It is found by logarithmic reduction (Latouche & Ramaswami 1993), fast at any load.  The arguments are rates up by one
-    level, to the same level and down by one, shape (phases, phases); the rows of their sum add up to zero.
-    """
+    """Return G of a quasi-birth-death process: the phase at the first visit to the level below, by the phase before."""
+    # By logarithmic reduction (Latouche & Ramaswami 1993), fast at any load, from rates up by one level, to the same and down.
     identity = np.eye(len(same))
     low, high = _solve(-same, down), _solve(-same, up)
     passage, reach = low, high

@@ -41,8 +41,7 @@ from clustermodel.theory.arguments import job_size, job_sizes
 from clustermodel.theory.matrix_geometric import stationary
 from clustermodel.validation import require_whole
 
-_MOST_STATES: Final = 100_000
-"""Most states of the Markov chain of best fit."""
+_MOST_STATES: Final = 100_000  # most states of the Markov chain of best fit
 
 
 def next_fit_fill(nodes: int, sizes: Mapping[int, float]) -> float:

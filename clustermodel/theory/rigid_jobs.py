@@ -37,10 +37,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_MOST_STATES: Final = 50_000
-"""Largest number of states of a sparse system of equations here."""
-_MOST_PHASES: Final = 1_500
-"""Largest number of phases, for which dense matrices are multiplied."""
+_MOST_STATES: Final = 50_000  # largest number of states of a sparse system of equations here
+_MOST_PHASES: Final = 1_500  # largest number of phases, for which dense matrices are multiplied
 
 
 class _Classes(NamedTuple):
@@ -53,14 +51,11 @@ class _Classes(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Phases (jobs in service by class, class of the first waiting job) and how they follow each other.
+    """Phases (jobs in service by class, class of the first waiting job) and how they follow each other."""
 
-    In a *blocked* phase the first waiting job does not fit, and time passes until a completion.  In the other phases it fits,
-    starts at once, and the next job becomes the first.
-    """
+    # In a *blocked* phase the first waiting job does not fit, and time passes until a completion.  In the others it starts.
 
-    in_service: list[tuple[int, ...]]
-    """All sets of jobs that fit into the machine, as numbers of jobs by class."""
+    in_service: list[tuple[int, ...]]  # all sets of jobs that fit into the machine, as numbers of jobs by class
     starts: csr_array[np.float64]
     """Probabilities of the phase after the start of the first waiting job, shape ``(phases, phases)``; the phase of the set
     number n and class h is number n x classes + h."""
@@ -68,10 +63,8 @@ class _Chain(NamedTuple):
     """Rates of the completions, per second, shape ``(phases, phases)``; zero in phases that are not blocked."""
     after_start: npt.NDArray[np.int64]
     """Number of the set in service after the start, shape ``(phases,)``; -1 in blocked phases."""
-    rates: Floats
-    """Rate of completions while a set is in service, per second, shape ``(sets,)``."""
-    jobs: Floats
-    """Number of jobs of a set, shape ``(sets,)``."""
+    rates: Floats  # rate of completions while a set is in service, per second, shape ``(sets,)``
+    jobs: Floats  # number of jobs of a set, shape ``(sets,)``
 
 
 def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_service_s: float | Mapping[int, float]) -> float:
@@ -195,14 +188,11 @@ class _Saturated:
         self._bordered = block_array([[eye_array(phases) - steps, ones.T], [ones, None]])
         visits = spsolve(self._bordered.T.tocsc(), np.append(np.zeros(phases), 1.0))[:-1]
         self._completions = visits * self._blocked  # each visit of a blocked phase ends with a completion
-        self.throughput = float(self._completions.sum() / (visits @ self._time))
-        """Completions per second."""
+        self.throughput = float(self._completions.sum() / (visits @ self._time))  # completions per second
 
     def relative_completions_after_a_completion(self) -> float:
-        """Return Delta(Y_d, Y), jobs.
-
-        Its equation, summed over the phases before the completions, says that Delta has the same mean there as after them.
-        """
+        """Return Delta(Y_d, Y), jobs."""
+        # Its equation, summed over the phases before the completions, says that Delta has the same mean there as after them.
         from scipy.sparse.linalg import spsolve
 
         excess = np.where(self._blocked, 1 - self.throughput * self._time, 0.0)
@@ -216,7 +206,11 @@ def _chain(classes: _Classes, most: int) -> _Chain:
     from scipy.sparse import csr_array
 
     kinds = len(classes.sizes)
-    if _count_sets(classes) * kinds > most:
+    fitting = [1] + [0] * classes.servers  # sets of jobs by servers taken
+    for size in classes.sizes:
+        for taken in range(size, classes.servers + 1):
+            fitting[taken] += fitting[taken - size]
+    if sum(fitting) * kinds > most:
         raise SpecificationError(
             f"sizes: {kinds} sizes with more than {most:,} states on {classes.servers} servers are not allowed; "
             "there must be fewer sizes or servers"
@@ -273,14 +267,6 @@ def _sets(servers: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     for count in range(servers // sizes[-1] + 1):
         for rest in _sets(servers - count * sizes[-1], sizes[:-1]):
             yield (*rest, count)
-
-
-def _count_sets(classes: _Classes) -> int:
-    fitting = [1] + [0] * classes.servers  # sets by servers taken
-    for size in classes.sizes:
-        for taken in range(size, classes.servers + 1):
-            fitting[taken] += fitting[taken - size]
-    return sum(fitting)
 
 
 def _mean_inverse_in_service(classes: _Classes) -> float:

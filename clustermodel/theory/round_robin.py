@@ -46,10 +46,8 @@ from clustermodel.validation import choice, require_number, require_seconds
 
 RULES: Final = ("cut", "queue")
 """What an arrival does to the running slice."""
-_NEGLIGIBLE: Final = 1e-12
-"""Share of the jobs that are left out because they need more slices than are counted."""
-_MOST_SLICES: Final = 3_000
-"""Most slices of a job that are counted: the equations are as many."""
+_NEGLIGIBLE: Final = 1e-12  # share of the jobs that are left out because they need more slices than are counted
+_MOST_SLICES: Final = 3_000  # most slices of a job that are counted: the equations are as many
 
 
 def mm1_round_robin_mean_response(
@@ -96,18 +94,12 @@ def _share_at_work(rate: float, mu: float, switch_s: float, window_s: float) -> 
 class _Slice(NamedTuple):
     """A slice that no arrival cuts, of a job with exponential run time: moments of its length D, and Laplace transforms."""
 
-    completes: float
-    """P(c), the probability that the job completes in it."""
-    mean: float
-    """E[D]."""
-    square: float
-    """E[D^2]."""
-    mean_if_completed: float
-    """E[D; c]."""
-    quiet_completed: float
-    """Probability that the job completes and no job arrives."""
-    quiet_expired: float
-    """Probability that the slice expires and no job arrives."""
+    completes: float  # p(c), the probability that the job completes in it
+    mean: float  # E[D]
+    square: float  # E[D^2]
+    mean_if_completed: float  # E[D; c]
+    quiet_completed: float  # probability that the job completes and no job arrives
+    quiet_expired: float  # probability that the slice expires and no job arrives
 
     @classmethod
     def of(cls, rate: float, mu: float, switch_s: float, window_s: float) -> _Slice:

@@ -31,30 +31,23 @@ from clustermodel.validation import require_whole
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_MOST_STATES: Final = 20_000
-"""Most states without waiting jobs."""
-_EMPTY: Final = -1
-"""In a row: no job."""
+_MOST_STATES: Final = 20_000  # most states without waiting jobs
+_EMPTY: Final = -1  # in a row: no job
 
 
 class _State(NamedTuple):
     """At the beginning of a slice."""
 
-    rows: tuple[int, ...]
-    """Branch of the job in each row, -1 where there is none."""
-    turn: int
-    """The row whose slice it is."""
-    loaded: bool
-    """Whether its task ran last, so that a switch on change is not charged."""
+    rows: tuple[int, ...]  # branch of the job in each row, -1 where there is none
+    turn: int  # the row whose slice it is
+    loaded: bool  # whether its task ran last, so that a switch on change is not charged
 
 
 class _Step(NamedTuple):
     """How a slice can end."""
 
-    change: Literal[-1, 0, 1]
-    """Of the number of jobs."""
-    state: _State | None
-    """The next slice; ``None`` where the node is empty."""
+    change: Literal[-1, 0, 1]  # of the number of jobs
+    state: _State | None  # the next slice; ``None`` where the node is empty
     probability: float
 
 

@@ -124,15 +124,12 @@ class SchedulingCycle:
         self.view = view
         self.now = view.now
         self.nodes_freed = nodes_freed
-        self.plan = run.plan
-        """The reservations that outlast this cycle."""
+        self.plan = run.plan  # the reservations that outlast this cycle
         self.profile: Profile = run.plan.profile
         """Free nodes as the phases see them: the plan's profile, or after :meth:`begin_trial` a copy."""
         self.shapes = run.shapes
-        self.idle = view.idle
-        """Nodes that are still idle."""
-        self.dispatched: dict[int, Dispatch] = {}
-        """Job id -> how it starts."""
+        self.idle = view.idle  # nodes that are still idle
+        self.dispatched: dict[int, Dispatch] = {}  # job id -> how it starts
         self._queue: Sequence[QueuedJob] | None = None
         self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
         self._announced: list[Decision] = []

@@ -21,8 +21,7 @@ from clustermodel.validation import choice, require, require_number, require_who
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
-_DECIMALS: Final = 9
-"""Products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing."""
+_DECIMALS: Final = 9  # products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing
 
 
 @runtime_checkable
@@ -100,11 +99,10 @@ def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes
 
 
 class StartTimeWidening:
-    """The last phase gives idle nodes to the jobs that start, in queue order (Perkovic & Keleher 2000, section 7.1).
+    """The last phase gives idle nodes to the jobs that start, in queue order (Perkovic & Keleher 2000, section 7.1)."""
 
-    A job gets the nodes that stay free until its new expected end, so that no waiting job is delayed; at most ``widest`` times
-    the number it asked for.
-    """
+    # A job gets the nodes that stay free until its new expected end, so that no waiting job is delayed; at most `widest` times
+    # the number it asked for.
 
     def __init__(self, widest: float) -> None:
         self._widest = require_factor("backfilling: widening", widest)

@@ -22,8 +22,7 @@ from clustermodel.policies.queue_order import CRITERIA, QueueOrder, require_orde
 from clustermodel.schedule.profile import Plan, RunningProfile
 from clustermodel.validation import choice, require
 
-PRIORITY_LEVELS: Final = 3
-""""With 3 priorities only" (Perkovic & Keleher 2000, section 5)."""
+PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -392,7 +392,7 @@ class TimeSharing:
                 leaving = gang.rows
             for row in rows_of(leaving):
                 rows.withdraw(_sliced(gang), row)
-        for gangs, blocked in [*migrations, (list(moving), [])]:
+        for gangs, blocked in [*migrations, (list(moving), [])] if moving else ():
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
                     self.saved.hold(moved.owner, columns)
