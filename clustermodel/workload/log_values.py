@@ -70,11 +70,13 @@ class Clock:
     def passes(self, field: str, text: str) -> tuple[int, int]:
         """Return a time stamp as seconds, -1 where the log has none; and its second pass in an hour that is repeated."""
         hour = text[:14]
-        if hour not in self._hours:
-            self._hours[hour] = self._begin_of_hour(hour)
-        begin, second = self._hours[hour], self._in_hour.get(text[14:])
-        if begin is not None and second is not None:  # nearly always
-            return begin + second, begin + second
+        try:
+            if (begin := self._hours[hour]) is not None:  # nearly always
+                return (time := begin + self._in_hour[text[14:]]), time
+        except KeyError:
+            if hour not in self._hours:
+                self._hours[hour] = self._begin_of_hour(hour)
+                return self.passes(field, text)
         try:
             seconds, text = self.seconds(text), text.strip()
         except ValueError as problem:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from pathlib import Path
+from struct import Struct
+from struct import error as StructError  # noqa: N812
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +53,7 @@ whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``requeue
 this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
 run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
 """
-_NUMBERS: Final = len(_NO_JOB) - len(_NAMES)
+_pack: Final = Struct(f"{len(_NO_JOB)}q").pack
 
 _MOST_EXAMPLES: Final = 10
 _MOST_REASONS: Final = 30
@@ -124,8 +126,8 @@ class LogJobs:
     def append(self, *values: int) -> None:
         """Add a job with all fields of ``_NO_JOB``, those with names as their numbers in :attr:`names`."""
         try:
-            self._values += array("q", values)
-        except OverflowError:
+            self._values.frombytes(_pack(*values))
+        except StructError:
             raise ValueError(f"a size or an amount is {max(values)}; it must be below {2**63}") from None
 
     def note_array(self, number: int, cluster: str, tasks: str) -> None:

@@ -59,10 +59,11 @@ _NEEDED: Final = {
 }
 """Of each line one field."""
 _OWN: Final = (
-    "jobidraw", "cluster", "account", "partition", "qos", "user", "uid", "group", "gid", "jobname", "submit", "eligible",
-    "start", "end", "elapsedraw", "elapsed", "state", "nodelist",
+    "jobidraw", "cluster", "jobname", "submit", "eligible", "start", "end", "elapsedraw", "elapsed", "state", "nodelist",
 )  # fmt: skip
 """Fields that are read in each record."""
+_NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos"
+"""Fields with names that many jobs have in common."""
 _COMMON: Final = (
     "suspended", "timelimitraw", "timelimit", "state", "allocnodes", "nnodes", "alloccpus/ncpus", "reqnodes", "reqcpus",
     "alloctres", "reqtres", "allocgres", "reqgres", "reqmem", "restarts",
@@ -191,6 +192,22 @@ class _Facts(dict[tuple[str, ...], Any]):
         return facts
 
 
+class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
+    """Numbers of the names in :data:`_NAMED` fields: of cluster, user, group, account, partition, quality of service."""
+
+    def __init__(self, jobs: LogJobs) -> None:
+        super().__init__()
+        self._names = itemgetter("cluster", "user", "group", "account", "partition", "qos")(jobs.names)
+
+    def __missing__(self, texts: tuple[str, ...]) -> tuple[int, ...]:
+        cluster, user, uid, group, gid, *others = texts
+        if len(self) > _MOST_KEPT:
+            self.clear()
+        used = cluster, user or uid, group or gid, *others
+        codes = self[texts] = tuple(names[text] for names, text in zip(self._names, used, strict=True))
+        return codes
+
+
 def _tasks(text: str) -> list[int]:
     """Return the tasks of ``1-3,7,20-30:5%2``, counted from 1."""
     pattern = r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*"
@@ -211,7 +228,9 @@ class _Reader:
         self._jobs, self._clock = jobs, clock
         self._layout: _Layout | None = None
         self._checked: _Layout | None = None
-        self._facts = _Facts(jobs.processors_from)
+        self._facts, self._codes = _Facts(jobs.processors_from), _Codes(jobs)
+        other_names = itemgetter("key", "heterogeneous", "job_name", "node_list")(jobs.names)
+        self._keys, self._heterogeneous, self._job_names, self._node_lists = other_names
         self._pending: list[str] = []  # lines of a record that has not ended
         self._begun = 0  # number of the first of them
         self._complete = False  # whether the line before ended a record
@@ -319,14 +338,13 @@ class _Reader:
         """Add the jobs of a record; return what its line counts as.  ``ValueError`` says what is wrong with it."""
         assert identity is not None
         fields.append("")  # of what the log does not have
-        (
-            raw, cluster, account, partition, qos, user, uid, group, gid, job_name, submitted, became_eligible, started, ended,
-            elapsed_raw, elapsed, state, node_list,
-        ) = layout.own_fields(fields)  # fmt: skip
+        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, state, node_list = (
+            layout.own_fields(fields)
+        )
         jobs, time = self._jobs, self._clock.passes
-        number, task, listed, component, step = identity.groups()
+        number, task, listed, component, step = int(identity[1]), *identity.groups()[1:]
         if listed is not None:
-            jobs.note_array(int(number), cluster, listed)
+            jobs.note_array(number, cluster, listed)
         if step is not None:
             return "steps"
         texts = layout.common_fields(fields)
@@ -338,8 +356,8 @@ class _Reader:
         end, second_end = time("end", ended)
         if suspended is None:
             suspended = round(_duration("suspended", texts[0]) or 0)
-        length = _duration("elapsedraw", elapsed_raw)
-        if length is None:
+        length = _duration("elapsedraw", elapsed_raw) if elapsed_raw else None
+        if length is None and elapsed:
             length = _duration("elapsed", elapsed)
         if start < submit <= second_start and start != UNSET:
             start = second_start
@@ -354,15 +372,17 @@ class _Reader:
         if length is None:
             return logs.NO_LENGTH
         run = round(length)
-        node_list = "" if node_list.strip().lower() in log_values.NO_VALUE else node_list.strip()
+        node_list = node_list.strip()
+        if node_list.lower() in log_values.NO_VALUE:
+            node_list = ""
         if not run:
             return logs.NO_TIME if busy or node_list else logs.NEVER
         if submit == UNSET:
             return logs.NO_SUBMISSION
-        if end != UNSET:
+        if end != UNSET and (second_start > start or second_end > end):
             start = _later_pass(start, second_start, end - run - suspended)
             end = _later_pass(end, second_end, start + run + suspended)
-        eligible = submit if became_eligible == submitted else time("eligible", became_eligible)[0]
+        eligible = submit if became_eligible in (submitted, "") else time("eligible", became_eligible)[0]
         if limit is None and _duration("timelimitraw", texts[1], 60) is None:
             _duration("timelimit", texts[2], 60)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
@@ -370,30 +390,30 @@ class _Reader:
             nodes, cores, gpus, memory, *_, missing = self._facts[*texts, node_list][2:]
         if (largest := max(nodes, cores, gpus, memory, restarts)) >= _LARGEST:
             raise ValueError(f"a size or an amount is {largest}; it must be below {_LARGEST}")
+        if missing:
+            jobs.repaired[jobs.size_missing] += 1
         off = 0 if end == UNSET else end - start - run - suspended
-        changed = abs(abs(off) - _LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end)
-        if off > logs.MOST_SUSPICIOUS_S and not changed:
-            suspended += off
-        names, part = jobs.names, int(component) + 1 if component else 0
-        code, raw_number = names["cluster"][cluster], _JOB_ID.fullmatch(raw) if raw else None
-        job = int(raw_number[1]) if raw_number and not raw_number[5] else int(number)
+        if not -logs.MOST_SUSPICIOUS_S <= off <= logs.MOST_SUSPICIOUS_S:
+            if abs(abs(off) - _LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end):
+                jobs.clock_change += 1
+            elif off > 0:
+                suspended += off
+                jobs.repaired["elapsed time less than end - start - suspended time, the rest counted as suspended"] += 1
+            else:
+                jobs.repaired["elapsed time is not end - start - suspended time, elapsed time used"] += 1
+        job, part = number, int(component) + 1 if component else 0
+        if raw and raw != identity[0] and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
+            job = int(raw_number[1])
+        codes = self._codes[layout.named_fields(fields)]
         for each in tasks:
             jobs.append(
                 line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                names["key"][logs.task_key(int(number), each, part, code)],
-                names["heterogeneous"][(int(number), each, code) if part else ""], code, names["user"][user or uid],
-                names["group"][group or gid], names["account"][account], names["partition"][partition], names["qos"][qos],
-                UNSET, names["job_name"][job_name], names["node_list"][node_list],
+                self._keys[logs.task_key(number, each, part, codes[0])],
+                self._heterogeneous[number, each, codes[0]] if part else UNSET, *codes, UNSET, self._job_names[job_name],
+                self._node_lists[node_list],
             )  # fmt: skip
-        if missing:
-            jobs.repaired[jobs.size_missing] += 1
-        if changed:
-            jobs.clock_change += 1
-        elif off > logs.MOST_SUSPICIOUS_S:
-            jobs.repaired["elapsed time less than end - start - suspended time, the rest counted as suspended"] += 1
-        elif off < -logs.MOST_SUSPICIOUS_S:
-            jobs.repaired["elapsed time is not end - start - suspended time, elapsed time used"] += 1
-        jobs.eligible_later += submit + logs.MOST_SUSPICIOUS_S < eligible <= start
+        if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
+            jobs.eligible_later += 1
         jobs.several_tasks += len(tasks) > 1
         return JOBS
 
@@ -475,7 +495,9 @@ class _Layout:
         self.names, self.size, self.has_header = names, len(names), header
         self._separator, self._closed = separator, closed or not header
         self.id_at = self._place("jobid/jobidraw")
-        self.own_fields, self.common_fields = (itemgetter(*map(self._place, fields)) for fields in (_OWN, _COMMON))
+        self.own_fields, self.named_fields, self.common_fields = (
+            itemgetter(*map(self._place, fields)) for fields in (_OWN, _NAMED, _COMMON)
+        )
         self.has_state = "state" in names
 
     def _place(self, field: str) -> int:
@@ -485,7 +507,7 @@ class _Layout:
     def split(self, text: str) -> list[str]:
         """Return the fields of a text."""
         fields = text.split(self._separator)
-        if fields[-1] == "" and len(fields) > self.size and self._closed:
+        if len(fields) > self.size and self._closed and fields[-1] == "":
             fields.pop()
         return fields
 
