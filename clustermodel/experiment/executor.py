@@ -94,14 +94,9 @@ class Options:
 
 
 def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
-    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard.
-
-    Raises:
-        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
-        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
-        ExecutionError: no workers are left; unfinished runs remain pending.
-        KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
-    """
+    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard."""
+    # Raises OutputError if results cannot be written: no other run is recorded as failed; ExecutionError if no workers are
+    # left: unfinished runs remain pending.  A signal keeps finished runs.
     directory = Path(directory).absolute()  # a script may change the working directory
     experiment = opened(origin)
     design, shard, version = experiment.design, options.shard, experiment.version  # before any run
@@ -305,23 +300,20 @@ _received: list[Origin] = []
 
 
 def _prepare_process(origin: Origin) -> None:
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            connection.wait([parent.sentinel])
+            os._exit(1)
+
     _received[:] = [origin]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
     end_forks_with_this_process()
     Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(BaseException):
         os.chdir(origin.folder)  # the script may have changed it in the parent process
     with suppress(BaseException):  # if it cannot be made, its first run reports the error
         opened(origin)
-
-
-def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended, for whatever reason."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
 
 
 def _execute_received(run: Run, timeout_s: float | None) -> Outcome:
@@ -330,11 +322,8 @@ def _execute_received(run: Run, timeout_s: float | None) -> Outcome:
 
 @contextmanager
 def _starting_processes() -> Iterator[None]:
-    """Start processes that receive no interrupts and do not run the main script again.
-
-    A script without a guard would start its study in each of them.  The experiment does not need it: it is sent whole, or made
-    from its own script.
-    """
+    """Start processes that receive no interrupts and do not run the main script again."""
+    # A script without a guard would start its study in each of them; the experiment is sent whole, or made from its own script.
     main = vars(sys.modules["__main__"])
     with interrupts_held():
         hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}

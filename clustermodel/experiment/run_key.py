@@ -341,8 +341,7 @@ class _Walk:
         return SpecificationError(visible(f"{name}:{reached} {why}, {cannot}"))
 
 
-def _is_generated(name: str, value: object) -> bool:
-    """Return whether Python, not the user, has made an attribute of a class, from what the class or its fields are."""
+def _is_generated(name: str, value: object) -> bool:  # by Python, from what a class or its fields are
     if isinstance(value, types.FunctionType) and name.startswith("__"):
         return value.__code__.co_filename.startswith("<") and not linecache.getlines(value.__code__.co_filename)
     return name.startswith("_abc_") or (name.startswith("_") and name.endswith("_"))
@@ -362,10 +361,7 @@ class JobsDigest(NamedTuple):
 
 
 def digest_of_jobs(source: JobSource) -> JobsDigest:
-    """Return the digest of the jobs of a stream; reads all of it.
-
-    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend.
-    """
+    """Return the digest of all jobs of a stream, with streams and feedback, on which metrics and submissions depend."""
     digest, jobs = hashlib.sha256(), 0
     if isinstance(source, Workload):
         names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))

@@ -311,11 +311,8 @@ def calibrate(
     *,
     workload: Workload | None = None,
 ) -> Policy:
-    """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that.
-
-    The waits on one ``workload`` in memory are measured once for all policies that are compared on it, with the same machine
-    and seed, and not at all if the other policy has run before.
-    """
+    """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that."""
+    # The waits on a workload in memory are measured once for all policies compared on it with the same machine and seed.
 
     def measure(other: str) -> Waits:
         measured_for = (other, machine, seed)

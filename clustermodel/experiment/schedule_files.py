@@ -63,11 +63,9 @@ def _jobs_layout(result: Result) -> pd.DataFrame:
 
 
 def _evalys_layout(result: Result) -> pd.DataFrame:
-    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule.
-
-    A job has a row for each placement: for each run attempt, and for each set of nodes that it migrated to.  In all but its
-    first row the submission is the end of the row before, so that evalys sees it in the queue between two run attempts.
-    """
+    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
+    # A job has a row for each run attempt and each set of nodes it migrated to.  In all but its first row the submission is the
+    # end of the row before, so that evalys sees it in the queue between two run attempts.
     import pandas as pd
 
     if result.slices is not None:

@@ -53,11 +53,8 @@ def read_script(path: Path) -> str:
 
 
 def run_script(path: Path, text: str) -> Mapping[str, Any]:
-    """Run a script, which need not exist any more, as a module of its own, and return its global names.
-
-    While it runs its folder is on the module path, so that it can import modules beside it.  Errors of other packages become a
-    ``SpecificationError`` that starts with ``path:line:``.
-    """
+    """Run a script, which need not exist any more, as a module of its own, and return its global names."""
+    # Its folder is on the module path meanwhile, for modules beside it.  Errors of other packages become a SpecificationError.
     folder = str(path.parent.resolve())
     while SCRIPT_MODULES:  # another script's modules may have the same names, and this script's may have changed
         sys.modules.pop(SCRIPT_MODULES.pop(), None)
@@ -105,12 +102,8 @@ def load_scenarios(path: Path) -> list[Scenario]:
 
 
 def load_experiment(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Experiment[Any]:
-    """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``.
-
-    ``study`` is an experiment, or a function that returns one.  ``settings`` are values of its parameters, which have defaults,
-    and of fields of all its scenarios by dotted names, as texts.  The docstring of the script is the text of an experiment
-    without one.
-    """
+    """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``."""
+    # settings are values, as texts, of the parameters of a function study, and of fields of all its scenarios by dotted names.
     defined = run_script(path, text)
     study = defined.get("study")
     of_scenarios = {name: value for name, value in settings.items() if "." in name}

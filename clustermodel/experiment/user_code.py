@@ -102,10 +102,7 @@ def interrupts_held() -> Iterator[None]:
 
 
 def as_failure(problem: BaseException) -> str:
-    """Return the record of a run's failure: one line for an error of this package, else the traceback and one line.
-
-    A request to stop is raised again.
-    """
+    """Return a failure of a run: a line for an error of this package, else traceback and line; raise a request to stop."""
     if isinstance(problem, Stopped):
         raise problem
     if isinstance(problem, ClusterModelError | RunTimeoutError):
@@ -175,10 +172,7 @@ def _exception_of_thread(seconds: float, said: RunTimeoutError) -> Iterator[None
 
 
 def where_raised(exception: BaseException) -> str | None:
-    """Return ``file:line`` of the innermost code of the user that raised an exception; ``None`` if there is none.
-
-    SimPy raises copies of exceptions, so their causes count too.
-    """
+    """Return ``file:line`` of the innermost code of the user that raised an exception or, as SimPy copies them, its causes."""
     seen: list[BaseException] = []
     cause: BaseException | None = exception
     while cause is not None and cause not in seen:

@@ -134,10 +134,7 @@ def read_csv(
 
 
 def _jobs_that_ran(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the jobs of a table that held nodes, with times from the first submission, and the others counted by reason.
-
-    The columns ``start_s`` and ``end_s`` become ``wait_s``, and ``run_s`` where the table does not have it.
-    """
+    """Return the jobs of a table that held nodes, with times from the first submission, and the others counted by reason."""
     dropped: dict[str, int] = {}
 
     def keep(which: pd.Series[bool], reason: str) -> None:
@@ -252,16 +249,8 @@ def read_muri(path: str | os.PathLike[str]) -> Workload:
 
     Columns: ``job_id``, ``num_gpu``, ``submit_time`` (ms), ``iterations``, ``iteration_time`` (ms), ``model_name``; others are
     ignored.  A node of the simulation is a GPU.  A job runs for iterations x iteration time x 1.015, the authors' factor.  Its
-    ``restart_s`` is the start-up cost that the authors measured for its model and size, and 10 s where they give none.
-
-    Args:
-        path: a file, plain or compressed with gzip, bzip2 or xz.
-
-    Returns:
-        The workload, for a machine of 64 GPUs.
-
-    Raises:
-        TraceError: the file cannot be read, or a line is malformed; the message starts with ``path:line:``.
+    ``restart_s`` is the start-up cost that the authors measured for its model and size, and 10 s where they give none.  The
+    machine has 64 GPUs.  A file that cannot be read, or a malformed line, is a TraceError.
     """
     text = os.fspath(path)
     lines = list(_lines(text, MURI_COLUMNS))

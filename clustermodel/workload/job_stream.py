@@ -191,8 +191,7 @@ class TraceArrivals(ArrivalProcess):
 def lublin_feitelson_day() -> FloatArray:
     """Return weights of the 48 half hours of a day, from midnight on (Lublin & Feitelson 2003); shape ``(48,)``, mean 1.
 
-    The weight of half hour i, counted from 1, is the probability of (i - 1/2, i + 1/2] under a gamma distribution; hours
-    before 5 a.m. belong to the day before.
+    Those of half hours i from 1 are the probabilities of (i - 1/2, i + 1/2] under a gamma distribution that begins at 5 a.m.
     """
     from scipy.special import gammainc
 
@@ -502,10 +501,7 @@ class JobStream:
 def draw_streams(
     streams: Mapping[str, JobStream], *, days: float, seed: int, load: float | None, machine_nodes: int | None
 ) -> dict[str, Workload]:
-    """Return the jobs that several streams submit within ``days``; see :meth:`JobStream.generate`.
-
-    A label that is not empty names the random numbers of its stream.
-    """
+    """Return the jobs that each stream submits within ``days``; a label that is not empty names the stream's random numbers."""
     length = validation.require_seconds("days", days, positive=True) * DAY_S
     named = {label: replace(stream, name=label) if label else stream for label, stream in streams.items()}
     for stream in named.values():
@@ -524,11 +520,8 @@ def draw_streams(
 
 
 def _rate_factor(streams: Mapping[str, JobStream], length: float, seed: int, work: float) -> float:
-    """Return the factor of all arrival rates with which the jobs within ``length`` seconds have that much work, node-seconds.
-
-    A job with arrival u on its process's clock is within the length if u <= factor x the clock at the end.  So the factor is
-    that of the job that completes the work.
-    """
+    """Return the factor of all arrival rates with which the jobs within ``length`` seconds have that work, node-seconds."""
+    # A job that arrives at u on its process's clock is within the length if u <= factor x the clock at the end.
     factor = 1.0
     for _ in range(100):
         factors, works = [], []

@@ -32,16 +32,9 @@ def log_lines(path: str | os.PathLike[str]) -> Iterator[str]:
 def log_blocks(
     path: str | os.PathLike[str], *, newline: str | None = "\n", longest: int = LONGEST_LINE, most: int = MOST_LINES
 ) -> Iterator[list[str]]:
-    """Yield lists of at most ``most`` lines of a file, without their line ends.
-
-    By default, as in accounting logs, a carriage return may be part of a line, and the content alone tells how a file is
-    compressed; with ``newline=None`` it ends a line, and a name that ends in ``.gz`` promises that the file is compressed.
-    Bytes that are not UTF-8 become replacement characters.
-
-    Raises:
-        TraceError: the file cannot be read, is damaged, or has a line of more than ``longest`` characters; all lines before the
-            error have been yielded.
-    """
+    """Yield lists of at most ``most`` lines of a file, without line ends; a TraceError comes after the lines before it."""
+    # As in accounting logs, a carriage return may be part of a line, and the content alone tells how a file is compressed; with
+    # ``newline=None`` it ends a line, and a name that ends in .gz promises that the file is compressed.
     read = 0
     if os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
         try:

@@ -140,10 +140,7 @@ def duration(text: str, plain_unit: int = 1) -> float | None:
 
 @lru_cache(maxsize=65_536)
 def kib(text: str, plain: str = "m") -> int:
-    """Return an amount of memory, as ``16G``, ``33600M``, ``62.50G`` or ``1993mb``, in KiB; 0 if it is none.
-
-    ``plain`` is the unit of a number without one: ``m`` in Slurm, ``b`` (bytes) in PBS.
-    """
+    """Return ``16G`` or ``1993mb`` in KiB, 0 if it is none; a number without a unit is in ``plain``: m in Slurm, b in PBS."""
     match = _AMOUNT.fullmatch(text.strip())
     if not match:
         return 0

@@ -67,10 +67,8 @@ _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
 
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
-    """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not.
-
-    One number: a tuple for each job would take much more memory.
-    """
+    """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not."""
+    # One number: a tuple for each job would take much more memory.
     return (((number << 30 | task) << 30) | component) << 10 | cluster + 1
 
 
@@ -89,10 +87,7 @@ class _Names(dict[Hashable, int]):
 
 
 class LogJobs:
-    """Collects the jobs of a log, counts what became of each line, and makes a workload of them.
-
-    The options are arguments of :func:`~clustermodel.workload.sacct.read_sacct`.
-    """
+    """Collects the jobs of a log, counts what became of each line, and makes a workload; options as of ``read_sacct``."""
 
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
         self.path = os.fspath(path)
@@ -161,13 +156,8 @@ class LogJobs:
         self.counts[reason] += lines
 
     def workload(self, kind: str, nodes_of: Callable[[str], list[str]], *, slots: bool = False) -> Workload:
-        """Return the jobs as a workload with a report, which calls the log ``kind``; ``nodes_of`` splits a list of nodes.
-
-        Where the scheduler allocates ``slots``, a node of the workload is one unless another unit is asked for.
-
-        Raises:
-            TraceError: the log has no usable job, or none of the cluster that is asked for.
-        """
+        """Return the jobs as a workload with a report, which calls the log ``kind``; ``nodes_of`` splits a list of nodes."""
+        # Where the scheduler allocates slots, a node of the workload is one unless another unit is asked for.
         self._tabulate()
         self._choose_cluster()
         self._order_attempts()
@@ -320,10 +310,8 @@ class LogJobs:
         self._keep(keep, "components of heterogeneous jobs, added to their first component")
 
     def _node_numbers(self, nodes_of: Callable[[str], list[str]]) -> tuple[dict[int, list[int]], int]:
-        """Return the numbers of the nodes in node lists, and how many nodes there are.
-
-        Only the first lists, with 2,000,000 names together, are split, unless jobs were suspended: their peak needs all.
-        """
+        """Return the numbers of the nodes in node lists, and how many nodes there are."""
+        # Only lists with 2,000,000 names together are split, unless jobs were suspended: their peak needs all.
         known: dict[str, int] = {}
         members: dict[int, list[int]] = {}
         texts = self.names["node_list"].texts()
@@ -336,10 +324,8 @@ class LogJobs:
         return members, len(known)
 
     def _share_on_held_nodes(self, members: dict[int, list[int]]) -> float | None:
-        """Return the share of the jobs that started on a node that another job held; ``None`` without node names.
-
-        Suspended jobs do not count: their nodes were then another job's, which shares nothing.
-        """
+        """Return the share of the jobs that started on a node that another job held; ``None`` without node names."""
+        # Suspended jobs do not count: their nodes were then another job's, which shares nothing.
         columns = self._columns
         order = np.argsort(columns["start"], kind="stable")
         order = order[columns["suspended"][order] <= 0][:_MOST_JOBS]

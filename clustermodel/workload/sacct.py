@@ -527,10 +527,7 @@ class _Layout:
         return all(map(_fits, self.names, uncut))
 
     def aligned(self, fields: list[str]) -> list[str] | None:
-        """Return the fields of a record with separators in its texts, joined where they belong; ``None`` if that cannot be.
-
-        The choice is the first one in which all fields that are no free text look as they must.
-        """
+        """Return the fields of a record with separators in its texts, joined in the first way that fits, or ``None``."""
         spare = len(fields) - self.size
         if not 0 <= spare <= _MOST_SEPARATORS:
             return None

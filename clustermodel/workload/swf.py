@@ -327,11 +327,8 @@ def read_header(path: Path) -> dict[str, str]:
 def data_lines(
     path: Path, needed: Sequence[int], *, lenient: bool, dropped: Counter[str], messages: list[str]
 ) -> Iterator[Lines]:
-    """Yield the data lines of a file, some thousand at a time.  Results depend on the fields ``needed``.
-
-    If ``lenient``, malformed lines are counted as ``dropped``, and the first ten messages kept; otherwise the first one is a
-    TraceError, raised after all lines before it have been yielded.
-    """
+    """Yield the data lines of a file, some thousand at a time.  Results depend on the fields ``needed``."""
+    # If lenient, malformed lines are dropped and the first ten messages kept; else the first one raises after the lines before.
     for first, texts in _texts(path):
         block = [(number, text) for number, text in enumerate(texts, first) if text and text[0] != ";"]
         if not block:
@@ -425,11 +422,8 @@ def _problem(field: int, word: str, needed: Sequence[int]) -> str:
 
 
 def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> Iterator[Lines]:
-    """Yield a line for each job: the line of the whole job, or one that sums up its partial executions.
-
-    In the latter, the run time is the sum of the parts, the status follows from the last part, and all else is that of the
-    first part.
-    """
+    """Yield a line for each job: the line of the whole job, or one that sums up its partial executions."""
+    # In the latter, run time is the sum of the parts, the status follows from the last part, and all else is of the first.
     whole = float(UNKNOWN)  # number of the last job with a line of its own
     end = Lines(np.empty(0, dtype=np.int64), np.empty((0, len(SWF_FIELDS))), {})
     rest = end  # the last job of the block before, if it has parts only: this block may have more of them

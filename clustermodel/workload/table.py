@@ -239,10 +239,7 @@ class JobSource(Protocol):
 
 
 def table_of(**columns: npt.ArrayLike) -> IntArray:
-    """Return a table of its columns by name: those of :class:`~clustermodel.job.JobRow`, then others in the order given.
-
-    Priorities are 0, other columns that are missing -1.
-    """
+    """Return a table of the columns of ``JobRow``, then others in the order given; missing priorities are 0, others -1."""
     names = [*JobRow._fields, *(name for name in columns if name not in JobRow._fields)]
     rows = np.full((len(np.asarray(columns["id"])), len(names)), UNSET, dtype=np.int64)
     for name, values in {"priority": 0, **columns}.items():

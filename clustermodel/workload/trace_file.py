@@ -117,10 +117,7 @@ _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end
 
 
 def recognised(path: str | os.PathLike[str]) -> Reader | None:
-    """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace.
-
-    A reader of another package that fails is a warning, and is not asked.
-    """
+    """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace."""
     if looks_like_json(Path(path)):
         return SACCT
     lines = [text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()]

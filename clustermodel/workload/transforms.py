@@ -136,11 +136,8 @@ def checked_unit(unit: Unit) -> Unit:
 
 
 def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header: Mapping[str, str]) -> Draws:
-    """Return blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut.
-
-    ``submit`` are the submissions in order, ticks.  Weeks begin on Monday at 0:00 if the header says when the log begins;
-    blocks of other lengths, seconds, begin with the first submission.
-    """
+    """Return blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut."""
+    # Weeks begin on Monday at 0:00 if the header says when the log begins; other blocks with the first submission.
     length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
     first, last = int(submit[0]), int(submit[-1])
     begin = first + (_since_monday(header, first) if unit == "weeks" else 0)
@@ -173,10 +170,7 @@ def _since_monday(header: Mapping[str, str], first: int) -> int:
 
 
 def drawn_users(user: IntArray, rng: np.random.Generator) -> Draws:
-    """Return all jobs of users drawn with replacement, as many users as there are, at their recorded times.
-
-    ``user`` is the number of each job's user; jobs without one count as those of one user.
-    """
+    """Return all jobs of as many users as there are, drawn with replacement; jobs without one count as those of one user."""
     known, owner = np.unique(user, return_inverse=True)
     if len(known) < 2:
         raise SpecificationError("of: 'users' is not allowed; the jobs have fewer than two users")
@@ -199,10 +193,7 @@ def distinct_users(user: IntArray, draw: IntArray, names: tuple[str, ...]) -> tu
 
 
 def added_to_ids(ids: IntArray, draw: IntArray) -> IntArray:
-    """Return what to add to job numbers so that they differ between draws.
-
-    The last digits remain the original number: with up to 28,490 jobs, job 123 of the third draw is 200,123.
-    """
+    """Return what to add to job numbers so that they differ between draws; their last digits stay: job 123 becomes 200,123."""
     highest, lowest = int(ids.max()), int(ids.min())
     step = 10 ** len(str(max(highest, highest - lowest)))
     if highest + step * int(draw.max()) > LAST_TICK:
