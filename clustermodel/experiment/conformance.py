@@ -26,10 +26,8 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import to_kib
 
 _RANDOM_CASES = 60
-_ENOUGH_GIB = 5
-"""Memory of a node on which each job fits alone in most cases, GiB."""
-_CALLS_PER_JOB = 200
-"""Calls of a policy per job, above which the policy counts as stuck."""
+_ENOUGH_GIB = 5  # memory of a node on which each job fits alone in most cases, GiB
+_CALLS_PER_JOB = 200  # calls of a policy per job, above which the policy counts as stuck
 _SLICES = TimeSlicing(quantum_s=7.0, mpl=3)
 
 

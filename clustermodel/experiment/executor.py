@@ -41,10 +41,8 @@ from clustermodel.validation import require, require_seconds, require_whole
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
-AHEAD: Final = 2
-"""Runs assigned to each worker at a time, so that a worker never waits for its next run."""
-_LOOK_S: Final = 1.0
-"""Interval between two checks of the workers while no run ends, seconds."""
+AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
+_LOOK_S: Final = 1.0  # interval between two checks of the workers while no run ends, seconds
 
 _log = logging.getLogger(__name__)
 
@@ -295,8 +293,7 @@ class _Pool(_Serial):
                 thread.join()
 
 
-_received: list[Origin] = []
-"""The origin of the experiment in a worker process."""
+_received: list[Origin] = []  # the origin of the experiment in a worker process
 
 
 def _prepare_process(origin: Origin) -> None:

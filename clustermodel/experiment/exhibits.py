@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
 
-EXHIBITS: Final = "exhibits"
-"""Folder of the files, in the directory of the experiment."""
+EXHIBITS: Final = "exhibits"  # folder of the files, in the directory of the experiment
 _INDEX: Final = "index.json"
 
 

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 PAPER: Final = "paper, "
 """Begins the titles of columns with published values."""
-_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
-"""Metrics that are numbers of jobs."""
+_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")  # metrics that are numbers of jobs
 
 
 @dataclass(frozen=True)

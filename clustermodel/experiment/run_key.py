@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"  # the job table of a run
 STATES_OVER_TIME: Final = "states"  # the state of the machine after each scheduling event
 PLACEMENTS: Final = "placements"  # the nodes of each gang over time
-TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)
-"""Names of the tables of a run, and of their folders."""
+TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)  # names of the tables of a run, and of their folders
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _NO_NUMBERS: Final = ("cli/", "figures/", "report/")  # folders of sources on which no number of a run depends
@@ -78,10 +77,8 @@ _first_seen: dict[str, tuple[ModuleSpec | None, str]] = {}
 
 class _Source(NamedTuple):
     digest: str
-    imports: tuple[str, ...] = ()
-    """Names of modules; some are names of other things in modules."""
-    files: tuple[tuple[str, str], ...] = ()
-    """Names of files among its texts, and digests of their contents."""
+    imports: tuple[str, ...] = ()  # names of modules; some are names of other things in modules
+    files: tuple[tuple[str, str], ...] = ()  # names of files among its texts, and digests of their contents
 
 
 def _read_source(content: bytes, folder: str, package: str) -> _Source:

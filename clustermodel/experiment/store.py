@@ -34,13 +34,10 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.worker import Outcome
 
-FORMAT: Final = "5"
-"""Version of the layout of a store."""
+FORMAT: Final = "5"  # version of the layout of a store
 STUDY_FILE: Final = "study.json"
-RUNS: Final = "runs"
-"""Folder of the files of runs."""
-Shard = tuple[int, int]
-"""A part of the trials of an experiment: number, from 1 on, and how many parts there are."""
+RUNS: Final = "runs"  # folder of the files of runs
+Shard = tuple[int, int]  # a part of the trials of an experiment: number, from 1 on, and how many parts there are
 State = Literal["pending", "done", "failed"]
 
 _OF_SHARD: Final = re.compile(r"study-(\d+)-of-(\d+)\.json")

@@ -28,8 +28,7 @@ _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _LIBRARY: Final = (Path(sysconfig.get_path("stdlib")).resolve(), Path(os.__file__).resolve().parent)
 _CLASS_FACTORIES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
 """Standard modules that a user's class names as its own module when a call made the class."""
-SCRIPT_MODULES: Final[set[str]] = set()
-"""Modules of the user that the last script of this process imported."""
+SCRIPT_MODULES: Final[set[str]] = set()  # modules of the user that the last script of this process imported
 _STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _LONGEST_TRACEBACK: Final = 100_000  # characters of a recorded failure
 _LONGEST_LINE: Final = 500

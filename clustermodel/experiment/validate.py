@@ -35,14 +35,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Formula = Callable[..., float | None]
-"""A function of factors, by name, or of ``result`` alone."""
+Formula = Callable[..., float | None]  # a function of factors, by name, or of result alone
 Control = tuple[Measure, float | Formula]
 """A control variate: a function of the result, and its expected value, a number or a function of factors."""
-SIMULATED: Final = "simulated"
-"""Column of a measure that is a function."""
-BY_FORMULA: Final = "by_formula"
-"""Column of a formula that is computed from each run."""
+SIMULATED: Final = "simulated"  # column of a measure that is a function
+BY_FORMULA: Final = "by_formula"  # column of a formula that is computed from each run
 
 
 @dataclass(frozen=True)

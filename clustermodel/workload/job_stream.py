@@ -35,8 +35,7 @@ HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
 LUBLIN_FEITELSON_GAMMA: Final = (8.1737, 3.9631)
 """Shape and scale of the daily cycle of Lublin & Feitelson 2003, in half hours."""
-_FIRST_HALF_HOUR: Final = 11
-"""Where the model's day begins: 5 a.m.; the tail of the gamma distribution wraps around midnight."""
+_FIRST_HALF_HOUR: Final = 11  # where the model's day begins: 5 a.m.; the tail of the gamma distribution wraps around midnight
 
 
 class ArrivalProcess(ABC):

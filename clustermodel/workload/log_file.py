@@ -14,8 +14,7 @@ from typing import Final
 
 from clustermodel.files import numbered_lines, opened
 
-LONGEST_LINE: Final = 2**20
-"""Largest number of characters in a line of an accounting log."""
+LONGEST_LINE: Final = 2**20  # largest number of characters in a line of an accounting log
 MOST_LINES: Final = 512
 """Largest number of lines in a block.  With more, their texts may be out of the processor's cache when they are read."""
 UNREADABLE: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)

@@ -20,8 +20,7 @@ NO_VALUE: Final = frozenset(
 _NO_NUMBER: Final = frozenset(("4294967294", "4294967295", "18446744073709551614", "18446744073709551615"))
 """Slurm's marks for no value and no limit, of 32 and of 64 bits, where an export has them as numbers."""
 _NO_DURATION: Final = NO_VALUE | _NO_NUMBER | {"unlimited", "partition_limit", "infinite", "not_set"}
-EARLIEST_S: Final = 86_400
-"""Times of the first day of 1970 are a zero in a database, in any time zone: not set."""
+EARLIEST_S: Final = 86_400  # times of the first day of 1970 are a zero in a database, in any time zone: not set
 _LATEST_S: Final = 253_402_300_800  # the year 10000
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?|\d{1,12}(\.\d+)?")
 _DURATION: Final = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,10}):)?(\d{1,10})(?::(\d{1,10}))?(\.\d+)?")

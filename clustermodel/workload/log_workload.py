@@ -24,8 +24,7 @@ from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
 from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
 
-MOST_SUSPICIOUS_S: Final = 60
-"""Up to which times of a record agree."""
+MOST_SUSPICIOUS_S: Final = 60  # up to which times of a record agree
 DAMAGED: Final = "damaged lines"
 NEVER: Final = "never started"
 NO_TIME: Final = "with run time zero"

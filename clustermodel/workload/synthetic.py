@@ -21,10 +21,8 @@ from clustermodel.workload.table import Provenance, Workload, remembered, table_
 
 DAY_S = 86_400.0
 LONGEST_RUN_S = 36 * 3600.0
-MEDIAN_RUN_S = 680.0
-"""Median run time before scaling, that of Zhang et al. 2003 (section 5.6)."""
-ESTIMATES_PER_RUN = 50.0
-"""Longest estimate as a multiple of the run time."""
+MEDIAN_RUN_S = 680.0  # median run time before scaling, that of Zhang et al. 2003 (section 5.6)
+ESTIMATES_PER_RUN = 50.0  # longest estimate as a multiple of the run time
 
 
 @remembered

@@ -30,8 +30,7 @@ from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, JobSourc
 from clustermodel.workload.trace_file import SWF, read_trace, reader_for
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
-SOURCES: Final = get_args(Source)
-"""The keys of which a table has exactly one."""
+SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one
 TYPES: Final[dict[str, type]] = {
     kind: getattr(module, kind)
     for module, kinds in (
@@ -42,8 +41,7 @@ TYPES: Final[dict[str, type]] = {
     for kind in kinds.split()
 }
 """What ``type`` may be."""
-RUN_TIME: Final = "run-time"
-"""Text of estimates that are the run times."""
+RUN_TIME: Final = "run-time"  # text of estimates that are the run times
 _STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
 _PARTS: Final[dict[str, type[Any]]] = {KEEP: JobFilter, SCALE: LoadScale}
 
