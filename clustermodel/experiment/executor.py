@@ -92,9 +92,14 @@ class Options:
 
 
 def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
-    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard."""
-    # Raises OutputError if results cannot be written: no other run is recorded as failed; ExecutionError if no workers are
-    # left: unfinished runs remain pending.  A signal keeps finished runs.
+    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard.
+
+    Raises:
+        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
+        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
+        ExecutionError: no workers are left; unfinished runs remain pending.
+        KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
+    """
     directory = Path(directory).absolute()  # a script may change the working directory
     experiment = opened(origin)
     design, shard, version = experiment.design, options.shard, experiment.version  # before any run

@@ -341,11 +341,7 @@ class Store:
         return missing
 
     def keep(self, run: Run, factors: Mapping[str, Label], outcome: Outcome) -> None:
-        """Write the tables and the numbers of a run, or why it failed.
-
-        Raises:
-            OutputError: they cannot be written.
-        """
+        """Write the tables and the numbers of a run, or why it failed; OutputError if they cannot be written."""
         for table, content in outcome.tables.items():
             _write(self._path(table, run.key), content)
         self._runs[run.key] = kept = RunFile(

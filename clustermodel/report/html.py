@@ -235,9 +235,7 @@ def _capacity(study: Replications) -> Section | None:
     if not all(study.has(name) for name in SHARE_COLUMNS):
         return None
     others = [index for index in range(len(study.factors)) if index != study.lead]
-    groups = pd.Series(
-        [tuple(codes) for codes in study.codes[:, others].tolist()], dtype=object
-    )  # differ in the lead factor only
+    groups = pd.Series(list(map(tuple, study.codes[:, others].tolist())), dtype=object)  # differ in the lead factor only
     order = np.argsort(pd.factorize(groups)[0], kind="stable").tolist()
     shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
     columns = _factor_columns(study, order, sorted(study.varying, key=lambda index: index == study.lead))

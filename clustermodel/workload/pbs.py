@@ -204,14 +204,11 @@ def _epoch(text: str) -> int | None:
 class Resources(NamedTuple):
     """What a job was given and what it asked for; 0 where the record does not say."""
 
-    hosts: list[str]
-    """The different hosts that it was given."""
-    allocated: tuple[int, int]
-    """Nodes and cores."""
+    hosts: list[str]  # the different hosts that it was given
+    allocated: tuple[int, int]  # nodes and cores
     requested: tuple[int, int]
     gpus: int
-    memory: int
-    """KiB."""
+    memory: int  # KiB
 
 
 def resources_of(values: Mapping[str, str]) -> Resources:

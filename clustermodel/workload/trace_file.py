@@ -60,8 +60,7 @@ class Format(NamedTuple):
     name: str
     recognises: Callable[[Sequence[str]], bool]
     read: Callable[..., Workload]
-    options: tuple[str, ...] = ()
-    """Those of :func:`read_trace` that ``read`` has."""
+    options: tuple[str, ...] = ()  # those of read_trace that read has
 
 
 _OF_SACCT: Final = ("unit", "timezone", "cluster")
