@@ -46,9 +46,6 @@ def easy(command_line: Command, *options: object) -> dict[str, object]:
     return json.loads(finished.out)[0]
 
 
-# trace fit
-
-
 def test_a_fit_goes_to_standard_output_and_its_table_and_notes_to_standard_error(command_line: Command, trace: Path) -> None:
     finished = command_line("trace", "fit", trace)
     assert finished.code == 0
@@ -113,9 +110,6 @@ def test_a_model_that_cannot_be_finished_leaves_the_one_before(
     assert sorted(left.name for left in tmp_path.iterdir()) == ["jobs.swf", "m.json"]
 
 
-# run --model
-
-
 def test_a_shipped_model_brings_its_machine_and_the_papers_number_of_jobs(command_line: Command) -> None:
     run = easy(command_line, "--model", "blue-pacific")
     assert (run["jobs"], run["nodes"], run["workload"]) == (10_000, 320, "blue-pacific")
@@ -149,9 +143,6 @@ def test_the_synthetic_year_takes_a_number_of_jobs_too(command_line: Command) ->
     assert easy(command_line, "--jobs", 500)["jobs"] == 500
 
 
-# --estimates
-
-
 def estimates(command_line: Command, folder: Path, *options: object) -> np.ndarray:
     assert command_line("run", "--policy", "fcfs", "--jobs-csv", folder, *options).code == 0
     rows = list(csv.DictReader((folder / "fcfs.csv").read_text().splitlines()))
@@ -181,9 +172,6 @@ def test_other_estimates_are_refused(command_line: Command, value: str) -> None:
         f"Invalid value for '--estimates': {value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, "
         "as phi:0.2"
     )
-
-
-# Errors
 
 
 def test_a_model_beside_a_trace_is_refused(command_line: Command, trace: Path) -> None:

@@ -24,9 +24,6 @@ def line(half: float, zero: float, slope: float = 1.0) -> Callable[[float], Inte
     return lambda value: Interval(slope * (value - zero), half, 0.95, 10)
 
 
-# The search, with curves instead of runs
-
-
 def crossing(difference: Callable[[float], Interval], low: float, high: float, **options: Any) -> Crossover:
     return crossover(unused, "value", low, high, ["a", "b"], "kappa", **options).search(difference)
 
@@ -165,9 +162,6 @@ def unused(**_: object) -> Scenario:
     raise AssertionError("no scenario is needed")
 
 
-# With replications
-
-
 def noisy(zero: float, experiment: int) -> Callable[[dict[str, Label], int], float]:
     """Return two policies whose expected difference is zero at ``zero``, under jobs that make each replication another line.
 
@@ -235,9 +229,6 @@ def test_a_crossover_cannot_be_divided(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# With runs
-
-
 def sliced(fraction: float, policy: str, seed: int, mpl: int = 5) -> Scenario:
     machine = Machine(
         nodes=16,
@@ -264,9 +255,6 @@ def test_an_integer_parameter_reaches_the_machine_as_one() -> None:
     found = crossover(make, "mpl", 1, 4, ["gs", "bf"], "mean_response_s", step=1, replications=2).run(workers=1)
     assert isinstance(found, Crossover)
     assert all(isinstance(value, int) for value in found.differences)
-
-
-# Over two parameters
 
 
 def test_a_map_has_the_lowest_policy_at_each_point_and_those_that_tie() -> None:

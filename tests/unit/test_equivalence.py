@@ -167,9 +167,6 @@ def test_what_is_refused(arguments: dict[str, object], said: str) -> None:
     assert refusal(lambda: equivalence_test(**{**defaults, **arguments})).startswith(said)  # type: ignore[arg-type]
 
 
-# Errors.
-
-
 @pytest.mark.parametrize("error", [0.05, -0.05, 0.0])
 @pytest.mark.parametrize("name", ["normal", "exponential"])
 def test_right_formulas_agree_and_wrong_ones_differ_in_at_least_95_of_100_repetitions(name: str, error: float) -> None:

@@ -11,28 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import (
-    ClosedUsers,
-    Exponential,
-    Job,
-    JobFilter,
-    JobStream,
-    LoadScale,
-    Machine,
-    Poisson,
-    Result,
-    Scenario,
-    Sessions,
-    SpecificationError,
-    Start,
-    StrandedJobsError,
-    Study,
-    SwfStream,
-    TraceError,
-    Workload,
-    merge,
-    read_swf,
-)
+import clustermodel as cm
 from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.policies.interface import Decision, Policy
@@ -43,18 +22,20 @@ from tests.property.strategies import cases
 TIMES = ["submit_s", "start_s", "end_s"]
 
 
-def chained(*jobs: tuple[float, int, float, int, float], **more: object) -> Workload:
+def chained(*jobs: tuple[float, int, float, int, float], **more: object) -> cm.Workload:
     """Return jobs 1, 2, ... given as (submit, nodes, run, preceding, think)."""
     columns = ["submit_s", "nodes", "run_s", "preceding", "think_time_s"]
     frame = pd.DataFrame(jobs, columns=columns).assign(job=range(1, len(jobs) + 1), **more)
-    return Workload.from_frame(frame)
+    return cm.Workload.from_frame(frame)
 
 
-def run(workload: Workload | list[Workload], nodes: int = 1, policy: str | Policy = "fcfs", **machine: object) -> Result:
-    return Scenario(machine=Machine(nodes=nodes, **machine), workload=workload, policy=policy).run()
+def run(
+    workload: cm.Workload | list[cm.Workload], nodes: int = 1, policy: str | Policy = "fcfs", **machine: object
+) -> cm.Result:
+    return cm.Scenario(machine=cm.Machine(nodes=nodes, **machine), workload=workload, policy=policy).run()
 
 
-def times(result: Result) -> dict[int, tuple[float, float, float]]:
+def times(result: cm.Result) -> dict[int, tuple[float, float, float]]:
     rows = result.jobs.set_index("job")[TIMES].itertuples(name=None)
     return {number: tuple(row) for number, *row in rows}
 
@@ -93,7 +74,7 @@ def test_without_think_time_the_same_scheduling_cycle_sees_completion_and_submis
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             seen.append(([gang.job.id for gang in batch.ended], [job.id for job in batch.submitted]))
-            return [Start(job=job) for job in view.waiting.values()]
+            return [cm.Start(job=job) for job in view.waiting.values()]
 
     run(chained((0, 1, 10, -1, 0), (0, 1, 3, 1, 0), (0, 1, 3, 1, 0)), nodes=2, policy=Watching())
     assert seen == [([], [1]), ([1], [2, 3]), ([2, 3], [])]
@@ -102,13 +83,13 @@ def test_without_think_time_the_same_scheduling_cycle_sees_completion_and_submis
 def test_a_job_whose_predecessor_is_left_out_is_submitted_at_its_recorded_time() -> None:
     workload = chained((0, 2, 10, -1, 0), (30, 1, 10, 1, 1), (50, 1, 10, 2, 1))
     assert times(run(workload, nodes=2))[2] == (11, 11, 21)
-    narrow = workload.select(JobFilter(nodes=(1, 1)))
+    narrow = workload.select(cm.JobFilter(nodes=(1, 1)))
     assert narrow.has_feedback
     assert times(run(narrow, nodes=2)) == {2: (30, 30, 40), 3: (41, 41, 51)}
 
 
 def test_think_times_scale_with_interarrival_times() -> None:
-    workload = chained((0, 1, 10, -1, 0), (20, 1, 10, 1, 8)).scaled(LoadScale(interarrival=0.5, run_time=2))
+    workload = chained((0, 1, 10, -1, 0), (20, 1, 10, 1, 8)).scaled(cm.LoadScale(interarrival=0.5, run_time=2))
     assert times(run(workload)) == {1: (0, 0, 20), 2: (24, 24, 44)}
 
 
@@ -121,12 +102,15 @@ def test_transformations_keep_feedback() -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "slack", "mbgs", "pv-easy", "conservative", "ss"])
 def test_streams_with_feedback_merge_with_others(policy: str) -> None:
-    stream = JobStream(
-        arrivals=ClosedUsers(users=3, think_time_s=Exponential(50)), nodes=[1, 2, 8], run_s=Exponential(100), users=None
+    stream = cm.JobStream(
+        arrivals=cm.ClosedUsers(users=3, think_time_s=cm.Exponential(50)),
+        nodes=[1, 2, 8],
+        run_s=cm.Exponential(100),
+        users=None,
     )
     one, other = (stream.generate(jobs=40, seed=seed) for seed in (1, 2))
     apart = run([one, other], nodes=8, policy=policy)
-    merged = merge(one=one, other=other)
+    merged = cm.merge(one=one, other=other)
     together = run(merged, nodes=8, policy=policy)
     pd.testing.assert_frame_equal(apart.jobs.drop(columns="stream"), together.jobs.drop(columns="stream"))
     assert together.jobs["stream"].value_counts().to_dict() == {"one": 40, "other": 40}
@@ -148,7 +132,7 @@ def test_both_fidelities_agree(data: st.DataObject) -> None:
     workload = chained(*jobs)
     for policy in ("gs", "mbgs"):
         scenarios = [
-            Scenario(machine=Machine(nodes=4), workload=workload, policy=policy, fidelity=fidelity)
+            cm.Scenario(machine=cm.Machine(nodes=4), workload=workload, policy=policy, fidelity=fidelity)
             for fidelity in ("fast", "node")
         ]
         with warnings.catch_warnings():
@@ -167,28 +151,30 @@ def test_a_policy_that_strands_jobs_with_followers_is_found_out() -> None:
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             return []
 
-    with pytest.raises(StrandedJobsError, match="1 job left waiting for ever"):
+    with pytest.raises(cm.StrandedJobsError, match="1 job left waiting for ever"):
         run(chained((0, 1, 10, -1, 0), (5, 1, 1, 1, 3)), policy=Idle())
 
 
 def test_jobs_that_wait_for_each_other_are_refused() -> None:
-    with pytest.raises(SpecificationError, match="preceding: job 2 would wait for itself"):
+    with pytest.raises(cm.SpecificationError, match="preceding: job 2 would wait for itself"):
         chained((0, 1, 1, -1, 0), (1, 1, 1, 4, 0), (2, 1, 1, 2, 0), (3, 1, 1, 3, 0))
 
 
 def test_progress_counts_followers_too() -> None:
     counted: list[int] = []
     workload = chained((0, 1, 10, -1, 0), (5, 1, 1, 1, 3), (6, 1, 1, 2, 3))
-    Scenario(machine=Machine(nodes=1), workload=workload).run(progress=counted.append)
+    cm.Scenario(machine=cm.Machine(nodes=1), workload=workload).run(progress=counted.append)
     assert sum(counted) == 3
 
 
 def test_feedback_is_part_of_the_key_of_a_run() -> None:
     base = (0, 1, 10, -1, 0)
     workloads = [chained(base, (5, 1, 1, *last)) for last in ((-1, 0), (1, 3), (1, 4))]
-    plain = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10), Job(id=2, nodes=1, submit_s=5, run_s=1)])
-    scenarios = [Scenario(machine=Machine(nodes=1), workload=one, name=str(at)) for at, one in enumerate([*workloads, plain])]
-    study = Study.of_scenarios("feedback", scenarios)
+    plain = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=10), cm.Job(id=2, nodes=1, submit_s=5, run_s=1)])
+    scenarios = [
+        cm.Scenario(machine=cm.Machine(nodes=1), workload=one, name=str(at)) for at, one in enumerate([*workloads, plain])
+    ]
+    study = cm.Study.of_scenarios("feedback", scenarios)
     keys = [run.key for run in study.runs(study.trials(study.first_table()), Opened(study))]
     assert len(set(keys)) == 4
 
@@ -199,26 +185,26 @@ def line(number: int, submit: float, length: float, preceding: float = -1, think
 
 def test_fields_17_and_18_of_a_trace_are_honoured_on_request(write_trace: Callable[..., Path]) -> None:
     path = write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5), line(3, 20, 5, 2, 7), line(4, 21, 1, 77, 7))
-    recorded, honoured = read_swf(path), read_swf(path, feedback=True)
+    recorded, honoured = cm.read_swf(path), cm.read_swf(path, feedback=True)
     assert list(recorded.rows()) == list(honoured.rows())
     assert recorded.extra == ()
     assert times(run(recorded))[3] == (20, 20, 25)
     assert times(run(honoured))[3] == (22, 22, 27)
     assert times(run(honoured))[4] == (21, 21, 22)
     assert honoured.provenance.lines() == ["1 job repaired: preceding_job not submitted earlier, recorded submission used"]
-    faster = read_swf(path, feedback=True, scale=LoadScale(interarrival=0.5))
+    faster = cm.read_swf(path, feedback=True, scale=cm.LoadScale(interarrival=0.5))
     assert times(run(faster))[3] == (18.5, 18.5, 23.5)
 
 
 def test_a_schedule_with_feedback_is_written_with_both_fields(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     path = write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5), line(3, 20, 5, 2, 7.5))
-    result = run([read_swf(path, feedback=True), read_swf(path, feedback=True)])
+    result = run([cm.read_swf(path, feedback=True), cm.read_swf(path, feedback=True)])
     result.to_swf(tmp_path / "schedule.swf")
     lines = [text.split() for text in (tmp_path / "schedule.swf").read_text().splitlines() if text[0] != ";"]
     assert {text[0]: text[16:] for text in lines} == {
         "1": ["-1", "-1"], "2": ["-1", "-1"], "3": ["2", "7.5"], "4": ["-1", "-1"], "5": ["-1", "-1"], "6": ["5", "7.5"],
     }  # fmt: skip
-    again = read_swf(tmp_path / "schedule.swf", feedback=True)
+    again = cm.read_swf(tmp_path / "schedule.swf", feedback=True)
     assert times(run(again)) == times(result)
 
 
@@ -230,21 +216,21 @@ def test_a_wrong_field_of_feedback_is_an_error_only_where_it_is_used(
     write_trace: Callable[..., Path], preceding: float, think: float, message: str
 ) -> None:
     path = write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 20, 5, preceding, think))
-    assert len(read_swf(path)) == 2
-    with pytest.raises(TraceError, match=f"jobs.swf:3: field {message}"):
-        read_swf(path, feedback=True)
+    assert len(cm.read_swf(path)) == 2
+    with pytest.raises(cm.TraceError, match=f"jobs.swf:3: field {message}"):
+        cm.read_swf(path, feedback=True)
 
 
 def test_a_stream_without_feedback_takes_the_usual_way(write_trace: Callable[..., Path]) -> None:
-    stream = SwfStream(write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5, 1, 3)))
+    stream = cm.SwfStream(write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5, 1, 3)))
     assert [row.id for row in submissions(stream)] == [1, 2]
-    assert times(Scenario(workload=stream).run())[2][0] == 4
+    assert times(cm.Scenario(workload=stream).run())[2][0] == 4
 
 
 def test_sessions_have_one_user_each_and_an_idle_machine_keeps_the_recorded_times() -> None:
-    stream = JobStream(
-        arrivals=Sessions(arrivals=Poisson(per_hour=6), jobs=[1, 2, 5], think_time_s=Exponential(60)),
-        nodes=1, run_s=Exponential(300), users=range(1, 1000),
+    stream = cm.JobStream(
+        arrivals=cm.Sessions(arrivals=cm.Poisson(per_hour=6), jobs=[1, 2, 5], think_time_s=cm.Exponential(60)),
+        nodes=1, run_s=cm.Exponential(300), users=range(1, 1000),
     )  # fmt: skip
     workload = stream.generate(days=1)
     users = workload.frame.set_index("job")["user"]
@@ -258,5 +244,5 @@ def test_sessions_have_one_user_each_and_an_idle_machine_keeps_the_recorded_time
 
 def test_submissions_beyond_64_bit_ticks_are_refused_in_one_line() -> None:
     late = chained(*((0.0, 1, 1.0, preceding, 1e10) for preceding in (-1, *range(1, 1000))))
-    with pytest.raises(SpecificationError, match=r"the jobs take too long: at 9\.2\d+e\+12 s, .* fit 64-bit ticks"):
+    with pytest.raises(cm.SpecificationError, match=r"the jobs take too long: at 9\.2\d+e\+12 s, .* fit 64-bit ticks"):
         run(late)

@@ -58,9 +58,6 @@ def shown(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-# Curves
-
-
 def test_a_curve_goes_through_the_means() -> None:
     table = made()
     figure = curves(table, y=["mean_wait_s", "mean_bounded_slowdown"])
@@ -174,9 +171,6 @@ def test_an_improvement_may_be_negative_so_its_interval_is_whole() -> None:
         assert axes.get_ylim()[0] < mean - half
 
 
-# Bars
-
-
 def test_bars_are_as_high_as_the_means_and_whiskers_as_long_as_the_intervals() -> None:
     table = made()
     (axes,) = bars(table, y="mean_wait_s", x="workload").axes
@@ -200,9 +194,6 @@ def test_bars_of_a_group_stand_beside_each_other() -> None:
     assert groups == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     one_workload = made(("easy", "fcfs")).query("workload == 'heavy'")
     assert len(bars(one_workload, y="mean_wait_s").axes[0].patches) == 2
-
-
-# Improvements
 
 
 def test_improvements_are_paired() -> None:
@@ -270,9 +261,6 @@ def test_small_and_large_jobs() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["small", "large"]
 
 
-# Workloads
-
-
 def test_distributions_by_hand() -> None:
     workload = Workload.from_jobs(
         Job(id=number, submit_s=0, nodes=nodes, run_s=run, estimate_s=run)
@@ -313,9 +301,6 @@ def test_a_workload_has_jobs() -> None:
             draw(given, **options)
 
 
-# Words
-
-
 def test_every_number_of_a_summary_has_a_name() -> None:
     numbers = {field.name for field in fields(Summary) if field.type in ("int", "float", "int | None")}
     assert numbers - {"seed"} == set(QUANTITIES)
@@ -335,9 +320,6 @@ def test_units_stand_on_the_axis(name: str) -> None:
 def test_other_columns_are_called_what_they_are() -> None:
     assert axis_label("my_own_number") == "my own number"
     assert axis_label("_") == " _"
-
-
-# Hostile names
 
 
 HOSTILE = ("$x^$", "_a", "$\\frac{$", "%s {}", "b" * 300, "b" * 200 + "c" * 100, "two\nlines", "a&b<c>")
@@ -372,9 +354,6 @@ def test_hostile_values_of_other_columns(tmp_path: Path) -> None:
         figure.savefig(tmp_path / "figure.png")
     table = table.rename(columns={"mean_wait_s": "$w_s$"})
     bars(table, y="$w_s$", x="workload").savefig(tmp_path / "figure.png")
-
-
-# Refusals
 
 
 WAIT = {"y": "mean_wait_s"}
@@ -435,9 +414,6 @@ def test_other_refusals() -> None:
     ):  # fmt: skip
         with pytest.raises(SpecificationError, match=message):
             draw(given, y="mean_wait_s", **options)
-
-
-# Colours
 
 
 COMPARED = (

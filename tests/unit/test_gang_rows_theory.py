@@ -115,9 +115,6 @@ def test_the_oldest_job_of_a_column_gets_the_first_replica() -> None:
     assert fill(gangs) == [2, 1, 1, 1, 1]
 
 
-# Means.
-
-
 @pytest.mark.parametrize("sizes", [{1: 1.0}, {1: 0.5, 2: 0.5}, {1: 0.4, 2: 0.3, 3: 0.3}, {2: 1.0}])
 def test_one_row_is_first_come_first_served(sizes: Mapping[int, float]) -> None:
     found = gang_saturation(3, 1, sizes, 10.0)

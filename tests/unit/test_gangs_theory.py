@@ -73,9 +73,6 @@ def test_what_the_theory_of_one_node_gangs_refuses() -> None:
         shortest_queue_bounds(2, 1.0, 1.0, 0)
 
 
-# Processor sharing of given jobs.
-
-
 def test_processor_sharing_by_hand() -> None:
     assert processor_sharing_responses([0, 1], [2, 2], 1).tolist() == [3, 3]
     assert processor_sharing_responses([0, 0, 0], [3, 3, 3], 2).tolist() == [4.5, 4.5, 4.5]

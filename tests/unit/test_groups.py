@@ -6,64 +6,50 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import (
-    Job,
-    JobStream,
-    Machine,
-    Poisson,
-    Result,
-    Scenario,
-    SpecificationError,
-    Study,
-    SwfStream,
-    Workload,
-    merge,
-    synthetic_workload,
-    write_swf,
-)
+import clustermodel as cm
 from clustermodel.experiment.run_key import Opened
 
-MACHINE = Machine(nodes=64)
+MACHINE = cm.Machine(nodes=64)
 
 
 @pytest.fixture(scope="module")
-def parts() -> dict[str, Workload]:
-    return {label: synthetic_workload(jobs=300, nodes=64, load=0.5, seed=seed) for seed, label in ((1, "day"), (2, "night"))}
+def parts() -> dict[str, cm.Workload]:
+    return {label: cm.synthetic_workload(jobs=300, nodes=64, load=0.5, seed=seed) for seed, label in ((1, "day"), (2, "night"))}
 
 
 @pytest.fixture(scope="module")
-def result(parts: dict[str, Workload]) -> Result:
-    short = [Job(id=2000 + n, nodes=99 if n == 1 else 4, submit_s=n, run_s=600, estimate_s=300) for n in range(3)]
-    third = Workload.from_jobs(short)
-    return Scenario(machine=MACHINE, workload=merge(**parts, odd=third), policy="easy").run()
+def result(parts: dict[str, cm.Workload]) -> cm.Result:
+    short = [cm.Job(id=2000 + n, nodes=99 if n == 1 else 4, submit_s=n, run_s=600, estimate_s=300) for n in range(3)]
+    third = cm.Workload.from_jobs(short)
+    return cm.Scenario(machine=MACHINE, workload=cm.merge(**parts, odd=third), policy="easy").run()
 
 
-def test_a_merged_workload_has_the_schedule_of_its_streams(parts: dict[str, Workload]) -> None:
-    merged = merge(**parts)
+def test_a_merged_workload_has_the_schedule_of_its_streams(parts: dict[str, cm.Workload]) -> None:
+    merged = cm.merge(**parts)
     assert (len(merged), merged.name, merged.streams, merged.machine_nodes) == (600, "day+night", ("day", "night"), 64)
-    together = Scenario(machine=MACHINE, workload=merged).run().jobs
-    apart = Scenario(machine=MACHINE, workload=list(parts.values())).run().jobs
+    together = cm.Scenario(machine=MACHINE, workload=merged).run().jobs
+    apart = cm.Scenario(machine=MACHINE, workload=list(parts.values())).run().jobs
     assert apart["stream"].unique().tolist() == ["synthetic-1", "synthetic-2"]
     renamed = apart.assign(stream=apart["stream"].cat.rename_categories(["day", "night"]))
     by_job = [frame.sort_values("job", ignore_index=True) for frame in (together, renamed)]
     pd.testing.assert_frame_equal(*by_job)
 
 
-def test_labels_survive_transformations_and_further_merges(parts: dict[str, Workload]) -> None:
-    merged = merge(**parts)
+def test_labels_survive_transformations_and_further_merges(parts: dict[str, cm.Workload]) -> None:
+    merged = cm.merge(**parts)
     assert merged.frame["stream"].value_counts().to_dict() == {"day": 300, "night": 300}
     assert merged.with_phi_estimates().streams == merged.streams
     assert [(part.name, len(part)) for part in merged.split("stream")] == [("day", 300), ("night", 300)]
-    with_more = Scenario(machine=MACHINE, workload=[merged, parts["day"], merged]).run().jobs
+    with_more = cm.Scenario(machine=MACHINE, workload=[merged, parts["day"], merged]).run().jobs
     labels = {"day": 300, "night": 300, "synthetic-1": 300, "day (2)": 300, "night (2)": 300}
     assert with_more["stream"].value_counts().to_dict() == labels
-    assert merge(all=merged, other=parts["day"]).frame["stream"].value_counts().to_dict() == {"all": 600, "other": 300}
+    assert cm.merge(all=merged, other=parts["day"]).frame["stream"].value_counts().to_dict() == {"all": 600, "other": 300}
 
 
-def test_a_stream_that_is_read_from_a_file_is_read_into_memory(tmp_path, parts: dict[str, Workload]) -> None:
+def test_a_stream_that_is_read_from_a_file_is_read_into_memory(tmp_path, parts: dict[str, cm.Workload]) -> None:
     path = tmp_path / "file.swf"
-    write_swf(path, [(1, 5, -1, 9, 2, -1, -1, 2, 9, -1, 1, 1, 1, -1, -1, -1, -1, -1)], header=[("MaxProcs", 128)])
-    merged = merge(file=SwfStream(path), day=parts["day"])
+    cm.write_swf(path, [(1, 5, -1, 9, 2, -1, -1, 2, 9, -1, 1, 1, 1, -1, -1, -1, -1, -1)], header=[("MaxProcs", 128)])
+    merged = cm.merge(file=cm.SwfStream(path), day=parts["day"])
     assert (merged.machine_nodes, len(merged)) == (128, 301)
     assert merged.frame["stream"].value_counts().to_dict() == {"day": 300, "file": 1}
 
@@ -73,22 +59,22 @@ def test_a_stream_that_is_read_from_a_file_is_read_into_memory(tmp_path, parts: 
     [
         ({}, "merge: no stream is given"),
         ({"a": 3}, "merge: a: 3 is not allowed; all streams must be workloads, or all JobStream"),
-        ({"a": JobStream(arrivals=60, nodes=1, run_s=60), "b": synthetic_workload(jobs=3)}, "merge: a: JobStream"),
+        ({"a": cm.JobStream(arrivals=60, nodes=1, run_s=60), "b": cm.synthetic_workload(jobs=3)}, "merge: a: JobStream"),
     ],
 )
 def test_what_cannot_be_merged_is_refused(streams: dict[str, object], message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
-        merge(**streams)
+    with pytest.raises(cm.SpecificationError, match=message):
+        cm.merge(**streams)
 
 
 def test_streams_with_the_same_random_numbers_are_refused() -> None:
-    day, night = (JobStream(arrivals=Poisson(per_hour=rate), nodes=1, run_s=60) for rate in (10, 20))
-    with pytest.raises(SpecificationError, match="day and night were generated with the same random numbers"):
-        merge(day=day.generate(jobs=5), night=night.generate(jobs=5))
-    assert len(merge(day=day.generate(jobs=5), night=night.generate(jobs=5, seed=2))) == 10
+    day, night = (cm.JobStream(arrivals=cm.Poisson(per_hour=rate), nodes=1, run_s=60) for rate in (10, 20))
+    with pytest.raises(cm.SpecificationError, match="day and night were generated with the same random numbers"):
+        cm.merge(day=day.generate(jobs=5), night=night.generate(jobs=5))
+    assert len(cm.merge(day=day.generate(jobs=5), night=night.generate(jobs=5, seed=2))) == 10
 
 
-def test_metrics_of_a_group_are_those_of_its_jobs(result: Result) -> None:
+def test_metrics_of_a_group_are_those_of_its_jobs(result: cm.Result) -> None:
     groups, jobs = result.by_stream(), result.jobs
     assert groups.index.tolist() == ["day", "night", "odd"]
     assert groups.index.name == "stream"
@@ -114,7 +100,7 @@ def test_metrics_of_a_group_are_those_of_its_jobs(result: Result) -> None:
     assert groups["share_of_work"].sum() == pytest.approx(1, rel=1e-12)
 
 
-def test_one_group_of_all_jobs_has_the_numbers_of_the_summary(result: Result) -> None:
+def test_one_group_of_all_jobs_has_the_numbers_of_the_summary(result: cm.Result) -> None:
     everybody = result.by_group(np.zeros(len(result.records))).iloc[0]
     summary = result.summary().as_dict()
     shared = set(everybody.index) & summary.keys()
@@ -122,7 +108,7 @@ def test_one_group_of_all_jobs_has_the_numbers_of_the_summary(result: Result) ->
     assert {name: everybody[name] for name in shared} == pytest.approx({name: summary[name] for name in shared}, rel=1e-12)
 
 
-def test_a_warm_up_leaves_jobs_out(result: Result) -> None:
+def test_a_warm_up_leaves_jobs_out(result: cm.Result) -> None:
     warm_up_s = 86_400.0
     everybody = result.by_group(np.zeros(len(result.records)), warm_up_s=warm_up_s).iloc[0]
     summary = result.summary(warm_up_s=warm_up_s)
@@ -133,7 +119,7 @@ def test_a_warm_up_leaves_jobs_out(result: Result) -> None:
     assert np.isnan(odd["mean_wait_s"])
 
 
-def test_size_classes_and_users(result: Result) -> None:
+def test_size_classes_and_users(result: cm.Result) -> None:
     sizes = result.by_size([1, 8, 1000])
     assert sizes.index.tolist() == ["1", "2-8", "9-1000", "> 1000"]
     assert sizes["jobs"].sum() == result.summary().jobs
@@ -154,16 +140,16 @@ def test_size_classes_and_users(result: Result) -> None:
         (lambda result: result.by_stream(warm_up_s=-1), "warm_up_s: -1 is not allowed"),
     ],
 )
-def test_groups_that_cannot_be_are_refused(result: Result, table, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
+def test_groups_that_cannot_be_are_refused(result: cm.Result, table, message: str) -> None:
+    with pytest.raises(cm.SpecificationError, match=message):
         table(result)
 
 
-def test_labels_are_part_of_the_key_of_a_run(parts: dict[str, Workload]) -> None:
+def test_labels_are_part_of_the_key_of_a_run(parts: dict[str, cm.Workload]) -> None:
     day, night = parts.values()
-    workloads = [merge(day=day, night=night), merge(day=night, night=day), merge(a=day, b=night), [day, night]]
-    scenarios = [Scenario(machine=MACHINE, workload=one, name=str(at)) for at, one in enumerate(workloads)]
-    study = Study.of_scenarios("labels", scenarios)
+    workloads = [cm.merge(day=day, night=night), cm.merge(day=night, night=day), cm.merge(a=day, b=night), [day, night]]
+    scenarios = [cm.Scenario(machine=MACHINE, workload=one, name=str(at)) for at, one in enumerate(workloads)]
+    study = cm.Study.of_scenarios("labels", scenarios)
     assert len({run.key for run in study.runs(study.trials(study.first_table()), Opened(study))}) == 4
 
 
@@ -171,7 +157,7 @@ def test_metrics_of_groups_are_those_of_their_jobs_but_for_rounding() -> None:
     rng = np.random.default_rng(3)
     rows = {"submit_s": rng.uniform(0, 9e4, 900).round(3), "nodes": rng.integers(1, 9, 900), "run_s": rng.exponential(500, 900)}
     frame = pd.DataFrame(rows).round(3).assign(user=rng.choice(60, 900, p=np.arange(60) / 1770) + 1)
-    run = Scenario(machine=Machine(nodes=8), workload=Workload.from_frame(frame), policy="easy").run()
+    run = cm.Scenario(machine=cm.Machine(nodes=8), workload=cm.Workload.from_frame(frame), policy="easy").run()
     table = run.by_user()
     for user, jobs in run.jobs.groupby("user"):
         wait = jobs["wait_s"].to_numpy()

@@ -30,9 +30,6 @@ def feasible(order: int, m1: float, m2: float, m3: float) -> bool:
     return mu2 > mu1 * mu1 and mu1 * mu3 > mu2 * mu2
 
 
-# The fit
-
-
 @given(distributions)
 def test_the_fit_has_the_three_moments_and_the_smallest_order(original: HyperErlang) -> None:
     moments = original.moments()
@@ -88,9 +85,6 @@ def test_moments_without_a_fit_are_named_with_the_reason(moments: tuple[float, f
     assert refusal(lambda: HyperErlang.fit(*moments)) == f"HyperErlang.fit: {message}"
 
 
-# A mean and a coefficient of variation
-
-
 @pytest.mark.parametrize("cv", [1.001, 1.5, 3, 50])
 def test_above_one_a_mean_and_a_cv_are_met_with_balanced_means(cv: float) -> None:
     found = HyperErlang.from_mean(120, cv)
@@ -106,8 +100,6 @@ def test_up_to_one_it_is_the_nearest_erlang_distribution(cv: float, order: int) 
     assert found.mean_s == pytest.approx(120)
     assert found.cv == pytest.approx(1 / sqrt(order))
 
-
-# Moments, distribution function, samples
 
 SPREAD = HyperErlang(order=3, p=0.2, stage_s=(500.0, 10.0))
 
@@ -144,9 +136,6 @@ def test_the_residual_time_is_that_of_the_inspection_paradox() -> None:
     m1, m2, m3 = SPREAD.moments()
     assert np.mean(times) == pytest.approx(m2 / (2 * m1), abs=2.576 * np.std(times) / sqrt(len(times)))
     assert np.mean(times**2) == pytest.approx(m3 / (3 * m1), abs=2.576 * np.std(times**2) / sqrt(len(times)))
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(

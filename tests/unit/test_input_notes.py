@@ -6,20 +6,7 @@ from collections import namedtuple
 
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    CheckpointStore,
-    ContextSwitch,
-    DowneySpeedup,
-    Job,
-    Machine,
-    Outages,
-    Result,
-    Scenario,
-    Study,
-    TimeSlicing,
-    Workload,
-)
+import clustermodel as cm
 from clustermodel.failures.failure import FailureSource
 from clustermodel.figures.tables import notes_of_runs
 from clustermodel.measure.input_notes import COUNTED, count_notes, run_notes
@@ -28,14 +15,14 @@ from clustermodel.policies.interface import Policy
 from clustermodel.speedup import LINEAR, Speedup
 
 
-def runs(*jobs: tuple[float, float, float, int], policies: tuple[str, ...] = ("fcfs",), nodes: int = 8) -> list[Result]:
+def runs(*jobs: tuple[float, float, float, int], policies: tuple[str, ...] = ("fcfs",), nodes: int = 8) -> list[cm.Result]:
     """Run jobs, each with its submission, run time and estimate in seconds, and nodes."""
     made = [
-        Job(id=number, submit_s=submit, run_s=run, estimate_s=estimate, nodes=size)
+        cm.Job(id=number, submit_s=submit, run_s=run, estimate_s=estimate, nodes=size)
         for number, (submit, run, estimate, size) in enumerate(jobs, 1)
     ]
-    workload = Workload.from_jobs(made, name="w")
-    return [Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy).run() for policy in policies]
+    workload = cm.Workload.from_jobs(made, name="w")
+    return [cm.Scenario(machine=cm.Machine(nodes=nodes), workload=workload, policy=policy).run() for policy in policies]
 
 
 def test_jobs_killed_at_their_limit() -> None:
@@ -110,11 +97,11 @@ def test_policies_are_named_as_long_as_they_are_few() -> None:
 def test_context_switches_that_start_over() -> None:
     # One row, switches of 20 s: job 1's starts over at 15 s and at 30 s, job 2's at 30 s: 3 of 7 are cut short.
     def notes(**slicing: str) -> list[str]:
-        jobs = [Job(id=number, nodes=1, submit_s=15 * (number - 1), run_s=100) for number in (1, 2, 3)]
-        jobs.append(Job(id=4, nodes=1, submit_s=1_000, run_s=1))  # the load is low
-        sliced = TimeSlicing(mpl=1, **slicing)  # type: ignore[arg-type]
-        machine = Machine(nodes=4, time_slicing=sliced, context_switch=ContextSwitch(seconds=20))
-        run = Scenario(machine=machine, workload=Workload.from_jobs(jobs, name="w"), policy="gs").run()
+        jobs = [cm.Job(id=number, nodes=1, submit_s=15 * (number - 1), run_s=100) for number in (1, 2, 3)]
+        jobs.append(cm.Job(id=4, nodes=1, submit_s=1_000, run_s=1))  # the load is low
+        sliced = cm.TimeSlicing(mpl=1, **slicing)  # type: ignore[arg-type]
+        machine = cm.Machine(nodes=4, time_slicing=sliced, context_switch=cm.ContextSwitch(seconds=20))
+        run = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs, name="w"), policy="gs").run()
         return [note.with_option() for note in run_notes([run])]
 
     assert notes() == [
@@ -124,15 +111,16 @@ def test_context_switches_that_start_over() -> None:
     assert notes(at_events="keep") == []
 
 
-def noted(machine: Machine, *policies: str | Policy, speedup: Speedup = LINEAR, stream: bool = False) -> list[str]:
+def noted(machine: cm.Machine, *policies: str | Policy, speedup: Speedup = LINEAR, stream: bool = False) -> list[str]:
     """Return the notes on short jobs on a machine of 4 nodes, of which one waits."""
     jobs = [
-        Job(id=number, nodes=size, submit_s=submit, run_s=100, estimate_s=100, memory_gib=1)
+        cm.Job(id=number, nodes=size, submit_s=submit, run_s=100, estimate_s=100, memory_gib=1)
         for number, size, submit in ((1, 3, 0), (2, 2, 10), (3, 1, 20), (4, 1, 10_000))
     ]
-    workload = Workload.from_jobs(jobs, name="w")
+    workload = cm.Workload.from_jobs(jobs, name="w")
     made = [
-        Scenario(machine=machine, workload=workload, policy=policy, speedup=speedup, stream=stream).run() for policy in policies
+        cm.Scenario(machine=machine, workload=workload, policy=policy, speedup=speedup, stream=stream).run()
+        for policy in policies
     ]
     return [note.with_option() for note in run_notes(made)]
 
@@ -140,23 +128,23 @@ def noted(machine: Machine, *policies: str | Policy, speedup: Speedup = LINEAR, 
 @pytest.mark.parametrize(
     ("fields", "policy", "given", "option", "used_by"),
     [
-        ({"time_slicing": TimeSlicing(quantum_s=50)}, "easy", "a quantum of 50 s", "--quantum", "bgs"),
-        ({"time_slicing": TimeSlicing(mpl=3)}, "ss", "a multiprogramming level of 3", "--mpl", "gs"),
-        ({"time_slicing": TimeSlicing(at_events="keep")}, "fcfs", "at_events=keep", "--at-events", "mbgs"),
-        ({"context_switch": ContextSwitch(charge="every-slice")}, "bgs", "charge=every-slice", "--charge", ""),
-        ({"context_switch": ContextSwitch(fraction=0.1)}, "srtf:mode=kill", "a context switch of 20 s",
+        ({"time_slicing": cm.TimeSlicing(quantum_s=50)}, "easy", "a quantum of 50 s", "--quantum", "bgs"),
+        ({"time_slicing": cm.TimeSlicing(mpl=3)}, "ss", "a multiprogramming level of 3", "--mpl", "gs"),
+        ({"time_slicing": cm.TimeSlicing(at_events="keep")}, "fcfs", "at_events=keep", "--at-events", "mbgs"),
+        ({"context_switch": cm.ContextSwitch(charge="every-slice")}, "bgs", "charge=every-slice", "--charge", ""),
+        ({"context_switch": cm.ContextSwitch(fraction=0.1)}, "srtf:mode=kill", "a context switch of 20 s",
          "--context-switch", "ss"),
-        ({"checkpointing": Checkpointing(checkpoint_s=20)}, "bgs", "checkpoints of 20 s", "--checkpoint", "mbgs"),
-        ({"checkpointing": Checkpointing(restart_s=20)}, "easy", "restarts of 20 s", "--restart", "bgs:urgent=checkpoint"),
-        ({"checkpointing": Checkpointing(restart_s=20, interval_s=30)}, "easy", "restarts of 20 s", "--restart", "mbgs"),
-        ({"checkpointing": Checkpointing(checkpoint_s=20, max_tasks_per_slice=0)}, "mbgs", "checkpoints of 20 s",
+        ({"checkpointing": cm.Checkpointing(checkpoint_s=20)}, "bgs", "checkpoints of 20 s", "--checkpoint", "mbgs"),
+        ({"checkpointing": cm.Checkpointing(restart_s=20)}, "easy", "restarts of 20 s", "--restart", "bgs:urgent=checkpoint"),
+        ({"checkpointing": cm.Checkpointing(restart_s=20, interval_s=30)}, "easy", "restarts of 20 s", "--restart", "mbgs"),
+        ({"checkpointing": cm.Checkpointing(checkpoint_s=20, max_tasks_per_slice=0)}, "mbgs", "checkpoints of 20 s",
          "--checkpoint", ""),
-        ({"checkpointing": Checkpointing(max_tasks_per_slice=2)}, "pv-easy", "the limit Q = 2 of migrating tasks",
+        ({"checkpointing": cm.Checkpointing(max_tasks_per_slice=2)}, "pv-easy", "the limit Q = 2 of migrating tasks",
          "--max-migrating-tasks", "pv-easy:mode=checkpoint"),
-        ({"checkpointing": Checkpointing(counts="moved")}, "mbgs", "counts=moved", "--count-migrating", ""),
-        ({"checkpointing": Checkpointing(store=CheckpointStore(node_bandwidth_gib_s=1))}, "conservative",
+        ({"checkpointing": cm.Checkpointing(counts="moved")}, "mbgs", "counts=moved", "--count-migrating", ""),
+        ({"checkpointing": cm.Checkpointing(store=cm.CheckpointStore(node_bandwidth_gib_s=1))}, "conservative",
          "a checkpoint store with a bandwidth", "--store-bandwidth", "mgs"),
-        ({"checkpointing": Checkpointing(interval_s=30)}, "easy", "periodic checkpoints without a cost (interval_s=30)",
+        ({"checkpointing": cm.Checkpointing(interval_s=30)}, "easy", "periodic checkpoints without a cost (interval_s=30)",
          "--checkpoint-interval", ""),
         ({"suspended_per_node": 2}, "bgs", "a limit of 2 suspended tasks per node", "--suspended-per-node", "ss"),
         ({"round_s": 60}, "ss", "rounds of 60 s", "--round", "las"),
@@ -164,7 +152,7 @@ def noted(machine: Machine, *policies: str | Policy, speedup: Speedup = LINEAR, 
     ],
 )  # fmt: skip
 def test_costs_that_no_policy_uses(fields: dict[str, object], policy: str, given: str, option: str, used_by: str) -> None:
-    machine = Machine(nodes=4, **fields)  # type: ignore[arg-type]
+    machine = cm.Machine(nodes=4, **fields)  # type: ignore[arg-type]
     notes = [note for note in noted(machine, policy) if given in note]
     assert len(notes) == 1, noted(machine, policy)
     assert notes[0].startswith(f"{given}")
@@ -176,7 +164,7 @@ def test_costs_that_no_policy_uses(fields: dict[str, object], policy: str, given
 
 
 def test_costs_of_one_kind_share_a_note() -> None:
-    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=50, mpl=2, at_events="keep"))
+    machine = cm.Machine(nodes=4, time_slicing=cm.TimeSlicing(quantum_s=50, mpl=2, at_events="keep"))
     expected = (
         "a quantum of 50 s, a multiprogramming level of 2 and at_events=keep: no effect under each policy; leave it out, or "
         "compare policies that share nodes in time, such as bgs (--quantum, --mpl, --at-events)"
@@ -186,46 +174,46 @@ def test_costs_of_one_kind_share_a_note() -> None:
 
 
 def test_costs_that_have_an_effect_are_not_noted() -> None:
-    assert noted(Machine(nodes=4), "easy") == []
-    costs = Checkpointing(interval_s=30, checkpoint_s=1, restart_s=2)
-    assert noted(Machine(nodes=4, checkpointing=Checkpointing(interval_s=30, checkpoint_s=1)), "easy") == []
-    assert noted(Machine(nodes=4, checkpointing=costs, failures=outage(40)), "easy") == []
-    assert noted(Machine(nodes=4, context_switch=ContextSwitch(seconds=1)), "bgs", "easy") == []
+    assert noted(cm.Machine(nodes=4), "easy") == []
+    costs = cm.Checkpointing(interval_s=30, checkpoint_s=1, restart_s=2)
+    assert noted(cm.Machine(nodes=4, checkpointing=cm.Checkpointing(interval_s=30, checkpoint_s=1)), "easy") == []
+    assert noted(cm.Machine(nodes=4, checkpointing=costs, failures=outage(40)), "easy") == []
+    assert noted(cm.Machine(nodes=4, context_switch=cm.ContextSwitch(seconds=1)), "bgs", "easy") == []
 
 
 def test_a_policy_that_does_not_say_may_use_all_costs() -> None:
     class Mine(Easy):
         """Looks at the quantum, perhaps."""
 
-    assert noted(Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=50)), Mine()) == []
+    assert noted(cm.Machine(nodes=4, time_slicing=cm.TimeSlicing(quantum_s=50)), Mine()) == []
 
 
 def test_a_speedup_model_that_no_policy_uses() -> None:
-    speedup = DowneySpeedup(sigma=0.5)
-    assert noted(Machine(nodes=4), "easy", speedup=speedup) == [
+    speedup = cm.DowneySpeedup(sigma=0.5)
+    assert noted(cm.Machine(nodes=4), "easy", speedup=speedup) == [
         "a speedup model: no effect under easy; leave it out, or compare policies that choose sizes, such as R/L:width=half "
         "(--speedup)"
     ]
-    assert noted(Machine(nodes=4), "R/L:width=half", speedup=speedup) == []
+    assert noted(cm.Machine(nodes=4), "R/L:width=half", speedup=speedup) == []
 
 
 def outage(*downs: float, up: float = 10) -> FailureSource:
     """Return outages of all 4 nodes, of ``up`` seconds each."""
     node = [node for _ in downs for node in range(4)]
     down_s = [down for down in downs for _ in range(4)]
-    return Outages(node=node, down_s=down_s, up_s=[down + up for down in down_s], nodes=4)  # type: ignore[arg-type]
+    return cm.Outages(node=node, down_s=down_s, up_s=[down + up for down in down_s], nodes=4)  # type: ignore[arg-type]
 
 
 def test_work_that_is_discarded_at_recorded_outages() -> None:
     # Job 1 would take 150 s.  It executes for 90 s, 90 s, 100 s and 150 s, and job 2 for 250 s: 2 x 280 of 1,110 are lost.
-    jobs = [Job(id=1, nodes=2, submit_s=10, run_s=150), Job(id=2, nodes=1, submit_s=5_000, run_s=250)]
-    workload = Workload.from_jobs(jobs, name="w")
+    jobs = [cm.Job(id=1, nodes=2, submit_s=10, run_s=150), cm.Job(id=2, nodes=1, submit_s=5_000, run_s=250)]
+    workload = cm.Workload.from_jobs(jobs, name="w")
     for costs, advice in (
-        (Checkpointing(), "give periodic checkpoints"),
-        (Checkpointing(interval_s=140), "checkpoint more often"),
+        (cm.Checkpointing(), "give periodic checkpoints"),
+        (cm.Checkpointing(interval_s=140), "checkpoint more often"),
     ):
-        machine = Machine(nodes=4, failures=outage(100, 200, 310), checkpointing=costs)
-        (note,) = run_notes([Scenario(machine=machine, workload=workload, policy="easy").run()])
+        machine = cm.Machine(nodes=4, failures=outage(100, 200, 310), checkpointing=costs)
+        (note,) = run_notes([cm.Scenario(machine=machine, workload=workload, policy="easy").run()])
         assert note.with_option() == (
             "50 % of the executed work is discarded under easy, because nodes fail before jobs complete: job 1 (150 s) is "
             f"stopped 3 times; {advice}, or leave jobs longer than the times between failures out (--checkpoint-interval)"
@@ -233,14 +221,14 @@ def test_work_that_is_discarded_at_recorded_outages() -> None:
 
 
 def test_studies_have_the_notes_on_unused_costs_and_discarded_work() -> None:
-    machine = Machine(nodes=4, failures=outage(100, 200, 310), round_s=1, checkpointing=Checkpointing(checkpoint_s=20))
-    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=10, run_s=150)], name="w")
+    machine = cm.Machine(nodes=4, failures=outage(100, 200, 310), round_s=1, checkpointing=cm.Checkpointing(checkpoint_s=20))
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=2, submit_s=10, run_s=150)], name="w")
 
-    def scenario(policy: str, seed: int) -> Scenario:
-        return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
+    def scenario(policy: str, seed: int) -> cm.Scenario:
+        return cm.Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
 
     def notes(*policies: str) -> list[str]:
-        study = Study(name="s", factors={"policy": list(policies)}, scenario=scenario, replications=1)
+        study = cm.Study(name="s", factors={"policy": list(policies)}, scenario=scenario, replications=1)
         table = study.run(workers=1)
         assert all(f"note: {note}" in str(table) for note in notes_of_runs(table))
         return [note.fact for note in notes_of_runs(table)]

@@ -8,30 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clustermodel import (
-    Bursts,
-    BySize,
-    ClosedUsers,
-    Cycle,
-    Exponential,
-    FactorEstimates,
-    HyperErlang,
-    JobStream,
-    Lognormal,
-    LogUniform,
-    MarkovModulated,
-    PhiEstimates,
-    Poisson,
-    RoundedEstimates,
-    Sessions,
-    SpecificationError,
-    TwoStageUniform,
-    Workload,
-    Zipf,
-    merge,
-    read_swf,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.workload.distributions import draw
 from clustermodel.workload.job_stream import arrival_process, lublin_feitelson_day
 from tests.shared_data import SHARED
@@ -40,8 +17,8 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 
 
-def stream(**fields: object) -> JobStream:
-    return JobStream(**{"arrivals": Poisson(per_hour=60), "nodes": 4, "run_s": 100, **fields})
+def stream(**fields: object) -> cm.JobStream:
+    return cm.JobStream(**{"arrivals": cm.Poisson(per_hour=60), "nodes": 4, "run_s": 100, **fields})
 
 
 def sample(spec: object, size: int = 20_000, seed: int = 1) -> np.ndarray:
@@ -55,12 +32,12 @@ def sample(spec: object, size: int = 20_000, seed: int = 1) -> np.ndarray:
         ({1: 1, 3: 3, 9: 0}, 2.5, np.sqrt(0.75) / 2.5),
         ([2, 4], 3, 1 / 3),
         (range(1, 4), 2, np.sqrt(2 / 3) / 2),
-        (Exponential(50), 50, 1),
-        (Lognormal(mean=600, cv=1.5), 600, 1.5),
-        (LogUniform(1, 100), 99 / np.log(100), np.sqrt((100**2 - 1) / 2 / np.log(100) / (99 / np.log(100)) ** 2 - 1)),
-        (HyperErlang.from_mean(40, 2), 40, 2),
+        (cm.Exponential(50), 50, 1),
+        (cm.Lognormal(mean=600, cv=1.5), 600, 1.5),
+        (cm.LogUniform(1, 100), 99 / np.log(100), np.sqrt((100**2 - 1) / 2 / np.log(100) / (99 / np.log(100)) ** 2 - 1)),
+        (cm.HyperErlang.from_mean(40, 2), 40, 2),
         (stats.uniform(10, 10), 15, np.sqrt(100 / 12) / 15),
-        (Zipf(2), 4 / 3, np.sqrt(2) / 4),
+        (cm.Zipf(2), 4 / 3, np.sqrt(2) / 4),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -73,7 +50,7 @@ def test_a_distribution_has_its_mean_and_coefficient_of_variation(spec: object, 
 
 
 def test_two_stage_uniform_sizes_are_those_of_the_model() -> None:
-    sizes = sample(TwoStageUniform(largest=256), 100_000)
+    sizes = sample(cm.TwoStageUniform(largest=256), 100_000)
     assert set(np.unique(sizes)) <= set(range(1, 257))
     assert abs((sizes == 1).mean() - 0.244) < 4.4 * np.sqrt(0.244 * 0.756 / 100_000)
     # Of the parallel jobs, 86 % lie in the lower stage, up to 2^5.5 = 45 nodes; rounding to a power of two keeps their stage.
@@ -82,7 +59,7 @@ def test_two_stage_uniform_sizes_are_those_of_the_model() -> None:
 
 
 def test_a_size_class_has_its_own_run_times() -> None:
-    jobs = stream(nodes=[1, 8, 9, 64, 65], run_s=BySize((8, 64), (10, [20, 21], Exponential(30)))).generate(jobs=2000)
+    jobs = stream(nodes=[1, 8, 9, 64, 65], run_s=cm.BySize((8, 64), (10, [20, 21], cm.Exponential(30)))).generate(jobs=2000)
     nodes, run = jobs.column("nodes"), jobs.seconds("run")
     assert set(run[nodes <= 8]) == {10}
     assert set(run[(nodes > 8) & (nodes <= 64)]) == {20, 21}
@@ -101,12 +78,12 @@ def first(process: object, number: int, seed: int = 1) -> np.ndarray:
 
 
 def test_poisson_arrivals_are_poisson() -> None:
-    gaps = np.diff(first(Poisson(per_hour=30), 20_000), prepend=0)
+    gaps = np.diff(first(cm.Poisson(per_hour=30), 20_000), prepend=0)
     assert stats.kstest(gaps, stats.expon(scale=120).cdf).pvalue > 0.001
 
 
 def test_a_rate_that_alternates_has_its_mean_and_comes_in_bursts() -> None:
-    times = first(MarkovModulated(per_hour=(0, 240), mean_s=(3 * HOUR, HOUR)), 50_000)
+    times = first(cm.MarkovModulated(per_hour=(0, 240), mean_s=(3 * HOUR, HOUR)), 50_000)
     assert (np.diff(times, prepend=0) >= 0).all()
     assert len(times) / times[-1] * HOUR == pytest.approx(60, rel=0.1)
     counts = np.bincount((times / HOUR).astype(int))
@@ -114,15 +91,15 @@ def test_a_rate_that_alternates_has_its_mean_and_comes_in_bursts() -> None:
 
 
 def test_bursts_have_their_sizes_and_gaps() -> None:
-    times = first(Bursts(arrivals=1000, jobs=[3], gap_s=5), 7)
+    times = first(cm.Bursts(arrivals=1000, jobs=[3], gap_s=5), 7)
     assert times.tolist() == [1000, 1005, 1010, 2010, 2015, 2020, 3020]
-    cycle = Cycle(Poisson(per_hour=10), hours=[1] * 8 + [3] * 8 + [0] * 8)
-    hours = first(Bursts(arrivals=cycle, jobs=stats.geom(0.2)), 5000) % DAY / HOUR
+    cycle = cm.Cycle(cm.Poisson(per_hour=10), hours=[1] * 8 + [3] * 8 + [0] * 8)
+    hours = first(cm.Bursts(arrivals=cycle, jobs=stats.geom(0.2)), 5000) % DAY / HOUR
     assert hours.max() < 16
 
 
 def test_a_trace_gives_its_times_and_begins_again() -> None:
-    trace = Workload.from_frame(synthetic_workload(jobs=3).frame.assign(submit_s=[10.0, 20.0, 50.0]))
+    trace = cm.Workload.from_frame(cm.synthetic_workload(jobs=3).frame.assign(submit_s=[10.0, 20.0, 50.0]))
     assert first(trace, 8).tolist() == [10, 20, 50, 70, 80, 110, 130, 140]
     submit = stream(arrivals=trace).generate(jobs=3).seconds("submit")
     assert submit.tolist() == [10, 20, 50]
@@ -130,7 +107,7 @@ def test_a_trace_gives_its_times_and_begins_again() -> None:
 
 def test_a_cycle_has_its_rates_by_hour_and_by_day_and_keeps_the_mean_rate() -> None:
     hours, days = [1] * 6 + [2] * 6 + [5] * 12, [1, 1, 1, 1, 1, 0.5, 0]
-    cycle = Cycle(Poisson(per_hour=120), hours=hours, days=days)
+    cycle = cm.Cycle(cm.Poisson(per_hour=120), hours=hours, days=days)
     times = first(cycle, 200_000)
     assert abs(120 * cycle.to_own_clock(times[-1]) / HOUR - 200_000) < 4.4 * np.sqrt(200_000)
     assert cycle.to_own_clock(21 * DAY) == pytest.approx(21 * DAY, rel=1e-12)
@@ -143,7 +120,7 @@ def test_a_cycle_has_its_rates_by_hour_and_by_day_and_keeps_the_mean_rate() -> N
 
 
 def test_a_cycle_and_its_clock_are_inverse() -> None:
-    cycle = Cycle(Poisson(per_hour=1), days=(1, 1, 1, 1, 1, 0.4, 0.3))
+    cycle = cm.Cycle(cm.Poisson(per_hour=1), days=(1, 1, 1, 1, 1, 0.4, 0.3))
     for time in np.random.default_rng(1).uniform(0, 40 * DAY, 50):
         assert cycle.to_time(np.array([cycle.to_own_clock(time)]))[0] == pytest.approx(time, rel=1e-12)
 
@@ -157,23 +134,24 @@ def test_the_published_day_has_its_peak_before_two_in_the_afternoon_and_begins_a
 
 @pytest.mark.skipif(not (SHARED / "traces" / "lublin_256.swf.gz").exists(), reason="the trace is not there")
 def test_the_published_day_and_sizes_are_those_of_a_trace_of_the_model() -> None:
-    trace = read_swf(SHARED / "traces" / "lublin_256.swf.gz")
+    trace = cm.read_swf(SHARED / "traces" / "lublin_256.swf.gz")
     counts = np.bincount((trace.seconds("submit") % DAY / 1800).astype(int), minlength=48)
     assert np.corrcoef(counts, lublin_feitelson_day())[0, 1] > 0.95
     # The archive's generator delays arrivals until they fit the day, so the counts are no sample from the weights.
-    sizes, drawn = trace.column("nodes"), sample(TwoStageUniform(largest=256), 100_000)
+    sizes, drawn = trace.column("nodes"), sample(cm.TwoStageUniform(largest=256), 100_000)
     for largest in (1, 2, 4, 8, 16, 32, 64, 128):
         assert abs((sizes <= largest).mean() - (drawn <= largest).mean()) < 0.02
 
 
 def test_ingredients_have_random_numbers_of_their_own() -> None:
-    base = stream(nodes=Zipf(50), run_s=Exponential(60), users=Zipf(9), estimates=PhiEstimates())
+    base = stream(nodes=cm.Zipf(50), run_s=cm.Exponential(60), users=cm.Zipf(9), estimates=cm.PhiEstimates())
     jobs = base.generate(jobs=6000, seed=3).frame
     slower = stream(
-        nodes=Zipf(50), run_s=Exponential(60), users=Zipf(9), estimates=PhiEstimates(), arrivals=Poisson(per_hour=6)
+        nodes=cm.Zipf(50), run_s=cm.Exponential(60), users=cm.Zipf(9), estimates=cm.PhiEstimates(),
+        arrivals=cm.Poisson(per_hour=6),
     ).generate(jobs=6000, seed=3)  # fmt: skip
     loaded = base.generate(jobs=6000, seed=3, load=0.7, machine_nodes=64)
-    other_runs = stream(nodes=Zipf(50), run_s=Exponential(6), users=Zipf(9)).generate(jobs=6000, seed=3).frame
+    other_runs = stream(nodes=cm.Zipf(50), run_s=cm.Exponential(6), users=cm.Zipf(9)).generate(jobs=6000, seed=3).frame
     for frame in (slower.frame, loaded.frame):
         assert frame.drop(columns="submit_s").equals(jobs.drop(columns="submit_s"))
         ratio = frame["submit_s"] / jobs["submit_s"]
@@ -186,7 +164,7 @@ def test_ingredients_have_random_numbers_of_their_own() -> None:
 
 
 def test_streams_of_other_names_are_independent() -> None:
-    both = merge(day=stream(run_s=Exponential(60)), night=stream(run_s=Exponential(60))).generate(days=5)
+    both = cm.merge(day=stream(run_s=cm.Exponential(60)), night=stream(run_s=cm.Exponential(60))).generate(days=5)
     runs = [part.seconds("run") for part in both.split("stream")]
     number = min(map(len, runs))
     assert abs(np.corrcoef(runs[0][:number], runs[1][:number])[0, 1]) < 4.4 / np.sqrt(number)
@@ -195,23 +173,24 @@ def test_streams_of_other_names_are_independent() -> None:
 @pytest.mark.parametrize("load", [0.3, 0.8])
 def test_a_load_is_offered_exactly_and_a_cycle_keeps_its_hours(load: float) -> None:
     def submissions(arrivals: object) -> tuple[np.ndarray, float]:
-        jobs = stream(arrivals=arrivals, run_s=Lognormal(mean=900, cv=3), nodes=Zipf(64)).generate(
+        jobs = stream(arrivals=arrivals, run_s=cm.Lognormal(mean=900, cv=3), nodes=cm.Zipf(64)).generate(
             jobs=3000, load=load, machine_nodes=64
         )
         assert jobs.machine_nodes == 64
         return jobs.seconds("submit"), (jobs.column("nodes") * jobs.seconds("run")).sum() / (64 * load)
 
-    submit, length = submissions(Cycle(Poisson(per_hour=30)))
+    submit, length = submissions(cm.Cycle(cm.Poisson(per_hour=30)))
     assert submit[-1] == pytest.approx(length, rel=1e-9)
-    submit, length = submissions(Cycle(Poisson(per_hour=30), hours=[0] * 8 + [1] * 10 + [0] * 6))
+    submit, length = submissions(cm.Cycle(cm.Poisson(per_hour=30), hours=[0] * 8 + [1] * 10 + [0] * 6))
     assert length - 14 * HOUR <= submit[-1] <= length + 1e-3  # the last submission before a night
     assert 8 <= (submit % DAY / HOUR).min() < (submit % DAY / HOUR).max() <= 18
 
 
 @pytest.mark.parametrize("load", [0.2, 0.9])
 def test_a_mix_offers_a_load_over_its_days_with_the_shares_of_its_streams(load: float) -> None:
-    mix = merge(
-        many=stream(arrivals=Poisson(per_hour=90), run_s=Exponential(300)), few=stream(arrivals=Cycle(Poisson(per_hour=10)))
+    mix = cm.merge(
+        many=stream(arrivals=cm.Poisson(per_hour=90), run_s=cm.Exponential(300)),
+        few=stream(arrivals=cm.Cycle(cm.Poisson(per_hour=10))),
     )
     jobs = mix.generate(days=10, load=load, machine_nodes=64)
     work = (jobs.column("nodes") * jobs.seconds("run")).sum()
@@ -230,15 +209,17 @@ def test_days_without_a_load_have_the_jobs_of_that_time() -> None:
 
 
 def test_estimates() -> None:
-    exact, twice = (stream(run_s=Exponential(600), estimates=FactorEstimates(factor)).generate(jobs=99) for factor in (1, 2))
+    exact, twice = (
+        stream(run_s=cm.Exponential(600), estimates=cm.FactorEstimates(factor)).generate(jobs=99) for factor in (1, 2)
+    )
     assert exact.seconds("estimate").tolist() == exact.seconds("run").tolist()
     assert np.allclose(twice.seconds("estimate"), 2 * twice.seconds("run"), rtol=1e-6)
-    phi = stream(run_s=Exponential(600), estimates=PhiEstimates(0.5)).generate(jobs=4000)
+    phi = stream(run_s=cm.Exponential(600), estimates=cm.PhiEstimates(0.5)).generate(jobs=4000)
     assert abs((phi.column("run") == phi.column("estimate")).mean() - 0.5) < 4.4 * 0.5 / np.sqrt(4000)
-    model = RoundedEstimates(values_s=(60, 600))
+    model = cm.RoundedEstimates(values_s=(60, 600))
     rng = np.random.default_rng(1)
     assert model.estimate(np.array([1, 60, 61, 600, 601, 1200.5]), rng).tolist() == [60, 60, 600, 600, 1200, 1800]
-    popular = stream(run_s=Exponential(6000), estimates=RoundedEstimates(estimates=PhiEstimates())).generate(jobs=1000)
+    popular = stream(run_s=cm.Exponential(6000), estimates=cm.RoundedEstimates(estimates=cm.PhiEstimates())).generate(jobs=1000)
     assert (popular.column("estimate") >= popular.column("run")).all()
     assert (popular.seconds("estimate") % 60 == 0).all()
 
@@ -252,14 +233,14 @@ def test_memory_priority_and_users_are_kept_with_the_jobs() -> None:
 
 
 def test_closed_users_take_turns() -> None:
-    jobs = stream(arrivals=ClosedUsers(users=3, think_time_s=10), run_s=5).generate(jobs=8).frame
+    jobs = stream(arrivals=cm.ClosedUsers(users=3, think_time_s=10), run_s=5).generate(jobs=8).frame
     assert jobs["submit_s"].tolist() == [10] * 3 + [25] * 3 + [40] * 2
     assert jobs["user"].tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
     assert jobs["preceding"].tolist() == [-1, -1, -1, 1, 2, 3, 4, 5]
 
 
 def test_sessions_within_days_are_whole() -> None:
-    sessions = Sessions(arrivals=6 * HOUR, jobs=3, think_time_s=10 * HOUR)
+    sessions = cm.Sessions(arrivals=6 * HOUR, jobs=3, think_time_s=10 * HOUR)
     jobs = stream(arrivals=sessions).generate(days=1).frame
     assert len(jobs) == 12
     assert (jobs["preceding"] == -1).sum() == 4
@@ -284,24 +265,24 @@ class Broken:
         (lambda: stream(nodes={1: 0}), "one weight at least must be > 0"),
         (lambda: stream(run_s=[]), r"JobStream.run_s: \[\] is not a distribution"),
         (lambda: stream(run_s=[1, np.nan]), "JobStream.run_s: .* is not a distribution"),
-        (lambda: stream(run_s=Exponential), "JobStream.run_s: <class .* is not a distribution"),
+        (lambda: stream(run_s=cm.Exponential), "JobStream.run_s: <class .* is not a distribution"),
         (lambda: stream(estimates=2), "JobStream.estimates: 2 is not allowed; it must be FactorEstimates"),
         (lambda: stream(name=""), "JobStream.name: '' is not allowed"),
-        (lambda: Poisson(per_hour=0), "Poisson.per_hour: 0 is not allowed"),
-        (lambda: Cycle(Poisson(per_hour=1), hours=[]), r"Cycle.hours: \[\] is not allowed"),
-        (lambda: Cycle(Poisson(per_hour=1), hours=[0, 0]), "one weight at least must be > 0"),
-        (lambda: Cycle(Poisson(per_hour=1), days=[1] * 6), "Cycle.days: 6 weights are given; there must be 7"),
-        (lambda: MarkovModulated(per_hour=(0, 0), mean_s=(1, 1)), "one rate must be > 0"),
-        (lambda: MarkovModulated(per_hour=(1,), mean_s=(1, 1)), "it must be two numbers"),
-        (lambda: Lognormal(mean=1, cv=0), "Lognormal.cv: 0 is not allowed"),
-        (lambda: LogUniform(2, 1), "LogUniform.high: 1 is not allowed; it must be a finite number >= 2"),
-        (lambda: TwoStageUniform(largest=1), "TwoStageUniform.largest: 1 is not allowed"),
-        (lambda: TwoStageUniform(largest=8, powers_of_two=0.8), "powers_of_two: 0.8 is not allowed"),
-        (lambda: Zipf(0), "Zipf.largest: 0 is not allowed"),
-        (lambda: BySize((8, 4), (1, 2, 3)), "BySize.boundaries: .* they must rise"),
-        (lambda: BySize((8,), (1,)), "BySize.distributions: 1 are given; there must be 2"),
-        (lambda: ClosedUsers(users=0, think_time_s=1), "ClosedUsers.users: 0 is not allowed"),
-        (lambda: RoundedEstimates(values_s=(2, 1)), "RoundedEstimates.values_s: .* it must be times that rise"),
+        (lambda: cm.Poisson(per_hour=0), "Poisson.per_hour: 0 is not allowed"),
+        (lambda: cm.Cycle(cm.Poisson(per_hour=1), hours=[]), r"Cycle.hours: \[\] is not allowed"),
+        (lambda: cm.Cycle(cm.Poisson(per_hour=1), hours=[0, 0]), "one weight at least must be > 0"),
+        (lambda: cm.Cycle(cm.Poisson(per_hour=1), days=[1] * 6), "Cycle.days: 6 weights are given; there must be 7"),
+        (lambda: cm.MarkovModulated(per_hour=(0, 0), mean_s=(1, 1)), "one rate must be > 0"),
+        (lambda: cm.MarkovModulated(per_hour=(1,), mean_s=(1, 1)), "it must be two numbers"),
+        (lambda: cm.Lognormal(mean=1, cv=0), "Lognormal.cv: 0 is not allowed"),
+        (lambda: cm.LogUniform(2, 1), "LogUniform.high: 1 is not allowed; it must be a finite number >= 2"),
+        (lambda: cm.TwoStageUniform(largest=1), "TwoStageUniform.largest: 1 is not allowed"),
+        (lambda: cm.TwoStageUniform(largest=8, powers_of_two=0.8), "powers_of_two: 0.8 is not allowed"),
+        (lambda: cm.Zipf(0), "Zipf.largest: 0 is not allowed"),
+        (lambda: cm.BySize((8, 4), (1, 2, 3)), "BySize.boundaries: .* they must rise"),
+        (lambda: cm.BySize((8,), (1,)), "BySize.distributions: 1 are given; there must be 2"),
+        (lambda: cm.ClosedUsers(users=0, think_time_s=1), "ClosedUsers.users: 0 is not allowed"),
+        (lambda: cm.RoundedEstimates(values_s=(2, 1)), "RoundedEstimates.values_s: .* it must be times that rise"),
         (lambda: stream().generate(), "give either jobs or days"),
         (lambda: stream().generate(jobs=1, days=1), "give either jobs or days"),
         (lambda: stream().generate(jobs=0), "jobs: 0 is not allowed"),
@@ -316,16 +297,16 @@ class Broken:
         (lambda: stream(run_s=[-5, 1]).generate(jobs=9), "JobStream.run_s: -5 was drawn; it must be >= 0"),
         (lambda: stream(run_s=Broken()).generate(jobs=9), "JobStream.run_s: .* it must return 4096 finite numbers"),
         (
-            lambda: stream(arrivals=ClosedUsers(users=1, think_time_s=1)).generate(days=1),
+            lambda: stream(arrivals=cm.ClosedUsers(users=1, think_time_s=1)).generate(days=1),
             "days: not allowed with ClosedUsers",
         ),
         (
-            lambda: stream(arrivals=ClosedUsers(users=1, think_time_s=1)).generate(jobs=1, load=0.5, machine_nodes=4),
+            lambda: stream(arrivals=cm.ClosedUsers(users=1, think_time_s=1)).generate(jobs=1, load=0.5, machine_nodes=4),
             "load: not allowed with sessions",
         ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(make, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message) as refused:
+    with pytest.raises(cm.SpecificationError, match=message) as refused:
         make()
     assert "\n" not in str(refused.value)

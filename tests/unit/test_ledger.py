@@ -119,9 +119,6 @@ def test_the_frame_splits_overheads_by_the_queue_and_shares_add_up_to_one() -> N
     assert frame["share"].sum() == 1
 
 
-# Whole runs
-
-
 LIMIT_S = 4 * 3600
 
 

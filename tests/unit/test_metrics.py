@@ -122,8 +122,6 @@ def test_an_empty_class_has_no_statistics(five: Result) -> None:
     assert large.drop(columns="jobs").isna().all(axis=None)
 
 
-# Slowdown
-
 RESPONSE, RUN = np.array([4.0, 10.0, 100.0, 100.0]), np.array([4.0, 2.0, 2.0, 50.0])
 
 
@@ -142,9 +140,6 @@ def test_the_slowdown_of_perkovic_2000_bounds_the_run_time_only_so_short_jobs_fa
 def test_a_weighted_mean_of_nothing_is_nan() -> None:
     assert weighted_mean(np.array([1.0, 4.0]), [3, 1]) == 7 / 4
     assert isnan(weighted_mean(np.array([]), []))
-
-
-# Warm-up
 
 
 def test_after_a_warm_up_waits_are_those_of_jobs_submitted_later_and_the_rest_is_of_the_whole_run(five: Result) -> None:
@@ -172,9 +167,6 @@ def test_a_warm_up_counts_from_the_first_submission_that_is_not_rejected() -> No
 def test_a_warm_up_that_is_no_time_or_leaves_no_job_is_refused(five: Result, warm_up_s: float) -> None:
     with pytest.raises(SpecificationError, match=r"^warm_up_s: "):
         five.summary(warm_up_s=warm_up_s)
-
-
-# Corners of the summary
 
 
 def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
@@ -218,9 +210,6 @@ def test_jobs_submitted_at_one_instant_have_no_load() -> None:
     assert isnan(found.load)
     assert found.as_dict()["load"] is None
     assert found.load_until_end == 1
-
-
-# Delays by later jobs
 
 
 def schedule(jobs: Iterable[tuple[int, ...]]) -> JobRecords:
@@ -318,9 +307,6 @@ def test_delays_are_those_of_the_definition_instant_by_instant(policy: str, only
     expected = delays_by_definition(result, only_with_idle_nodes=only_with_idle_nodes)
     assert delays_by_later_jobs(result.records, 8, only_with_idle_nodes=only_with_idle_nodes).tolist() == expected
     assert sum(delay > 0 for delay in expected) >= 3  # the comparison is not one of zeros
-
-
-# The event log of odd records
 
 
 def test_rejected_jobs_are_no_events_and_a_log_may_be_empty() -> None:

@@ -163,9 +163,6 @@ def test_the_text_of_a_set() -> None:
     assert (count(()), as_mask(())) == (0, 0)
 
 
-# What a policy may name
-
-
 class StartsOn:
     """Starts every job on the nodes it was made with."""
 

@@ -164,9 +164,6 @@ def test_long_tables_are_cut_and_say_so() -> None:
     assert rows(html_fields("f", [("a", None), ("b", True)])) == [["a", "-"], ["b", "yes"]]
 
 
-# Figures
-
-
 @pytest.fixture
 def display() -> Callable[[object], dict[str, Any]]:
     """Return what IPython shows for the value of a cell, by type."""

@@ -94,9 +94,6 @@ def test_first_fit_fills_the_first_row_that_has_enough_free_nodes() -> None:
     assert first_fit_rows(8, []) == []
 
 
-# The simulator.
-
-
 class BestFitRows:
     """Gang scheduling's Schedule, without CompactMatrix and FillMatrix, where the gangs of a row complete together."""
 
@@ -199,9 +196,6 @@ def test_replicas_fill_rows_besides() -> None:
         widths = drawn(POWERS, 200, seed)
         makespans = [at_once(policy, 8, widths, 3).jobs["end_s"].max() for policy in ("gs", BestFitRows())]
         assert makespans[0] == makespans[1]
-
-
-# What is refused.
 
 
 @pytest.mark.parametrize(

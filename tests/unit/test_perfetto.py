@@ -12,19 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from clustermodel import (
-    Account,
-    Checkpointing,
-    ContextSwitch,
-    Job,
-    Machine,
-    Result,
-    Scenario,
-    SpecificationError,
-    Workload,
-    load_model,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.figures import perfetto
 from clustermodel.figures.perfetto import write_perfetto
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -124,7 +112,7 @@ class Trace:
         self.instants.append(self._read(event, 0))
 
 
-def written(result: Result, path: Path) -> Trace:
+def written(result: cm.Result, path: Path) -> Trace:
     result.to_perfetto(path)
     return Trace(path)
 
@@ -133,14 +121,14 @@ def gangs(trace: Trace) -> list[Slice]:
     return [one for one in trace.slices if one.category != "time slice"]
 
 
-def preempted() -> Result:
+def preempted() -> cm.Result:
     """Job 1 of 2 nodes runs 0-50, gives way to job 2 until 150, and runs again 150-250; job 3 is too wide."""
     jobs = [
-        Job(id=1, nodes=2, submit_s=0, run_s=100, user=7),
-        Job(id=2, nodes=1, submit_s=50, run_s=100, priority=1, user=8),
-        Job(id=3, nodes=9, submit_s=60, run_s=100),
+        cm.Job(id=1, nodes=2, submit_s=0, run_s=100, user=7),
+        cm.Job(id=2, nodes=1, submit_s=50, run_s=100, priority=1, user=8),
+        cm.Job(id=3, nodes=9, submit_s=60, run_s=100),
     ]
-    return Scenario(machine=Machine(nodes=2), workload=Workload.from_jobs(jobs, name="three"), policy="pv-easy").run()
+    return cm.Scenario(machine=cm.Machine(nodes=2), workload=cm.Workload.from_jobs(jobs, name="three"), policy="pv-easy").run()
 
 
 def test_a_gang_is_a_slice_on_the_track_of_its_lowest_node_with_the_facts_of_its_job(tmp_path: Path) -> None:
@@ -169,9 +157,9 @@ def test_a_gang_is_a_slice_on_the_track_of_its_lowest_node_with_the_facts_of_its
 
 def test_a_migration_is_an_instant_between_two_slices_that_an_arrow_connects(tmp_path: Path) -> None:
     script = Script({0: [start(1)], 10: [migrate({1: (2, 4)})]})
-    machine = Machine(nodes=4, checkpointing=Checkpointing(checkpoint_s=4, restart_s=2))
-    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=0, run_s=30)])
-    trace = written(Scenario(machine=machine, workload=jobs, policy=script).run(), tmp_path / "moved.json.gz")
+    machine = cm.Machine(nodes=4, checkpointing=cm.Checkpointing(checkpoint_s=4, restart_s=2))
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=2, submit_s=0, run_s=30)])
+    trace = written(cm.Scenario(machine=machine, workload=jobs, policy=script).run(), tmp_path / "moved.json.gz")
     found = [(one.track[-6:], one.begin_s, one.end_s, one.arguments["node numbers"], one.flow) for one in trace.slices]
     assert found == [("node 0", 0, 10, "0-1", True), ("node 2", 10, 36, "2-3", True)]
     assert [(one.begin_s, one.name) for one in trace.instants] == [(10, "job 1 migrated")]
@@ -187,15 +175,15 @@ def integral(curve: list[tuple[float, float]], end_s: float) -> float:
     "policy", ["fcfs", "pv-easy", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "server-filling", "R/L-NG:speculation=0.9"]
 )
 def test_traces_of_dedicated_nodes_follow_the_rules_and_hold_the_ledger(tmp_path: Path, policy: str) -> None:
-    machine = Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=120.3, restart_s=60))
-    result = Scenario(machine=machine, workload=synthetic_workload(jobs=300, nodes=128, load=1.1), policy=policy).run()
+    machine = cm.Machine(nodes=128, checkpointing=cm.Checkpointing(checkpoint_s=120.3, restart_s=60))
+    result = cm.Scenario(machine=machine, workload=cm.synthetic_workload(jobs=300, nodes=128, load=1.1), policy=policy).run()
     trace = written(result, tmp_path / "run.json")
     held = sum(one.arguments["nodes"] * (one.end_s - one.begin_s) for one in trace.slices)
     ledger = result.ledger.frame["total_node_s"]
     assert held == pytest.approx(ledger.drop("idle").sum(), rel=1e-12)
     end = result.ledger.end / TICKS_PER_SECOND
     process = trace.names[0]
-    for account in Account:
+    for account in cm.Account:
         curve = trace.counters.get(f"{process}/ledger {account}", [])
         assert integral(curve, end) == pytest.approx(ledger[account.value], rel=1e-12)
         assert not curve or curve[-1] == (curve[-1][0], 0)
@@ -235,11 +223,13 @@ def test_traces_of_nodes_shared_in_time_follow_the_rules(tmp_path: Path, policy:
         assert integral(trace.counters.get(f"{process}/ledger {account}", []), end) == pytest.approx(amount, rel=1e-9, abs=1e-6)
 
 
-def shared(policy: str, **more: Any) -> Result:
-    rows = load_model("blue-pacific").generate(jobs=150, run_time_factor=1.8).rows()
-    machine = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.02), checkpointing=Checkpointing(checkpoint_s=5))
-    workload = Workload([row._replace(priority=int(row.id % 10 == 0)) for row in rows])
-    return Scenario(**{"machine": machine, "workload": workload, "policy": policy, "history": True} | more).run()
+def shared(policy: str, **more: Any) -> cm.Result:
+    rows = cm.load_model("blue-pacific").generate(jobs=150, run_time_factor=1.8).rows()
+    machine = cm.Machine(
+        nodes=320, context_switch=cm.ContextSwitch(fraction=0.02), checkpointing=cm.Checkpointing(checkpoint_s=5)
+    )
+    workload = cm.Workload([row._replace(priority=int(row.id % 10 == 0)) for row in rows])
+    return cm.Scenario(**{"machine": machine, "workload": workload, "policy": policy, "history": True} | more).run()
 
 
 def test_too_many_time_slices_are_whole_rotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,24 +244,24 @@ def test_too_many_time_slices_are_whole_rotations(tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_of_rejected_jobs_is_a_trace(tmp_path: Path) -> None:
-    jobs = Workload.from_jobs([Job(id=1, nodes=9, submit_s=5, run_s=1)])
-    trace = written(Scenario(machine=Machine(nodes=2), workload=jobs).run(), tmp_path / "none.json")
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=9, submit_s=5, run_s=1)])
+    trace = written(cm.Scenario(machine=cm.Machine(nodes=2), workload=jobs).run(), tmp_path / "none.json")
     assert trace.slices == []
     assert [one.name for one in trace.instants] == ["job 1 rejected"]
 
 
 @pytest.mark.whole
 def test_a_hundred_thousand_jobs_are_less_than_fifty_megabytes(tmp_path: Path) -> None:
-    jobs = synthetic_workload(jobs=100_000, nodes=128, load=0.9)
-    result = Scenario(machine=Machine(nodes=128), workload=jobs, policy="easy").run()
+    jobs = cm.synthetic_workload(jobs=100_000, nodes=128, load=0.9)
+    result = cm.Scenario(machine=cm.Machine(nodes=128), workload=jobs, policy="easy").run()
     result.to_perfetto(tmp_path / "large.json")
     assert (tmp_path / "large.json").stat().st_size < 50e6
     assert len(Trace(tmp_path / "large.json").slices) == 100_000
 
 
 def test_several_runs_are_processes_of_one_trace(tmp_path: Path) -> None:
-    work = synthetic_workload(jobs=50, nodes=32)
-    results = [Scenario(machine=Machine(nodes=32), workload=work, policy=policy).run() for policy in ("fcfs", "pv-easy")]
+    work = cm.synthetic_workload(jobs=50, nodes=32)
+    results = [cm.Scenario(machine=cm.Machine(nodes=32), workload=work, policy=policy).run() for policy in ("fcfs", "pv-easy")]
     write_perfetto(results, tmp_path / "two.json")
     trace = Trace(tmp_path / "two.json")
     assert [name for name in trace.names if "/" not in name] == [
@@ -282,15 +272,12 @@ def test_several_runs_are_processes_of_one_trace(tmp_path: Path) -> None:
 
 
 def test_what_a_trace_needs_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SpecificationError, match=r"^history: it is not kept; run Scenario\(\.\.\., history=True\)$"):
+    with pytest.raises(cm.SpecificationError, match=r"^history: it is not kept; run Scenario\(\.\.\., history=True\)$"):
         shared("gs", history=False).to_perfetto(tmp_path / "x.json")
-    late = Workload.from_jobs([Job(id=1, nodes=1, submit_s=9.9e9, run_s=1)])
-    with pytest.raises(SpecificationError, match=r"^to_perfetto: the run ends at 9\.9e\+09 s; the format holds times up to"):
-        Scenario(machine=Machine(nodes=1), workload=late).run().to_perfetto(tmp_path / "x.json")
+    late = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=9.9e9, run_s=1)])
+    with pytest.raises(cm.SpecificationError, match=r"^to_perfetto: the run ends at 9\.9e\+09 s; the format holds times up to"):
+        cm.Scenario(machine=cm.Machine(nodes=1), workload=late).run().to_perfetto(tmp_path / "x.json")
     assert not list(tmp_path.iterdir())
-
-
-# The command line
 
 
 def test_the_command_writes_all_runs_to_one_trace(tmp_path: Path, command_line: Callable[..., Finished]) -> None:

@@ -35,7 +35,6 @@ def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
 
 
 # Several shapes, against a tick-by-tick search.
-
 NODES = 6
 HORIZON = 400
 

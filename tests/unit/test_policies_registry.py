@@ -47,9 +47,6 @@ def fcfs(batch: cm.Batch, view: cm.View) -> list[Decision]:
     return starts
 
 
-# Names
-
-
 def test_the_shipped_policies_have_names() -> None:
     assert cm.policy_names()[:3] == ["fcfs", "easy", "conservative"]
     assert [type(cm.make_policy(name)) for name in ("fcfs", "easy", "conservative")] == [Fcfs, Easy, Conservative]
@@ -189,9 +186,6 @@ def test_what_is_neither_a_name_nor_a_policy_is_refused(nonsense: Any) -> None:
         assert str(refused.value) == f"policy: {nonsense!r} is not allowed; {allowed}"
 
 
-# Registering
-
-
 def test_a_registered_policy_is_made_with_its_parameters(forgetful_registry: None) -> None:
     class Part(Fcfs):
         """FCFS on a part of the machine."""
@@ -294,9 +288,6 @@ def test_a_name_that_is_taken_or_could_not_be_written_is_refused(forgetful_regis
     assert str(refused.value) == message
 
 
-# Objects
-
-
 def test_an_object_of_ones_own_runs_in_a_scenario_under_its_own_name() -> None:
     workload = cm.synthetic_workload(jobs=200, nodes=16, load=0.9)
     mine, ours = (cm.Scenario(workload=workload, policy=policy).run() for policy in (Mine(fcfs), "fcfs"))
@@ -371,9 +362,6 @@ def test_shipped_policies_are_specifications(name: str) -> None:
     assert hash(policy) == hash(cm.make_policy(name))
     with pytest.raises(FrozenInstanceError):
         policy.anything = 1  # type: ignore[attr-defined]
-
-
-# check_policy
 
 
 @pytest.mark.parametrize("seed", some([1, 2], one_in=2))

@@ -133,9 +133,6 @@ class ProfileBesideATwin(RuleBasedStateMachine):
 TestProfileBesideATwin = ProfileBesideATwin.TestCase
 
 
-# By hand
-
-
 def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
     # free of 4: [0, 10) 1, [10, 15) 4, [15, 20) 0, then 4
     profile = Profile(4)
@@ -187,8 +184,6 @@ def test_more_nodes_than_are_free_cannot_be_reserved() -> None:
         profile.reserve(5, 12, 2)
     assert str(refused.value) == "profile: 2 nodes reserved at 10 where only 1 are free"
 
-
-# Running jobs
 
 SECOND = 1_000_000
 

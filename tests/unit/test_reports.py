@@ -14,22 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from clustermodel import (
-    Batch,
-    Checkpointing,
-    Job,
-    Machine,
-    OutputError,
-    Result,
-    Scenario,
-    SpecificationError,
-    Start,
-    View,
-    Workload,
-    files,
-    read_swf,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
 from clustermodel.figures.style import save
 from clustermodel.files import without_formulas
@@ -40,7 +25,7 @@ SECOND = 1_000_000
 
 
 def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
-    result = Scenario(machine=Machine(nodes=32), workload=synthetic_workload(jobs=200, nodes=32), policy="easy").run()
+    result = cm.Scenario(machine=cm.Machine(nodes=32), workload=cm.synthetic_workload(jobs=200, nodes=32), policy="easy").run()
     edges = np.linspace(0, result.summary().horizon_s, 7)
     assert busy_nodes(result, edges).mean() / 32 == pytest.approx(result.ledger.utilization, rel=1e-12)
     # Little's law over the whole horizon, which holds exactly because the queue is empty at both ends
@@ -53,23 +38,23 @@ def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
         assert figure.axes[min(2, len(figure.axes) - 1)].get_xlabel().endswith(")")  # the unit
         save(figure, tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SpecificationError, match="first: job 999 is not in this run"):
+    with pytest.raises(cm.SpecificationError, match="first: job 999 is not in this run"):
         result.plot.gantt(first=999)
-    with pytest.raises(SpecificationError, match="no job ran between"):
+    with pytest.raises(cm.SpecificationError, match="no job ran between"):
         result.plot.gantt(first=40, last=3)
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(cm.OutputError, match="cannot be written"):
         save(figures[0], tmp_path / "nowhere" / "a.png")
-    with pytest.raises(OutputError, match=r"format '\.xyz' is unknown"):
+    with pytest.raises(cm.OutputError, match=r"format '\.xyz' is unknown"):
         save(figures[0], tmp_path / "a.xyz")
 
 
 def test_evalys_columns_stand_in_the_csv_with_interval_sets(tmp_path: Path) -> None:
     jobs = [
-        Job(id=1, nodes=3, submit_s=0, run_s=10),
-        Job(id=2, nodes=1, submit_s=0, run_s=20),
-        Job(id=3, nodes=9, submit_s=0, run_s=1),
+        cm.Job(id=1, nodes=3, submit_s=0, run_s=10),
+        cm.Job(id=2, nodes=1, submit_s=0, run_s=20),
+        cm.Job(id=3, nodes=9, submit_s=0, run_s=1),
     ]
-    result = Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy="fcfs").run()
+    result = cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload.from_jobs(jobs), policy="fcfs").run()
     result.to_csv(tmp_path / "jobs.csv")
     header, *rows = (tmp_path / "jobs.csv").read_text().splitlines()
     assert header == (
@@ -81,13 +66,13 @@ def test_evalys_columns_stand_in_the_csv_with_interval_sets(tmp_path: Path) -> N
         times = ",".join(seconds[value] for value in (0, run, run, 0, run, 1))
         assert row.endswith(f",{seconds[run]},1,COMPLETED_SUCCESSFULLY,{times},{nodes}")
     assert len(rows) == 2
-    with pytest.raises(SpecificationError, match="layout: 'xml' is not allowed; it must be one of evalys, jobs"):
+    with pytest.raises(cm.SpecificationError, match="layout: 'xml' is not allowed; it must be one of evalys, jobs"):
         result.to_csv(tmp_path / "jobs.xml", layout="xml")
 
 
 def test_evalys_has_no_rows_for_nodes_shared_in_time(tmp_path: Path) -> None:
-    result = Scenario(machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64), policy="mbgs").run()
-    with pytest.raises(SpecificationError) as refused:
+    result = cm.Scenario(machine=cm.Machine(nodes=64), workload=cm.synthetic_workload(jobs=50, nodes=64), policy="mbgs").run()
+    with pytest.raises(cm.SpecificationError) as refused:
         result.to_csv(tmp_path / "jobs.csv")
     assert str(refused.value) == (
         "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and mbgs shares nodes in "
@@ -106,8 +91,8 @@ def evalys_rows(path: Path) -> list[tuple[object, ...]]:
 
 
 def test_evalys_has_a_row_for_each_run_attempt(tmp_path: Path) -> None:
-    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=0, run_s=10)])
-    result = Scenario(machine=Machine(nodes=2), workload=jobs, policy=StoppedOnce()).run()
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=2, submit_s=0, run_s=10)])
+    result = cm.Scenario(machine=cm.Machine(nodes=2), workload=jobs, policy=StoppedOnce()).run()
     result.to_csv(tmp_path / "jobs.csv")
     assert evalys_rows(tmp_path / "jobs.csv") == [
         (1, 0, 0, 1, 0, 1, 1, "0-1", 0, "COMPLETED_KILLED"),
@@ -118,9 +103,9 @@ def test_evalys_has_a_row_for_each_run_attempt(tmp_path: Path) -> None:
 
 def test_evalys_has_a_row_for_each_place_of_a_gang_that_migrates(tmp_path: Path) -> None:
     script = Script({0: [start(1)], 10: [migrate({1: (2, 4)})]})
-    machine = Machine(nodes=4, checkpointing=Checkpointing(checkpoint_s=4, restart_s=2))
-    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=0, run_s=30)])
-    Scenario(machine=machine, workload=jobs, policy=script).run().to_csv(tmp_path / "jobs.csv")
+    machine = cm.Machine(nodes=4, checkpointing=cm.Checkpointing(checkpoint_s=4, restart_s=2))
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=2, submit_s=0, run_s=30)])
+    cm.Scenario(machine=machine, workload=jobs, policy=script).run().to_csv(tmp_path / "jobs.csv")
     assert evalys_rows(tmp_path / "jobs.csv") == [
         (1, 0, 0, 10, 0, 10, 10, "0-1", 0, "COMPLETED_KILLED"),
         (1, 10, 10, 36, 0, 26, 26, "2-3", 1, "COMPLETED_SUCCESSFULLY"),
@@ -134,9 +119,9 @@ def test_evalys_has_a_row_for_each_place_of_a_gang_that_migrates(tmp_path: Path)
 )
 def test_real_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
     jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed; pip install '.[test-all]' brings it")
-    machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120.3, restart_s=60))
-    jobs = synthetic_workload(jobs=600, nodes=64, load=1.1)
-    result = Scenario(machine=machine, workload=jobs, policy=policy).run()
+    machine = cm.Machine(nodes=64, checkpointing=cm.Checkpointing(checkpoint_s=120.3, restart_s=60))
+    jobs = cm.synthetic_workload(jobs=600, nodes=64, load=1.1)
+    result = cm.Scenario(machine=machine, workload=jobs, policy=policy).run()
     result.to_csv(tmp_path / "jobs.csv")
     seen = jobset.JobSet.from_csv(tmp_path / "jobs.csv", resource_bounds=(0, 63))
     busy = seen.utilisation.load
@@ -160,16 +145,14 @@ class StoppedOnce:
         self._seen: set[int] = set()
         return self
 
-    def decide(self, batch: Batch, view: View) -> list[Start]:
-        starts = [Start(job=job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]
+    def decide(self, batch: cm.Batch, view: cm.View) -> list[cm.Start]:
+        starts = [cm.Start(job=job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]
         self._seen |= set(view.waiting)
         return starts
 
 
 # Files are written as a whole or not at all, texts in them are no formulas
-
-
-def writers(result: Result) -> dict[str, Callable[[str], None]]:
+def writers(result: cm.Result) -> dict[str, Callable[[str], None]]:
     """Return what writes files, by suffix, given a path as text."""
     return {
         "evalys.csv": result.to_csv,
@@ -181,14 +164,14 @@ def writers(result: Result) -> dict[str, Callable[[str], None]]:
 
 
 @pytest.fixture(scope="module")
-def small() -> Result:
-    return Scenario(machine=Machine(nodes=32), workload=synthetic_workload(jobs=50, nodes=32)).run()
+def small() -> cm.Result:
+    return cm.Scenario(machine=cm.Machine(nodes=32), workload=cm.synthetic_workload(jobs=50, nodes=32)).run()
 
 
 @pytest.mark.parametrize("kind", ["evalys.csv", "jobs.csv", "swf", "swf.gz", "png", "svg", "pdf"])
 @pytest.mark.long
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
-    small: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    small: cm.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     path = tmp_path / f"out.{kind}"
     write = writers(small)[kind]
@@ -204,8 +187,8 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
     def opened(target: Any, mode: str) -> FullDisk:
         return FullDisk(FileIO(target, mode.replace("b", "")))
 
-    monkeypatch.setattr(files, "open", opened, raising=False)
-    with pytest.raises(OutputError) as refused:
+    monkeypatch.setattr(cm.files, "open", opened, raising=False)
+    with pytest.raises(cm.OutputError) as refused:
         write(str(path))
     assert str(refused.value) == f"{path}: cannot be written: No space left on device"
     assert path.read_text() == "old"
@@ -213,16 +196,16 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_device_is_named_in_one_line(small: Result) -> None:
+def test_a_full_device_is_named_in_one_line(small: cm.Result) -> None:
     for write in (small.to_csv, small.to_swf):
-        with pytest.raises(OutputError) as refused:
+        with pytest.raises(cm.OutputError) as refused:
             write("/dev/full")
         assert str(refused.value) == "/dev/full: cannot be written: No space left on device"
 
 
 def test_texts_in_csv_files_are_no_formulas(tmp_path: Path) -> None:
-    jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name='=HYPERLINK("x")')
-    Scenario(machine=Machine(nodes=1), workload=jobs).run().to_csv(tmp_path / "jobs.csv")
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=10)], name='=HYPERLINK("x")')
+    cm.Scenario(machine=cm.Machine(nodes=1), workload=jobs).run().to_csv(tmp_path / "jobs.csv")
     table = pd.read_csv(tmp_path / "jobs.csv")
     assert table["workload_name"].tolist() == ['\'=HYPERLINK("x")']
     assert table["profile"].tolist() == ["user-1"]
@@ -240,8 +223,8 @@ def test_numbers_and_other_texts_stay_as_they_are() -> None:
 
 
 def test_a_schedule_keeps_names_with_line_ends_in_its_header(tmp_path: Path) -> None:
-    jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name="a\n1 2\x1b[31m")
-    Scenario(machine=Machine(nodes=1), workload=jobs).run().to_swf(tmp_path / "out.swf")
-    again = read_swf(tmp_path / "out.swf")
+    jobs = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=10)], name="a\n1 2\x1b[31m")
+    cm.Scenario(machine=cm.Machine(nodes=1), workload=jobs).run().to_swf(tmp_path / "out.swf")
+    again = cm.read_swf(tmp_path / "out.swf")
     assert len(again) == 1
     assert again.provenance.header["Note"].splitlines()[:2] == ["simulated schedule of a", r"1 2\x1b[31m under easy"]

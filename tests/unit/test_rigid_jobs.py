@@ -124,9 +124,6 @@ def test_sizes_that_are_no_distribution_are_refused(sizes: dict[int, float], mes
         assert str(refused.value) == message
 
 
-# Means that differ by size.
-
-
 @pytest.mark.parametrize(
     ("servers", "sizes", "means"),
     [
@@ -162,9 +159,6 @@ def test_the_chain_agrees_with_the_closed_form_where_means_are_equal(weights: li
     means = dict.fromkeys(sizes, mean) | {max(size for size in sizes if sizes[size]): mean * (1 + 1e-9)}  # the chain is solved
     closed = multiserver_job_throughput(len(weights), sizes, mean)
     assert multiserver_job_throughput(len(weights), sizes, means) == pytest.approx(closed, rel=1e-7)
-
-
-# Mean response.
 
 
 def response_by_enumeration(
@@ -257,9 +251,6 @@ def test_what_the_formulas_refuse(call: Callable[[], float], message: str) -> No
     with pytest.raises(SpecificationError) as refused:
         call()
     assert str(refused.value) == message
-
-
-# The tables of another program.
 
 
 @pytest.mark.parametrize("column", ["fcfs", "fcfs_a", "fcfs_b"])

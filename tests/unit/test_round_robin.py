@@ -28,9 +28,6 @@ HYPER = {40.0: 0.8, 340.0: 0.2}
 """Mean 100, squared coefficient of variation 3.88."""
 
 
-# Processor sharing.
-
-
 def test_switches_slow_processor_sharing_down() -> None:
     # rho = 0.8, CS = 0.05.  Every slice: speed 0.95 always, 1 / (0.95 - 0.8).  On change: r = 0.8 / 0.95 = 16 / 19, so
     # 1 / (3 / 19 x (3 / 19 + 4 / 5)) = 1805 / 273.
@@ -61,9 +58,6 @@ def test_equal_shares_of_several_nodes_are_m_m_c_without_switches(servers: int) 
     )
     assert free < on_change < always
     assert always == pytest.approx((1 + mmc_mean_wait(servers, load / 0.95, 1.0)) / 0.95)
-
-
-# Round robin, formulas among themselves.
 
 
 @pytest.mark.parametrize("charge", CHARGES)
@@ -138,9 +132,6 @@ def test_slices_help_where_run_times_vary_much() -> None:
     assert by_mpl == sorted(by_mpl, reverse=True)
 
 
-# Against simulations.
-
-
 def jobs(seed: int, count: int, load: float, *, hyper: bool) -> tuple[list[int], list[int]]:
     """Return submissions and run times with a mean of 100, in microseconds."""
     rng = np.random.default_rng(seed)
@@ -187,9 +178,6 @@ def test_hyperexponential_run_times_against_a_simulation() -> None:
     check(expected, lambda seed: simulated(seed, hyper=True, charge="every-slice", arrivals="queue", switch_s=3))
     expected = sliced_node_mean_response(0.005, HYPER, 80.0, 3.0, mpl=4)
     check(expected, lambda seed: simulated(seed, hyper=True, charge="on-change", arrivals="cut", switch_s=3, mpl=4))
-
-
-# What is refused.
 
 
 @pytest.mark.parametrize(

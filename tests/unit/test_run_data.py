@@ -14,19 +14,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    Job,
-    Kill,
-    Machine,
-    Scenario,
-    SpecificationError,
-    TimeSlicing,
-    WakeAt,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.result import Result
 from clustermodel.figures.run import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, busy_nodes, capacity_shares
 from clustermodel.figures.style import job_colour
@@ -44,11 +32,11 @@ Corners = tuple[float, float, float, float]
 def share(nodes: int, jobs: str, policy: str | Policy = "gs", *, history: bool = True, **machine: object) -> Result:
     """Run jobs given as lines ``id submit nodes run`` on a machine with slices of 10 s and two rows."""
     rows = (line.split() for line in jobs.strip().splitlines())
-    workload = Workload.from_jobs(
-        Job(id=int(number), submit_s=float(submit), nodes=int(size), run_s=float(run)) for number, submit, size, run in rows
+    workload = cm.Workload.from_jobs(
+        cm.Job(id=int(number), submit_s=float(submit), nodes=int(size), run_s=float(run)) for number, submit, size, run in rows
     )
-    sliced = Machine(nodes=nodes, time_slicing=TimeSlicing(quantum_s=10, mpl=2), **machine)
-    return Scenario(machine=sliced, workload=workload, policy=policy, history=history).run()
+    sliced = cm.Machine(nodes=nodes, time_slicing=cm.TimeSlicing(quantum_s=10, mpl=2), **machine)
+    return cm.Scenario(machine=sliced, workload=workload, policy=policy, history=history).run()
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +54,14 @@ def make() -> Callable[..., Result]:
 
     def run(policy: str, fidelity: str = "fast") -> Result:
         if (policy, fidelity) not in runs:
-            machine = Machine(
+            machine = cm.Machine(
                 nodes=16,
-                time_slicing=TimeSlicing(quantum_s=600, mpl=2),
-                context_switch=ContextSwitch(fraction=0.05),
-                checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
+                time_slicing=cm.TimeSlicing(quantum_s=600, mpl=2),
+                context_switch=cm.ContextSwitch(fraction=0.05),
+                checkpointing=cm.Checkpointing(checkpoint_s=5, restart_s=5),
             )
-            workload = synthetic_workload(jobs=60, nodes=16, load=1.5)
-            scenario = Scenario(machine=machine, workload=workload, policy=policy, history=True, fidelity=fidelity)
+            workload = cm.synthetic_workload(jobs=60, nodes=16, load=1.5)
+            scenario = cm.Scenario(machine=machine, workload=workload, policy=policy, history=True, fidelity=fidelity)
             runs[policy, fidelity] = scenario.run()
         return runs[policy, fidelity]
 
@@ -108,9 +96,6 @@ def legend(figure: Figure) -> list[str]:
 
 def areas(corners: Iterable[Corners]) -> float:
     return sum((right - left) * (top - bottom) for left, right, bottom, top in corners)
-
-
-# The matrix
 
 
 def test_the_matrix_has_a_rectangle_for_each_gang_in_each_row_and_hatches_replicas(three: Result) -> None:
@@ -178,9 +163,6 @@ def test_as_many_rectangles_as_the_rows_have_runs_of_neighbouring_columns(make: 
         runs = ((cell.columns & ~(cell.columns << 1)).bit_count() for cell in cells if cell.replica == replica)
         assert len(corners) == sum(runs)
     assert areas(drawn[0] + drawn[1]) == pytest.approx(0.92 * sum(cell.columns.bit_count() for cell in cells))
-
-
-# The timeline
 
 
 def test_the_timeline_has_a_rectangle_for_each_gang_in_each_slice(three: Result) -> None:
@@ -263,9 +245,6 @@ def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result
     assert line == "slices: more than 8 rectangles between first_s=0 and last_s=50 are too many to draw; choose a shorter time"
 
 
-# Capacity over time
-
-
 def stacked(figure: Figure) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return label -> lower and upper bounds of what is stacked."""
     data = {patch.get_label().partition(" (")[0]: patch.get_data() for patch in figure.axes[0].patches}
@@ -319,9 +298,9 @@ def test_work_that_is_lost_is_work() -> None:
     class Impatient(Sliced):
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             if batch.alarm:
-                return [Kill(job=gang.job) for gang in view.running.values()]
+                return [cm.Kill(job=gang.job) for gang in view.running.values()]
             decisions = super().decide(batch, view)
-            return [*decisions, WakeAt(time=view.now + 25_000_000)] if decisions else []
+            return [*decisions, cm.WakeAt(time=view.now + 25_000_000)] if decisions else []
 
     result = share(2, "1 0 1 100", Impatient())
     assert result.ledger.amount(Account.LOST).queue_empty == 25_000_000
@@ -357,7 +336,7 @@ class OnAlarm(Sliced):
     """The same, when its alarm rings, every 7 s."""
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        alarm = [WakeAt(time=view.now + 7_000_000)] if batch.alarm or not view.now else []
+        alarm = [cm.WakeAt(time=view.now + 7_000_000)] if batch.alarm or not view.now else []
         return [*super().decide(batch, view), *alarm] if batch.alarm else alarm
 
 
@@ -376,12 +355,9 @@ def test_time_before_the_first_start_and_alarms_while_nothing_runs() -> None:
         axes = result.plot.matrix(at_s).axes[0]
         assert gangs(axes) == ([], [])
         assert frames(axes) == []
-    with pytest.raises(SpecificationError, match=r"^slices: nothing ran between first_s=18 and last_s=30$"):
+    with pytest.raises(cm.SpecificationError, match=r"^slices: nothing ran between first_s=18 and last_s=30$"):
         result.plot.slices(18, 30)
     assert gangs(result.plot.slices(3, 10).axes[0])[0] == [(7, 10, -0.5, 3.5)]
-
-
-# What cannot be drawn
 
 
 def messages(result: Result) -> list[str]:

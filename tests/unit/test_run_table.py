@@ -42,9 +42,6 @@ def headings(finished: Finished) -> str:
     return " ".join(" ".join(lines[at - 3 : at]) for at in rules)
 
 
-# A terminal
-
-
 @pytest.mark.parametrize("columns", [80, 120, 160])
 def test_no_number_is_cut_at_any_width(terminal: Command, command_line: Command, columns: int) -> None:
     finished = terminal("run", "--jobs", 200, columns=columns)
@@ -132,9 +129,6 @@ def test_words_stand_for_greek_letters_everywhere(terminal: Command, command_lin
     assert "loss of" in finished.out
 
 
-# Values
-
-
 def result(*jobs: Job, policy: str = "fcfs", nodes: int = 4) -> Result:
     return Scenario(machine=Machine(nodes=nodes), workload=Workload.from_jobs(jobs, name="w"), policy=policy).run()
 
@@ -162,9 +156,6 @@ def test_several_streams_are_one_row(terminal: Command, tmp_path: Path) -> None:
     assert finished.code == 0
     assert finished.out.startswith("synthetic-1 and 1 more on 32 nodes, offered load ")
     assert [line.split()[1] for line in finished.out.splitlines() if line.startswith(("easy", "bgs"))][:2] == ["120", "120"]
-
-
-# A pipe
 
 
 def test_a_pipe_gets_the_same_columns_whatever_the_width_and_the_numbers(
@@ -200,9 +191,6 @@ def test_the_plain_table_and_json_have_the_numbers_of_the_run() -> None:
     values = pd.read_csv(io.StringIO(comparison_table([run]).plain_text()), sep="\t").iloc[0]
     assert values["mean_response_s"] == pytest.approx(summary.mean_response_s, rel=1e-9)
     assert math.isnan(values["delayed"])
-
-
-# Notes
 
 
 def test_notes_are_lines_of_standard_error_with_options(command_line: Command) -> None:

@@ -11,43 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from clustermodel import (
-    Bursts,
-    BySize,
-    Checkpointing,
-    CheckpointStore,
-    ClosedUsers,
-    ContextSwitch,
-    Cycle,
-    DowneySpeedup,
-    Exponential,
-    HyperErlang,
-    JobFilter,
-    JobStream,
-    LoadScale,
-    Lognormal,
-    Machine,
-    MarkovModulated,
-    NodeFailures,
-    Outages,
-    PhiEstimates,
-    Poisson,
-    RoundedEstimates,
-    Scenario,
-    Sessions,
-    SpecificationError,
-    SwfStream,
-    TimeSlicing,
-    Workload,
-    Zipf,
-    fit_model,
-    load_model,
-    merge,
-    read_swf,
-    read_trace,
-    synthetic_workload,
-    write_trace,
-)
+import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.workload.job_stream import Renewal
@@ -56,41 +20,41 @@ from tests.conftest import Finished
 Command = Callable[..., Finished]
 
 LOGS = Path(__file__).parents[1] / "logs"
-JOBS = synthetic_workload(jobs=40, nodes=64)
-DAY = JobStream(
-    arrivals=Cycle(Bursts(arrivals=Poisson(per_hour=30), jobs=scipy.stats.geom(1 / 5))),
+JOBS = cm.synthetic_workload(jobs=40, nodes=64)
+DAY = cm.JobStream(
+    arrivals=cm.Cycle(cm.Bursts(arrivals=cm.Poisson(per_hour=30), jobs=scipy.stats.geom(1 / 5))),
     nodes={1: 0.3, 8: 0.7},
-    run_s=BySize((8,), (Lognormal(mean=600, cv=2), HyperErlang.from_mean(300, 2.0))),
-    estimates=RoundedEstimates(estimates=PhiEstimates(0.3)),
-    users=Zipf(20),
+    run_s=cm.BySize((8,), (cm.Lognormal(mean=600, cv=2), cm.HyperErlang.from_mean(300, 2.0))),
+    estimates=cm.RoundedEstimates(estimates=cm.PhiEstimates(0.3)),
+    users=cm.Zipf(20),
     memory_gib=[1, 2.5],
     name="day",
 )
-SESSIONS = JobStream(
-    arrivals=Sessions(arrivals=Exponential(300.0), jobs=3, think_time_s=scipy.stats.expon(scale=60)),
+SESSIONS = cm.JobStream(
+    arrivals=cm.Sessions(arrivals=cm.Exponential(300.0), jobs=3, think_time_s=scipy.stats.expon(scale=60)),
     nodes=2,
     run_s=100,
     name="people",
 )
-MACHINE = Machine(
+MACHINE = cm.Machine(
     nodes=64,
     kill_at_estimate=False,
-    time_slicing=TimeSlicing(quantum_s=60, mpl=3),
-    context_switch=ContextSwitch(seconds=0.5, charge="every-slice"),
-    checkpointing=Checkpointing(checkpoint_s=3, restart_s=4.5, max_tasks_per_slice=7),
+    time_slicing=cm.TimeSlicing(quantum_s=60, mpl=3),
+    context_switch=cm.ContextSwitch(seconds=0.5, charge="every-slice"),
+    checkpointing=cm.Checkpointing(checkpoint_s=3, restart_s=4.5, max_tasks_per_slice=7),
     suspended_per_node=2,
     node_memory_gib=2.5,
 )
-WITH_STORE = Machine(
+WITH_STORE = cm.Machine(
     nodes=64,
-    checkpointing=Checkpointing(
-        interval_s="own", store=CheckpointStore(bandwidth_gib_s=2.5, node_bandwidth_gib_s=0.5, max_concurrent_tasks=3)
+    checkpointing=cm.Checkpointing(
+        interval_s="own", store=cm.CheckpointStore(bandwidth_gib_s=2.5, node_bandwidth_gib_s=0.5, max_concurrent_tasks=3)
     ),
 )
 SMALL = "[workload]\nsynthetic = true\njobs = 30\n"
 
 
-def changed(workload: Workload) -> Workload:
+def changed(workload: cm.Workload) -> cm.Workload:
     workload.name, workload.machine_nodes = "mine", 77
     return workload
 
@@ -106,38 +70,40 @@ class Mine:
 
 
 WORKLOADS: dict[str, Callable[[], object]] = {
-    "synthetic": lambda: synthetic_workload(jobs=20, nodes=64, load=0.5, seed=4),
-    "renamed": lambda: changed(synthetic_workload(jobs=20)),
+    "synthetic": lambda: cm.synthetic_workload(jobs=20, nodes=64, load=0.5, seed=4),
+    "renamed": lambda: changed(cm.synthetic_workload(jobs=20)),
     "steps": lambda: (
-        JOBS.select(JobFilter(nodes=(1, 8), users=range(9), window_s=(0, 1e6)))
-        .scaled(LoadScale(run_time=2, interarrival=0.5))
+        JOBS.select(cm.JobFilter(nodes=(1, 8), users=range(9), window_s=(0, 1e6)))
+        .scaled(cm.LoadScale(run_time=2, interarrival=0.5))
         .with_phi_estimates(phi=0.3, seed=4)
     ),
     "exact estimates": JOBS.with_perfect_estimates,
     "a default memory": lambda: JOBS.with_default_memory(0.5),
-    "blocks drawn": lambda: JOBS.resampled(3600, seed=2).scaled(LoadScale(interarrival=0.5)),
+    "blocks drawn": lambda: JOBS.resampled(3600, seed=2).scaled(cm.LoadScale(interarrival=0.5)),
     "users drawn": lambda: JOBS.resampled("users", seed=3),
-    "shipped model": lambda: load_model("blue-pacific").generate(jobs=30, seed=3, run_time_factor=1.3),
-    "own model": lambda: fit_model(synthetic_workload(jobs=3000)).generate(jobs=20),
+    "shipped model": lambda: cm.load_model("blue-pacific").generate(jobs=30, seed=3, run_time_factor=1.3),
+    "own model": lambda: cm.fit_model(cm.synthetic_workload(jobs=3000)).generate(jobs=20),
     "job stream": lambda: DAY.generate(jobs=30, seed=2, load=0.7, machine_nodes=64),
-    "times of a workload": lambda: JobStream(arrivals=JOBS, nodes=4, run_s=np.array([1.5, 3.0])).generate(jobs=60),
-    "states": lambda: JobStream(
-        arrivals=MarkovModulated(per_hour=(60, 0), mean_s=(600, 60)), nodes=2, run_s={5: 1, 7.5: 2}
+    "times of a workload": lambda: cm.JobStream(arrivals=JOBS, nodes=4, run_s=np.array([1.5, 3.0])).generate(jobs=60),
+    "states": lambda: cm.JobStream(
+        arrivals=cm.MarkovModulated(per_hour=(60, 0), mean_s=(600, 60)), nodes=2, run_s={5: 1, 7.5: 2}
     ).generate(jobs=9),
-    "renewals": lambda: JobStream(arrivals=Renewal(Exponential(9.0)), nodes=1, run_s=5).generate(jobs=9),
+    "renewals": lambda: cm.JobStream(arrivals=Renewal(cm.Exponential(9.0)), nodes=1, run_s=5).generate(jobs=9),
     "sessions": lambda: SESSIONS.generate(days=0.5),
-    "closed users": lambda: JobStream(arrivals=ClosedUsers(users=3, think_time_s=60), nodes=1, run_s=5).generate(jobs=9),
-    "mix": lambda: merge(a=DAY, c=SESSIONS).generate(days=0.3),
-    "merged": lambda: merge(x=JOBS, y=DAY.generate(jobs=10)),
+    "closed users": lambda: cm.JobStream(arrivals=cm.ClosedUsers(users=3, think_time_s=60), nodes=1, run_s=5).generate(jobs=9),
+    "mix": lambda: cm.merge(a=DAY, c=SESSIONS).generate(days=0.3),
+    "merged": lambda: cm.merge(x=JOBS, y=DAY.generate(jobs=10)),
     "several": lambda: [JOBS, DAY.generate(jobs=5)],
-    "trace": lambda: read_swf("jobs.swf", processors_from="requested", use_estimates=False),
-    "filtered trace": lambda: read_swf("jobs.swf", keep=JobFilter(statuses=[-1]), scale=LoadScale(size=0.5), lenient=True),
-    "trace with waits": lambda: read_swf("jobs.swf", waits=True),
-    "log of PBS": lambda: read_trace(LOGS / "torque.pbs", unit="nodes"),
-    "log of sacct": lambda: read_trace(LOGS / "states.sacct", keep=JobFilter(nodes=(1, 10**6))),
-    "trace with feedback": lambda: read_swf("sessions.swf.gz", feedback=True),
-    "stream": lambda: SwfStream(Path("jobs.swf").absolute(), scale=LoadScale(run_time=2)),
-    "stream with a default memory": lambda: SwfStream(Path("jobs.swf").absolute(), default_memory_gib=0.5),
+    "trace": lambda: cm.read_swf("jobs.swf", processors_from="requested", use_estimates=False),
+    "filtered trace": lambda: cm.read_swf(
+        "jobs.swf", keep=cm.JobFilter(statuses=[-1]), scale=cm.LoadScale(size=0.5), lenient=True
+    ),
+    "trace with waits": lambda: cm.read_swf("jobs.swf", waits=True),
+    "log of PBS": lambda: cm.read_trace(LOGS / "torque.pbs", unit="nodes"),
+    "log of sacct": lambda: cm.read_trace(LOGS / "states.sacct", keep=cm.JobFilter(nodes=(1, 10**6))),
+    "trace with feedback": lambda: cm.read_swf("sessions.swf.gz", feedback=True),
+    "stream": lambda: cm.SwfStream(Path("jobs.swf").absolute(), scale=cm.LoadScale(run_time=2)),
+    "stream with a default memory": lambda: cm.SwfStream(Path("jobs.swf").absolute(), default_memory_gib=0.5),
 }
 
 
@@ -145,21 +111,21 @@ WORKLOADS: dict[str, Callable[[], object]] = {
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with traces."""
     monkeypatch.chdir(tmp_path)
-    write_trace("jobs.swf", JOBS)
-    write_trace("sessions.swf.gz", SESSIONS.generate(jobs=12))
+    cm.write_trace("jobs.swf", JOBS)
+    cm.write_trace("sessions.swf.gz", SESSIONS.generate(jobs=12))
     return tmp_path
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str) -> None:
     made = WORKLOADS[kind]()
-    scenario = Scenario(workload=made, policy="mbgs", machine=MACHINE)  # type: ignore[arg-type]
-    again = Scenario.from_toml(scenario.to_toml())
+    scenario = cm.Scenario(workload=made, policy="mbgs", machine=MACHINE)  # type: ignore[arg-type]
+    again = cm.Scenario.from_toml(scenario.to_toml())
     assert again == scenario
     assert key_of_scenario(again) == key_of_scenario(scenario)
     (here / "below").mkdir()
     scenario.to_toml(here / "below" / "scenario.toml")
-    from_file = Scenario.from_toml("below/scenario.toml")
+    from_file = cm.Scenario.from_toml("below/scenario.toml")
     assert [source.name for source in from_file.sources] == [source.name for source in scenario.sources]
     assert key_of_scenario(from_file) == key_of_scenario(scenario)
 
@@ -170,26 +136,30 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
         {},
         {"machine": None},
         {"machine": WITH_STORE},
-        {"machine": Machine(nodes=8, context_switch=ContextSwitch(fraction=0.02))},
-        {"machine": Machine(nodes=8, failures=NodeFailures(mtbf_s=9e6, repair_s=60, distribution="weibull", shape=0.7))},
-        {"machine": Machine(nodes=8, failures=Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b")))},
+        {"machine": cm.Machine(nodes=8, context_switch=cm.ContextSwitch(fraction=0.02))},
+        {"machine": cm.Machine(nodes=8, failures=cm.NodeFailures(mtbf_s=9e6, repair_s=60, distribution="weibull", shape=0.7))},
+        {
+            "machine": cm.Machine(
+                nodes=8, failures=cm.Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b"))
+            )
+        },
         {"policy": "easy:reserve_depth=2,backfill_order=shortest"},
         {"policy": "R/L-NG:speculation=0.9,test_runs=true"},
         {"seed": 7, "explain": True, "history": True, "name": "a = 'name'\t".strip()},
         {"fidelity": "node", "policy": "gs"},
         {"events": "one-by-one"},
-        {"speedup": DowneySpeedup(sigma=0.5, parallelism=2)},
+        {"speedup": cm.DowneySpeedup(sigma=0.5, parallelism=2)},
     ],
 )
 def test_every_field_survives(fields: dict[str, object]) -> None:
-    scenario = Scenario(**{"workload": JOBS, "machine": MACHINE, **fields})  # type: ignore[arg-type]
-    again = Scenario.from_toml(scenario.to_toml())
+    scenario = cm.Scenario(**{"workload": JOBS, "machine": MACHINE, **fields})  # type: ignore[arg-type]
+    again = cm.Scenario.from_toml(scenario.to_toml())
     assert again == scenario
     assert key_of_scenario(again) == key_of_scenario(scenario)
 
 
 def test_the_text_is_what_a_person_would_write() -> None:
-    scenario = Scenario(workload=JOBS.select(JobFilter(nodes=(1, 8))), policy="bgs", machine=Machine(nodes=8))
+    scenario = cm.Scenario(workload=JOBS.select(cm.JobFilter(nodes=(1, 8))), policy="bgs", machine=cm.Machine(nodes=8))
     assert scenario.to_toml() == (
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nevents = "together"\n'
         'history = false\nstream = false\nspeedup = "linear"\n\n'
@@ -203,36 +173,36 @@ def test_the_text_is_what_a_person_would_write() -> None:
 
 
 def test_workloads_are_equal_if_their_jobs_are(here: Path) -> None:
-    assert read_swf("jobs.swf") == read_swf(here / "jobs.swf")
-    assert read_swf("jobs.swf") != read_swf("jobs.swf", scale=LoadScale(run_time=2))
-    assert hash(read_swf("jobs.swf")) == hash(read_swf(here / "jobs.swf"))
-    assert SwfStream("jobs.swf") == SwfStream(here / "jobs.swf")
-    assert SwfStream("jobs.swf") != SwfStream("jobs.swf", lenient=True)
+    assert cm.read_swf("jobs.swf") == cm.read_swf(here / "jobs.swf")
+    assert cm.read_swf("jobs.swf") != cm.read_swf("jobs.swf", scale=cm.LoadScale(run_time=2))
+    assert hash(cm.read_swf("jobs.swf")) == hash(cm.read_swf(here / "jobs.swf"))
+    assert cm.SwfStream("jobs.swf") == cm.SwfStream(here / "jobs.swf")
+    assert cm.SwfStream("jobs.swf") != cm.SwfStream("jobs.swf", lenient=True)
     assert JOBS != "jobs"
-    assert merge(a=JOBS) != merge(b=JOBS)
+    assert cm.merge(a=JOBS) != cm.merge(b=JOBS)
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         (
-            {"workload": Workload(JOBS.rows(), name="mine", machine_nodes=4)},
+            {"workload": cm.Workload(JOBS.rows(), name="mine", machine_nodes=4)},
             r"Scenario\.to_toml: workload: 'mine' exists in memory only, so that no file can name it; write",
         ),
         ({"workload": JOBS.split()[0]}, "exists in memory only"),
-        ({"workload": merge(a=JOBS.renumbered(3))}, r"workload\.merge\.a: 'synthetic-1' exists in memory only"),
+        ({"workload": cm.merge(a=JOBS.renumbered(3))}, r"workload\.merge\.a: 'synthetic-1' exists in memory only"),
         ({"policy": "clustermodel.policies.easy:Easy"}, "policy: 'clustermodel.policies.easy:Easy' is not allowed in a file"),
         ({"policy": Fcfs()}, "policy: the object fcfs cannot be written; name the policy, as in "),
         ({"speedup": Mine()}, "speedup: .* cannot be written"),
         (
-            {"workload": JobStream(arrivals=5, nodes=1, run_s=Mine()).generate(jobs=3, machine_nodes=4)},
+            {"workload": cm.JobStream(arrivals=5, nodes=1, run_s=Mine()).generate(jobs=3, machine_nodes=4)},
             r"workload\.job_stream\.run_s: .* cannot be written",
         ),
     ],
 )  # fmt: skip
 def test_what_exists_in_memory_only_is_refused_in_a_line(fields: dict[str, object], message: str) -> None:
-    scenario = Scenario(**{"workload": JOBS, **fields})  # type: ignore[arg-type]
-    with pytest.raises(SpecificationError, match=message) as refused:
+    scenario = cm.Scenario(**{"workload": JOBS, **fields})  # type: ignore[arg-type]
+    with pytest.raises(cm.SpecificationError, match=message) as refused:
         scenario.to_toml()
     assert "\n" not in str(refused.value)
 
@@ -334,24 +304,24 @@ def test_files_that_cannot_be_read_are_a_line(here: Path, command_line: Command)
     assert command_line("run", here).code == 2
     (here / "binary.toml").write_bytes(b"\xff\xfe")
     assert command_line("run", "binary.toml").err.startswith("clustermodel: error: binary.toml: is not UTF-8: ")
-    with pytest.raises(SpecificationError, match=r"^scenario: is not TOML: "):
-        Scenario.from_toml("a = =")
+    with pytest.raises(cm.SpecificationError, match=r"^scenario: is not TOML: "):
+        cm.Scenario.from_toml("a = =")
 
 
 def test_machines_policies_and_workloads_are_files_that_scenarios_share(here: Path) -> None:
     (here / "shared").mkdir()
-    write_trace(here / "shared" / "jobs.swf", JOBS)
+    cm.write_trace(here / "shared" / "jobs.swf", JOBS)
     (here / "shared" / "cielo.toml").write_text("nodes = 48\n[time_slicing]\nmpl = 2\n")
     (here / "shared" / "bgs.toml").write_text('name = "easy"\nreserve_depth = 3\nbackfill_order = "shortest"\n')
     (here / "shared" / "jobs.toml").write_text('trace = "jobs.swf"\n')
     (here / "mine.toml").write_text(
         'machine = "shared/cielo.toml"\npolicy = "shared/bgs.toml"\nworkload = "shared/jobs.toml"\n'
     )
-    scenario = Scenario.from_toml(here / "mine.toml")
-    assert scenario.machine == Machine(nodes=48, time_slicing=TimeSlicing(mpl=2))
+    scenario = cm.Scenario.from_toml(here / "mine.toml")
+    assert scenario.machine == cm.Machine(nodes=48, time_slicing=cm.TimeSlicing(mpl=2))
     assert scenario.policy == "easy:reserve_depth=3,backfill_order=shortest"
     assert scenario.sources[0].provenance.source == str(here / "shared" / "jobs.swf")
-    assert Scenario.from_toml(scenario.to_toml()) == scenario
+    assert cm.Scenario.from_toml(scenario.to_toml()) == scenario
 
 
 def test_a_module_beside_the_file_is_not_imported(here: Path, command_line: Command) -> None:
@@ -382,9 +352,6 @@ def test_what_is_no_policy_is_never_called(here: Path, command_line: Command, po
     assert not (here / "called").exists()
 
 
-# The command line
-
-
 def run(command_line: Command, *arguments: object) -> list[dict[str, object]]:
     finished = command_line("run", *arguments, "--json")
     assert finished.code == 0, finished.err
@@ -393,24 +360,24 @@ def run(command_line: Command, *arguments: object) -> list[dict[str, object]]:
 
 
 def test_a_file_runs_and_options_replace_its_values(here: Path, command_line: Command) -> None:
-    Scenario(workload=JOBS, policy="easy", machine=MACHINE).to_toml("one.toml")
+    cm.Scenario(workload=JOBS, policy="easy", machine=MACHINE).to_toml("one.toml")
     assert [row["policy"] for row in run(command_line, "one.toml")] == ["easy"]
     assert [row["policy"] for row in run(command_line, "one.toml", "--policy", "fcfs", "--policy", "bgs")] == ["fcfs", "bgs"]
     (row,) = run(command_line, "one.toml", "--nodes", 8)
-    expected = Scenario(workload=JOBS, policy="easy", machine=Machine(nodes=8, kill_at_estimate=False)).run().summary()
+    expected = cm.Scenario(workload=JOBS, policy="easy", machine=cm.Machine(nodes=8, kill_at_estimate=False)).run().summary()
     assert row["mean_wait_s"] == expected.mean_wait_s
     (row,) = run(command_line, "one.toml", "--kill-at-estimate", "--policy", "gs", "--quantum", 30, "--context-switch", 0.1)
-    machine = Machine(
+    machine = cm.Machine(
         nodes=64,
-        time_slicing=TimeSlicing(quantum_s=30, mpl=3),
-        context_switch=ContextSwitch(fraction=0.1, charge="every-slice"),
+        time_slicing=cm.TimeSlicing(quantum_s=30, mpl=3),
+        context_switch=cm.ContextSwitch(fraction=0.1, charge="every-slice"),
     )
-    assert row["mean_response_s"] == Scenario(workload=JOBS, policy="gs", machine=machine).run().summary().mean_response_s
+    assert row["mean_response_s"] == cm.Scenario(workload=JOBS, policy="gs", machine=machine).run().summary().mean_response_s
 
 
 def test_several_files_have_their_names_as_labels(here: Path, command_line: Command) -> None:
-    Scenario(workload=JOBS).to_toml("one.toml")
-    Scenario(workload=JOBS, name="second").to_toml("two.toml")
+    cm.Scenario(workload=JOBS).to_toml("one.toml")
+    cm.Scenario(workload=JOBS, name="second").to_toml("two.toml")
     assert [row["policy"] for row in run(command_line, "one.toml", "two.toml")] == ["one", "second"]
     labels = [row["policy"] for row in run(command_line, "one.toml", "two.toml", "--policy", "easy", "--policy", "fcfs")]
     assert labels == ["one easy", "one fcfs", "second easy", "second fcfs"]
@@ -446,7 +413,7 @@ def test_verbose_says_what_is_done_and_more_so_twice(here: Path, command_line: C
     assert "experiment.scenario: run easy: jobs on 64 nodes, seed 1, fidelity fast\n" in said
     assert "key" not in said
     more = command_line("-vv", "run", "one.toml").err
-    assert f"run easy has the key {key_of_scenario(Scenario.from_toml('one.toml'))}\n" in more
+    assert f"run easy has the key {key_of_scenario(cm.Scenario.from_toml('one.toml'))}\n" in more
     assert "experiment.scenario: machine of easy: Machine(nodes=64," in more
     logger = logging.getLogger("clustermodel")
     assert (logger.level, logger.handlers) == (logging.NOTSET, [])

@@ -36,9 +36,6 @@ def bars(axes: Axes) -> list[tuple[float, float, float, float]]:
     return [(box.x0, box.x1, box.y0, box.y1) for box in extents]
 
 
-# Time axes
-
-
 @pytest.mark.parametrize(
     ("span_s", "unit_s", "name"),
     [
@@ -61,9 +58,6 @@ def test_every_axis_says_what_it_shows_in_which_unit(run: Result, four: Result) 
     assert labels(comparison([run])) == [*over_time, waits, ("node time / capacity", "policy")]
     assert labels(run.plot.gantt()) == [("time (days)", "node")]
     assert labels(four.plot.gantt()) == [("time (seconds)", "node")]
-
-
-# Utilization over time
 
 
 @pytest.mark.parametrize("bins", [1, 7, 200])
@@ -94,9 +88,6 @@ def test_the_dashed_line_and_the_title_say_the_utilization(four: Result) -> None
     rho = (40 + 20 + 16 + 16) / (4 * 41)
     assert axes.lines[0].get_ydata() == pytest.approx([rho, rho])
     assert axes.get_title() == f"easy on workload: utilization $\\rho$ = {rho:.3f} (dashed)"
-
-
-# Comparison
 
 
 def test_a_comparison_draws_every_run_in_its_own_colour(run: Result) -> None:
@@ -150,9 +141,6 @@ def test_a_run_in_which_nothing_ran_is_left_out_of_a_comparison(four: Result) ->
     for draw in (nothing.plot.gantt, nothing.plot.utilization):
         with pytest.raises(SpecificationError, match="no job ran"):
             draw()
-
-
-# Gantt charts
 
 
 def test_a_gantt_chart_has_a_bar_for_each_job_over_its_time_and_nodes(four: Result) -> None:
@@ -223,9 +211,6 @@ def test_more_jobs_than_anyone_can_read_are_refused(four: Result, monkeypatch: p
     with pytest.raises(SpecificationError) as refused:
         four.plot.gantt(last=4)
     assert str(refused.value) == "gantt: 4 jobs are too many to draw; choose at most 3"
-
-
-# Saving
 
 
 def test_a_figure_is_saved_as_an_image_of_the_size_it_was_made_for(four: Result, tmp_path: Path) -> None:

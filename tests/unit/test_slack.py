@@ -11,7 +11,7 @@ import pytest
 import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Calibrated, Kill, Policy, Reserve, Start, Waits, WakeAt
+from clustermodel.policies.interface import Kill, Policy, Reserve, Start, Waits, WakeAt
 from clustermodel.policies.slack import Quotas, Slack
 from clustermodel.policies.slack_run import OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -40,9 +40,6 @@ def starts(result: cm.Result) -> dict[int, float]:
 
 def setup(nodes: int = 4, *, kill: bool = True) -> cm.Setup:
     return cm.Setup(nodes, kill, np.random.default_rng(1), False, cm.Machine(nodes=nodes, kill_at_estimate=kill))
-
-
-# Formulas.
 
 
 def test_priority_is_the_mean_of_three_and_minus_infinity_over_quota() -> None:
@@ -119,9 +116,6 @@ def test_rounding_decides_no_tie() -> None:
     assert prices.total(0.3, []) == prices.total(0.0, [0.1, 0.2]) == prices.total(0.2, [0.1])
     assert prices.total(3e9, [1e-2]) > prices.total(3e9, [])
     assert prices.total(0.0, [-1e-9, 1.0, -1.0]) == -1e-9
-
-
-# Arguments.
 
 
 @pytest.mark.parametrize(
@@ -202,14 +196,6 @@ def test_quotas_and_average_waits_by_size_can_be_hashed() -> None:
     assert hash(Quotas(user={1: 2.0, 2: 3.0})) == hash(Quotas(user={2: 3.0, 1: 2.0}))
 
 
-def test_it_is_a_policy_by_name_with_parameters() -> None:
-    assert isinstance(cm.make_policy("slack:heuristic=dc,slack_factor=0.5,awt=100,alpha_u=0"), Slack)
-    assert isinstance(cm.make_policy("slack"), Calibrated)
-
-
-# The rules of a policy.
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("heuristic", FAST_HEURISTICS)
 @pytest.mark.parametrize(
@@ -236,9 +222,6 @@ def test_check_policy_finds_nothing(heuristic: str, more: str) -> None:
 )
 def test_check_policy_finds_nothing_with_other_arguments(policy: Slack) -> None:
     assert [str(one) for one in cm.check_policy(policy)] == []
-
-
-# Average wait time.
 
 
 def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same_jobs() -> None:
@@ -320,9 +303,6 @@ def test_nobody_waits_under_conservative_so_nobody_has_slack() -> None:
     assert starts(result) == {1: 0, 2: 0}
 
 
-# Bounds.
-
-
 def test_the_bound_is_the_first_start_and_the_slack_of_the_priority_that_follows_from_it() -> None:
     # Job 2 waits for 10 s: SP = 10 / (2 x 20) = 1/4, p = 1/12, s0 = 11/12 x 3 x 20 s = 55 s.
     result = run("slack:awt=20", (1, 0, 4, 10, 10), (2, 0, 4, 10, 10))
@@ -347,9 +327,6 @@ def test_what_explain_says() -> None:
     assert "over quota: it takes nodes that no reservation needs" in str(over.explain(3))
 
 
-# Heuristics.
-
-
 def test_the_orders_of_the_heuristics() -> None:
     def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> prices.SlackReservation:
         return prices.SlackReservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
@@ -369,9 +346,6 @@ def test_the_orders_of_the_heuristics() -> None:
         "dc": [5, 1, 4, 2, 3],
         "dp": [4, 1, 2, 5, 3],
     }
-
-
-# Quotas.
 
 
 def queued(number: int, nodes: int, estimate: int, user: int = 1, group: int = -1) -> QueuedJob:
@@ -431,8 +405,6 @@ def test_a_job_over_quota_starts_where_there_is_room_that_nobody_needs() -> None
 
 
 # Unfinished jobs: Talby & Feitelson 1999 (long), section 4.7.
-
-
 def test_an_unfinished_job_goes_on_for_a_tenth_at_a_time_where_that_is_cheaper_than_killing_it() -> None:
     policy = Slack(awt=1000.0, extend_unfinished=True)
     result = run(policy, (1, 0, 4, 115, 100), (2, 5, 4, 10, 10), kill_at_estimate=False)
@@ -493,8 +465,6 @@ def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> 
 
 
 # A year of KTH (Talby & Feitelson 1999), 128 processors.
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "least", "most"),

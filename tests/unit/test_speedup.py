@@ -16,9 +16,6 @@ sigmas = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 2.0, 10.0]), st.floats(0, 20)
 averages = st.floats(1, 200)
 
 
-# By hand
-
-
 def test_on_half_as_many_nodes_a_job_takes_twice_as_long_and_a_fraction_of_a_tick_is_a_whole_one() -> None:
     assert LinearSpeedup() == LINEAR
     assert LINEAR.time_on(10, 4, 2) == 20
@@ -57,9 +54,6 @@ def test_a_larger_average_parallelism_leaves_more_to_gain_from_more_nodes() -> N
     # A = 4 x 8 and sigma = 0: linear up to 32 nodes
     assert DowneySpeedup(sigma=0.0, parallelism=4.0).time_on(800, 8, 32) == 200
     assert DowneySpeedup(sigma=0.0).time_on(800, 8, 32) == 800
-
-
-# What holds for all
 
 
 @given(sigma=sigmas, average=averages)
@@ -123,9 +117,6 @@ def test_downeys_time_is_the_formula_rounded_up(ticks: int, asked: int, nodes: i
     model = DowneySpeedup(sigma=sigma)
     exact = ticks * model.speedup(asked, asked) / model.speedup(nodes, asked)
     assert model.time_on(ticks, asked, nodes) in {ceil(exact), ceil(exact * (1 - 1e-12)), ceil(exact * (1 + 1e-12))}
-
-
-# Refused
 
 
 @pytest.mark.parametrize("sigma", [-0.1, float("nan"), float("inf"), "1", None, True])

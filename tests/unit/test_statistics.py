@@ -28,9 +28,6 @@ numbers = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
 pairs = st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30)
 
 
-# Intervals
-
-
 @given(st.lists(numbers, min_size=2, max_size=30).filter(lambda values: len(set(values)) > 1), st.floats(0.5, 0.999))
 def test_an_interval_is_students(values: list[float], level: float) -> None:
     found = interval(values, level)
@@ -146,9 +143,6 @@ def test_a_precision_is_checked(fields: dict[str, float], says: str) -> None:
     assert refusal(lambda: Precision(measure="kappa", **fields)).startswith(says)  # type: ignore[arg-type]
 
 
-# Replications
-
-
 def make(seed: int, policy: str = "easy") -> Scenario:
     return Scenario(
         machine=Machine(nodes=32), workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed), policy=policy, seed=seed
@@ -188,9 +182,6 @@ def test_a_measure_is_a_column_of_the_table_or_a_function_of_the_result() -> Non
         table.values("mean_wait", policy="easy")
     with pytest.raises(SpecificationError, match=r"^table of s: run is '[0-9a-f]{32}'; it must be a column of numbers$"):
         table.values("run", policy="easy")
-
-
-# Sequential stopping
 
 
 def draws(seed: int) -> float:
@@ -258,9 +249,6 @@ def test_sequential_intervals_cover_nearly_as_often_as_they_say() -> None:
     root = np.random.default_rng(7)
     hits = sum(10.0 in until(lambda _: root.normal(10.0, 2.0), half_width=1.0).interval("kappa") for _ in range(400))
     assert 0.90 <= hits / 400 <= 0.97
-
-
-# Warm-up
 
 
 def mser5_by_definition(values: list[float]) -> list[float]:
@@ -336,9 +324,6 @@ def test_a_warm_up_is_suggested_for_numbers_of_enough_jobs_that_ran() -> None:
     for column in ("wait", "status"):
         line = refusal(lambda column=column: suggest_warm_up(filling(20), column=column))
         assert line.startswith(f"column: '{column}' is not allowed")
-
-
-# Batch means
 
 
 @given(st.lists(numbers, min_size=8, max_size=100), st.integers(2, 4))

@@ -14,28 +14,14 @@ from typing import Any
 
 import pytest
 
-from clustermodel import (
-    SWF_FIELDS,
-    Job,
-    JobFilter,
-    LoadScale,
-    Machine,
-    OutputError,
-    Scenario,
-    SpecificationError,
-    SwfStream,
-    TraceError,
-    Workload,
-    read_swf,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.job import JobRow
 from clustermodel.workload.swf import write_swf
 
 WriteTrace = Callable[..., Path]
 
 # A job without gaps in the fields that matter.
-USUAL = dict(zip(SWF_FIELDS, (1, 0, -1, 100, 2, -1, -1, 4, 200, -1, 1, 7, 3, -1, -1, -1, -1, -1), strict=True))
+USUAL = dict(zip(cm.SWF_FIELDS, (1, 0, -1, 100, 2, -1, -1, 4, 200, -1, 1, 7, 3, -1, -1, -1, -1, -1), strict=True))
 
 
 def line(number: object = 1, **fields: object) -> str:
@@ -43,34 +29,31 @@ def line(number: object = 1, **fields: object) -> str:
     return " ".join(str(value) for value in {**USUAL, "job_number": number, **fields}.values())
 
 
-def ids(workload: Workload) -> list[int]:
+def ids(workload: cm.Workload) -> list[int]:
     return [row.id for row in workload.rows()]
-
-
-# Reading
 
 
 def test_a_data_line_becomes_a_job_field_by_field(write_trace: WriteTrace) -> None:
     path = write_trace(line(12, submit_time=3, run_time=100.5, status=5))
     # submit, id, nodes, run, estimate, user, group, priority, status; 1 s = 1e6 ticks
-    assert list(read_swf(path).rows()) == [JobRow(3_000_000, 12, 2, 100_500_000, 200_000_000, 7, 3, 0, 5)]
+    assert list(cm.read_swf(path).rows()) == [JobRow(3_000_000, 12, 2, 100_500_000, 200_000_000, 7, 3, 0, 5)]
 
 
 def test_spaces_blank_lines_comments_and_windows_line_ends_mean_nothing(tmp_path: Path, write_trace: WriteTrace) -> None:
     plain = write_trace(line(1), line(2, submit_time=5))
     odd = tmp_path / "odd.swf"
     odd.write_bytes(f"\r\n\t {line(1)}  \r\n; between\r\n   ;indented\r\n{line(2, submit_time=5)}".replace(" ", "\t ").encode())
-    assert list(read_swf(odd).rows()) == list(read_swf(plain).rows())
+    assert list(cm.read_swf(odd).rows()) == list(cm.read_swf(plain).rows())
 
 
 def test_a_compressed_trace_is_the_same_trace_under_the_same_name(write_trace: WriteTrace, tmp_path: Path) -> None:
     plain = write_trace("; MaxProcs: 8", line(1), line(2, submit_time=5), name="small.swf")
     packed = tmp_path / "small.swf.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert list(read_swf(packed).rows()) == list(read_swf(plain).rows())
-    assert read_swf(packed).name == read_swf(plain).name == "small"
-    assert read_swf(packed).provenance.header == {"MaxProcs": "8"}
-    assert read_swf(packed).provenance.source == str(packed)
+    assert list(cm.read_swf(packed).rows()) == list(cm.read_swf(plain).rows())
+    assert cm.read_swf(packed).name == cm.read_swf(plain).name == "small"
+    assert cm.read_swf(packed).provenance.header == {"MaxProcs": "8"}
+    assert cm.read_swf(packed).provenance.source == str(packed)
 
 
 def test_header_comments_before_the_first_job_are_kept_by_key(write_trace: WriteTrace) -> None:
@@ -87,7 +70,7 @@ def test_header_comments_before_the_first_job_are_kept_by_key(write_trace: Write
         "; Late: too late",
         line(2),
     )
-    assert read_swf(path).provenance.header == {"Computer": "IBM SP2", "Version": "2.2", "Note": "one: with a colon\ntwo"}
+    assert cm.read_swf(path).provenance.header == {"Computer": "IBM SP2", "Version": "2.2", "Note": "one: with a colon\ntwo"}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +95,7 @@ def test_the_machine_is_max_procs_of_the_header_else_max_nodes(
     write_trace: WriteTrace, header: tuple[str, ...], nodes: int | None
 ) -> None:
     path = write_trace(*header, line(1))
-    assert read_swf(path).machine_nodes == SwfStream(path).machine_nodes == nodes
+    assert cm.read_swf(path).machine_nodes == cm.SwfStream(path).machine_nodes == nodes
 
 
 @pytest.mark.parametrize(("preferred", "other", "first"), [("allocated", "requested", 2), ("requested", "allocated", 4)])
@@ -125,7 +108,7 @@ def test_processors_come_from_one_field_and_where_it_is_missing_from_the_other_w
         line(3, submit_time=2, **{f"{preferred}_processors": 0, f"{other}_processors": 8}),
         line(4, submit_time=3, **{f"{preferred}_processors": 3, f"{other}_processors": -1}),
     )
-    workload = read_swf(path, processors_from=preferred)
+    workload = cm.read_swf(path, processors_from=preferred)
     assert workload.column("nodes").tolist() == [first, 16, 8, 3]
     assert workload.provenance.repaired == {f"{preferred}_processors missing, {other}_processors used": 2}
     assert workload.provenance.lines() == [f"2 jobs repaired: {preferred}_processors missing, {other}_processors used"]
@@ -133,9 +116,9 @@ def test_processors_come_from_one_field_and_where_it_is_missing_from_the_other_w
 
 def test_processors_come_from_no_other_field(write_trace: WriteTrace) -> None:
     with pytest.raises(
-        SpecificationError, match=r"^processors_from: 'used' is not allowed; it must be 'allocated' or 'requested'$"
+        cm.SpecificationError, match=r"^processors_from: 'used' is not allowed; it must be 'allocated' or 'requested'$"
     ):
-        read_swf(write_trace(line(1)), processors_from="used")
+        cm.read_swf(write_trace(line(1)), processors_from="used")
 
 
 def test_jobs_that_cannot_run_are_dropped_and_counted_by_reason(write_trace: WriteTrace) -> None:
@@ -147,7 +130,7 @@ def test_jobs_that_cannot_run_are_dropped_and_counted_by_reason(write_trace: Wri
         line(5, submit_time=-1),
         line(6, allocated_processors=-1, requested_processors=0),
     )
-    workload = read_swf(path)
+    workload = cm.read_swf(path)
     assert ids(workload) == [1]
     assert workload.provenance.lines() == [
         "1 job dropped: number of processors missing",
@@ -159,10 +142,10 @@ def test_jobs_that_cannot_run_are_dropped_and_counted_by_reason(write_trace: Wri
 
 def test_a_missing_or_zero_estimate_becomes_the_run_time_and_is_counted(write_trace: WriteTrace) -> None:
     path = write_trace(line(1, requested_time=-1), line(2, requested_time=0), line(3, requested_time=0.5), line(4))
-    workload = read_swf(path)
+    workload = cm.read_swf(path)
     assert workload.seconds("estimate").tolist() == [100, 100, 0.5, 200]
     assert workload.provenance.repaired == {"requested_time missing, run_time used": 2}
-    without = read_swf(path, use_estimates=False)  # every one is the run time, and that is no repair
+    without = cm.read_swf(path, use_estimates=False)  # every one is the run time, and that is no repair
     assert without.seconds("estimate").tolist() == without.seconds("run").tolist() == [100] * 4
     assert not without.provenance.repaired
 
@@ -170,19 +153,19 @@ def test_a_missing_or_zero_estimate_becomes_the_run_time_and_is_counted(write_tr
 @pytest.mark.parametrize(
     ("keep", "kept", "reason"),
     [
-        (JobFilter(window_s=(10, 20)), [2], "outside the time window"),
-        (JobFilter(nodes=(2, 4)), [1, 2], "outside the size range"),
-        (JobFilter(statuses={0, 5}), [2, 3], "status not selected"),
-        (JobFilter(users={8}), [3], "user not selected"),
+        (cm.JobFilter(window_s=(10, 20)), [2], "outside the time window"),
+        (cm.JobFilter(nodes=(2, 4)), [1, 2], "outside the size range"),
+        (cm.JobFilter(statuses={0, 5}), [2, 3], "status not selected"),
+        (cm.JobFilter(users={8}), [3], "user not selected"),
     ],
 )
-def test_jobs_are_filtered_while_reading(write_trace: WriteTrace, keep: JobFilter, kept: list[int], reason: str) -> None:
+def test_jobs_are_filtered_while_reading(write_trace: WriteTrace, keep: cm.JobFilter, kept: list[int], reason: str) -> None:
     path = write_trace(
         line(1, submit_time=0, status=1),
         line(2, submit_time=10, allocated_processors=4, status=0),
         line(3, submit_time=20, allocated_processors=5, status=5, user_id=8),
     )
-    workload = read_swf(path, keep=keep)
+    workload = cm.read_swf(path, keep=keep)
     assert ids(workload) == kept
     assert workload.provenance.dropped == {reason: 3 - len(kept)}
     assert workload.provenance.options["filter"] == keep
@@ -190,8 +173,8 @@ def test_jobs_are_filtered_while_reading(write_trace: WriteTrace, keep: JobFilte
 
 def test_load_is_scaled_after_filtering_from_the_first_job_that_is_kept(write_trace: WriteTrace) -> None:
     path = write_trace(line(1), line(2, submit_time=10), line(3, submit_time=30))
-    scale = LoadScale(interarrival=2, run_time=3, size=2)
-    workload = read_swf(path, keep=JobFilter(window_s=(10, 31)), scale=scale)
+    scale = cm.LoadScale(interarrival=2, run_time=3, size=2)
+    workload = cm.read_swf(path, keep=cm.JobFilter(window_s=(10, 31)), scale=scale)
     # 10 s stays; 30 s becomes 10 + 2 x 20
     assert workload.seconds("submit").tolist() == [10, 50]
     assert workload.seconds("run").tolist() == [300, 300]
@@ -201,15 +184,12 @@ def test_load_is_scaled_after_filtering_from_the_first_job_that_is_kept(write_tr
 
 def test_an_unsorted_file_is_sorted_before_scaling_and_the_jobs_out_of_place_are_counted(write_trace: WriteTrace) -> None:
     path = write_trace(*(line(number, submit_time=time) for number, time in enumerate((50, 10, 20, 15, 60), 1)))
-    workload = read_swf(path, scale=LoadScale(interarrival=2))
+    workload = cm.read_swf(path, scale=cm.LoadScale(interarrival=2))
     assert ids(workload) == [2, 4, 3, 1, 5]
     # the first submission, 10 s, stays where it is: 10, 10 + 2 x 5, 10 + 2 x 10, 10 + 2 x 40, 10 + 2 x 50
     assert workload.seconds("submit").tolist() == [10, 20, 30, 90, 110]
     # 2 stands below 1, and 4 below 3
     assert workload.provenance.repaired == {"submitted before the job on the line above, sorted": 2}
-
-
-# Streams
 
 
 @pytest.mark.parametrize(
@@ -225,9 +205,9 @@ def test_an_unsorted_file_is_sorted_before_scaling_and_the_jobs_out_of_place_are
 )
 def test_a_stream_out_of_order_is_refused_by_line_and_job(write_trace: WriteTrace, third: str, why: str) -> None:
     path = write_trace("; MaxProcs: 8", line(1, submit_time=50), line(4, submit_time=60), third)
-    rows = SwfStream(path).rows()
+    rows = cm.SwfStream(path).rows()
     assert [next(rows).id, next(rows).id] == [1, 4]
-    with pytest.raises(TraceError) as refused:
+    with pytest.raises(cm.TraceError) as refused:
         next(rows)
     assert str(refused.value) == (
         f"{path}:4: {why}; a stream must be in order of submission: read the file with read_swf, which sorts (without --stream)"
@@ -237,16 +217,16 @@ def test_a_stream_out_of_order_is_refused_by_line_and_job(write_trace: WriteTrac
 @pytest.mark.parametrize("scale", [{"run_time": 1e300}, {"interarrival": 1e12}, {"size": 1e19}])
 def test_factors_that_lead_beyond_64_bits_are_refused_by_both_readers(write_trace: WriteTrace, scale: dict[str, float]) -> None:
     path = write_trace(line(1, run_time=1e-6, requested_time=1e-6), line(2, submit_time=1e9))
-    for read in (read_swf, lambda path, **options: list(SwfStream(path, **options).rows())):
+    for read in (cm.read_swf, lambda path, **options: list(cm.SwfStream(path, **options).rows())):
         with pytest.raises(
-            SpecificationError,
+            cm.SpecificationError,
             match=r"^LoadScale: job \d: a time or size is too large for 64-bit ticks; scale it by smaller factors$",
         ):
-            read(path, scale=LoadScale(**scale))
+            read(path, scale=cm.LoadScale(**scale))
 
 
 def test_a_stream_can_be_read_again_and_its_counters_begin_anew(write_trace: WriteTrace) -> None:
-    stream = SwfStream(write_trace("junk", line(1), line(2, run_time=0), line(3, requested_time=-1)), lenient=True)
+    stream = cm.SwfStream(write_trace("junk", line(1), line(2, run_time=0), line(3, requested_time=-1)), lenient=True)
     first = list(stream.rows())
     counted = Counter(stream.provenance.dropped), Counter(stream.provenance.repaired), list(stream.malformed)
     assert list(stream.rows()) == first
@@ -257,20 +237,17 @@ def test_a_stream_can_be_read_again_and_its_counters_begin_anew(write_trace: Wri
 def test_a_stream_simulates_like_the_table(write_trace: WriteTrace) -> None:
     lines = [line(n, submit_time=7 * n, run_time=40 + 3 * (n % 5), allocated_processors=1 + n % 4) for n in range(1, 40)]
     path = write_trace("; MaxProcs: 4", *lines)
-    table, stream = (Scenario(workload=source, policy="easy").run() for source in (read_swf(path), SwfStream(path)))
+    table, stream = (cm.Scenario(workload=source, policy="easy").run() for source in (cm.read_swf(path), cm.SwfStream(path)))
     assert stream.jobs.equals(table.jobs)
-    assert stream.machine == table.machine == Machine(nodes=4)
-
-
-# What is refused
+    assert stream.machine == table.machine == cm.Machine(nodes=4)
 
 
 def refusal(path: Path, **options: Any) -> str:
     """Return the message with which both ways of reading refuse ``path``."""
-    with pytest.raises(TraceError) as from_table:
-        read_swf(path, **options)
-    with pytest.raises(TraceError) as from_stream:
-        list(SwfStream(path, **options).rows())
+    with pytest.raises(cm.TraceError) as from_table:
+        cm.read_swf(path, **options)
+    with pytest.raises(cm.TraceError) as from_stream:
+        list(cm.SwfStream(path, **options).rows())
     assert str(from_table.value) == str(from_stream.value)
     assert "\n" not in str(from_table.value)
     return str(from_table.value)
@@ -298,8 +275,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None
     for name, start in (("head.swf", "; MaxProcs: 8\n"), ("job.swf", "")):
         path = tmp_path / name
         path.write_text(f"\ufeff{start}{line(1)}\n", encoding="utf-8")
-        assert ids(read_swf(path)) == [1]
-        assert read_swf(path).machine_nodes == (8 if start else None)
+        assert ids(cm.read_swf(path)) == [1]
+        assert cm.read_swf(path).machine_nodes == (8 if start else None)
 
 
 def test_a_gzip_file_that_was_cut_off_says_after_which_line(tmp_path: Path) -> None:
@@ -373,8 +350,8 @@ def test_a_malformed_line_is_refused_by_file_line_field_and_value(write_trace: W
 
 def test_a_large_number_in_a_field_that_is_not_used_is_no_error(write_trace: WriteTrace) -> None:
     path = write_trace(line(1, used_memory="1e300", requested_memory="1e308", think_time=1.5))
-    assert ids(read_swf(path)) == [1]
-    assert not read_swf(path).provenance.repaired
+    assert ids(cm.read_swf(path)) == [1]
+    assert not cm.read_swf(path).provenance.repaired
 
 
 @pytest.mark.parametrize(
@@ -399,9 +376,9 @@ IGNORED = (
 LABELS = ("status", "user_id", "group_id")
 
 
-def read_alike(path: Path, **options: Any) -> Workload:
+def read_alike(path: Path, **options: Any) -> cm.Workload:
     """Return the workload of ``path``, which the stream reads in the same way."""
-    workload, stream = read_swf(path, **options), SwfStream(path, **options)
+    workload, stream = cm.read_swf(path, **options), cm.SwfStream(path, **options)
     assert list(stream.rows()) == list(workload.rows())
     assert stream.provenance == workload.provenance
     return workload
@@ -413,7 +390,7 @@ def test_a_field_that_no_result_depends_on_never_refuses_a_line_and_is_counted(
     write_trace: WriteTrace, field: str, word: str
 ) -> None:
     workload = read_alike(write_trace(line(1), line(2, **{field: word}), line(3, **{field: word})))
-    assert list(workload.rows()) == list(read_swf(write_trace(line(1), line(2), line(3))).rows())
+    assert list(workload.rows()) == list(cm.read_swf(write_trace(line(1), line(2), line(3))).rows())
     assert workload.provenance.repaired == {f"{field} invalid, ignored": 2}
 
 
@@ -457,8 +434,8 @@ def test_the_field_of_processors_that_is_not_used_refuses_no_line(
     assert ids(workload) == [2]
     assert workload.provenance.dropped == {"number of processors missing": 1}
     assert not workload.provenance.repaired
-    with pytest.raises(TraceError, match=rf":1: field {other}_processors: "):
-        read_swf(write_trace(line(1, **fields)), processors_from=other)
+    with pytest.raises(cm.TraceError, match=rf":1: field {other}_processors: "):
+        cm.read_swf(write_trace(line(1, **fields)), processors_from=other)
 
 
 @pytest.mark.parametrize("why", [{"run_time": -1}, {"run_time": 0}, {"submit_time": -1}])
@@ -470,12 +447,9 @@ def test_a_line_that_is_left_out_is_so_whatever_else_it_has(write_trace: WriteTr
     assert not workload.provenance.repaired
 
 
-# Limits
-
-
 def test_a_line_of_the_greatest_length_is_read_and_a_longer_one_is_refused(write_trace: WriteTrace) -> None:
     longest = line(1).ljust(65_536)
-    assert ids(read_swf(write_trace(longest))) == [1]
+    assert ids(cm.read_swf(write_trace(longest))) == [1]
     for lines in ((longest + " ",), (longest + " ", line(2))):
         assert refusal(path := write_trace(*lines)) == f"{path}:1: the line has more than 65,536 characters"
     path = write_trace(line(1), "; " + "x" * 65_536, line(2))
@@ -487,7 +461,7 @@ def test_a_line_of_the_greatest_length_is_read_and_a_longer_one_is_refused(write
 def test_so_many_lines_without_a_job_are_read_and_no_more(write_trace: WriteTrace, other: str) -> None:
     between = [other] * 100_000
     path = write_trace(*between, line(1), *between, line(2))
-    assert ids(read_swf(path)) == [1, 2]
+    assert ids(cm.read_swf(path)) == [1, 2]
     end = "more than 100,000 lines or 1,048,576 characters of comments and blank lines without a job in between"
     path = write_trace(*between, other, line(1))
     assert refusal(path) == f"{path}:100001: {end}"
@@ -497,7 +471,7 @@ def test_so_many_lines_without_a_job_are_read_and_no_more(write_trace: WriteTrac
 
 def test_a_header_of_a_mebibyte_is_read_and_no_longer_one(write_trace: WriteTrace) -> None:
     comment = "; Note: ".ljust(1023, "x")  # 1,024 characters with the line's end
-    assert len(read_swf(write_trace(*[comment] * 1024, line(1))).provenance.header["Note"].split("\n")) == 1024
+    assert len(cm.read_swf(write_trace(*[comment] * 1024, line(1))).provenance.header["Note"].split("\n")) == 1024
     path = write_trace(*[comment] * 1024, ";", line(1))
     assert refusal(path).startswith(f"{path}:1025: more than 100,000 lines or 1,048,576 characters of comments")
 
@@ -550,17 +524,17 @@ def test_a_compressed_bomb_is_refused_soon_and_in_little_memory(
 def test_two_jobs_of_one_number_are_refused(write_trace: WriteTrace) -> None:
     path = write_trace(line(1), line(5, submit_time=1), line(5, submit_time=2), line(5, submit_time=3))
     message = f"{path}:3: field job_number: 5 is used by 3 jobs, first on line 2; job numbers must be unique"
-    with pytest.raises(TraceError, match=f"^{re.escape(message)}$"):
-        read_swf(path)
+    with pytest.raises(cm.TraceError, match=f"^{re.escape(message)}$"):
+        cm.read_swf(path)
 
 
 def test_two_jobs_of_one_number_of_which_one_is_left_out_are_no_twins(write_trace: WriteTrace) -> None:
     path = write_trace(line(5), line(5, submit_time=1, run_time=0), line(5, submit_time=2, user_id=8))
-    assert ids(read_swf(path, keep=JobFilter(users={8}))) == [5]
+    assert ids(cm.read_swf(path, keep=cm.JobFilter(users={8}))) == [5]
 
 
 def test_jobs_of_one_instant_are_sorted_by_number_which_is_no_repair(write_trace: WriteTrace) -> None:
-    workload = read_swf(write_trace(line(2), line(1), line(3)))
+    workload = cm.read_swf(write_trace(line(2), line(1), line(3)))
     assert ids(workload) == [1, 2, 3]
     assert not workload.provenance.repaired
 
@@ -580,19 +554,16 @@ def test_a_trace_without_a_usable_job_says_why(write_trace: WriteTrace, lines: t
     plain, packed = write_trace(*lines), write_trace(*lines, name="packed.swf")
     packed.write_bytes(gzip.compress(packed.read_bytes()))
     for path in (plain, packed):
-        with pytest.raises(TraceError, match=f"^{re.escape(str(path))}: no usable job: {because}$"):
-            read_swf(path, keep=JobFilter(users={99}))
-
-
-# Lenient reading
+        with pytest.raises(cm.TraceError, match=f"^{re.escape(str(path))}: no usable job: {because}$"):
+            cm.read_swf(path, keep=cm.JobFilter(users={99}))
 
 
 def test_lenient_skips_and_counts_malformed_lines_and_keeps_the_first_ten_messages(write_trace: WriteTrace) -> None:
     path = write_trace(line(1), *["1 2 3"] * 11, line(2, run_time="x"), line(3, submit_time=9))
-    workload = read_swf(path, lenient=True)
+    workload = cm.read_swf(path, lenient=True)
     assert ids(workload) == [1, 3]
     assert workload.provenance.dropped == {"malformed line": 12}
-    stream = SwfStream(path, lenient=True)
+    stream = cm.SwfStream(path, lenient=True)
     assert [row.id for row in stream.rows()] == [1, 3]
     assert stream.malformed == [f"{path}:{number}: 3 fields; a data line has 18" for number in range(2, 12)]
 
@@ -600,14 +571,11 @@ def test_lenient_skips_and_counts_malformed_lines_and_keeps_the_first_ten_messag
 def test_lenient_does_not_forgive_a_damaged_file_or_a_trace_of_nothing_but_nonsense(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:
-    with pytest.raises(TraceError, match="no usable job: 2 jobs dropped: malformed line"):
-        read_swf(write_trace("a", "b"), lenient=True)
+    with pytest.raises(cm.TraceError, match="no usable job: 2 jobs dropped: malformed line"):
+        cm.read_swf(write_trace("a", "b"), lenient=True)
     cut = tmp_path / "cut.swf.gz"
     cut.write_bytes(gzip.compress(line(1).encode())[:-3])
     assert refusal(cut, lenient=True).endswith("the file is truncated")
-
-
-# Writing
 
 
 def test_numbers_are_written_as_short_as_they_are(tmp_path: Path) -> None:
@@ -617,15 +585,17 @@ def test_numbers_are_written_as_short_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_schedule_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> None:
-    result = Scenario(machine=Machine(nodes=1), workload=Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])).run()
+    result = cm.Scenario(
+        machine=cm.Machine(nodes=1), workload=cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    ).run()
     for path, problem in ((tmp_path / "no" / "out.swf", "No such file or directory"), (tmp_path, "Is a directory")):
-        with pytest.raises(OutputError) as refused:
+        with pytest.raises(cm.OutputError) as refused:
             result.to_swf(path)
         assert str(refused.value) == f"{path}: cannot be written: {problem}"
 
 
 def test_equal_schedules_give_equal_bytes(tmp_path: Path) -> None:
-    scenario = Scenario(workload=synthetic_workload(jobs=50, nodes=16))
+    scenario = cm.Scenario(workload=cm.synthetic_workload(jobs=50, nodes=16))
     for suffix in ("swf", "swf.gz"):
         for number in (1, 2):
             scenario.run().to_swf(tmp_path / f"{number}.{suffix}")
@@ -635,7 +605,7 @@ def test_equal_schedules_give_equal_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("odd", [{"nodes": -3}, {"user": -7}])
 def test_a_written_schedule_can_be_read_whatever_the_jobs_were(tmp_path: Path, odd: dict[str, int]) -> None:
     # a negative size is legal, and rejected; so is a user number below -1
-    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=1), Job(**{"id": 2, "nodes": 1, "submit_s": 0, "run_s": 1, **odd})]
+    jobs = [cm.Job(id=1, nodes=1, submit_s=0, run_s=1), cm.Job(**{"id": 2, "nodes": 1, "submit_s": 0, "run_s": 1, **odd})]
     path = tmp_path / "out.swf"
-    Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs)).run().to_swf(path)
-    assert 1 in ids(read_swf(path))
+    cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload.from_jobs(jobs)).run().to_swf(path)
+    assert 1 in ids(cm.read_swf(path))

@@ -11,24 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    Job,
-    LoadScale,
-    Machine,
-    Result,
-    Scenario,
-    SwfStream,
-    TraceError,
-    Workload,
-    load_model,
-    merge,
-    read_schedule,
-    read_swf,
-    synthetic_workload,
-    trace_facts,
-)
+import clustermodel as cm
 from clustermodel.workload.swf import write_swf
 from tests.conftest import Finished
 from tests.shared_data import trace_path
@@ -55,15 +38,12 @@ def same(left: pd.DataFrame, right: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(left, right, check_dtype=False, check_exact=True)
 
 
-# Reading workloads
-
-
 @pytest.mark.parametrize("lines", [(WHOLE, *PARTS), (*PARTS, WHOLE), (*PARTS[:1], WHOLE, *PARTS[1:])])
 def test_of_a_job_with_a_line_of_its_own_the_partial_executions_are_counted_only(
     write_trace: WriteTrace, lines: tuple[str, ...]
 ) -> None:
     path = write_trace(*lines, OTHER)
-    table, stream = read_swf(path), SwfStream(path)
+    table, stream = cm.read_swf(path), cm.SwfStream(path)
     assert [tuple(row) for row in table.rows()] == [ROW, (50_000_000, 2, 8, 7_000_000, 900_000_000, 7, 3, 0, 0, *NO_VALUES)]
     assert list(stream.rows()) == list(table.rows())
     assert stream.provenance.lines() == table.provenance.lines() == [f"3 partial executions read: {WITH}"]
@@ -72,7 +52,7 @@ def test_of_a_job_with_a_line_of_its_own_the_partial_executions_are_counted_only
 @pytest.mark.parametrize(("last", "status"), [(3, 1), (4, 0), (2, -1)])
 def test_a_job_of_partial_executions_only_is_summed_up(write_trace: WriteTrace, last: int, status: int) -> None:
     path = write_trace(*PARTS[:2], line(1, -1, 0, 40, last, nodes=3), OTHER)
-    table, stream = read_swf(path), SwfStream(path)
+    table, stream = cm.read_swf(path), cm.SwfStream(path)
     assert tuple(next(table.rows())) == (*ROW[: -1 - len(NO_VALUES)], status, *NO_VALUES)
     assert list(stream.rows()) == list(table.rows())
     counts = [f"1 job repaired: {WITHOUT}", f"3 partial executions read: {WITHOUT}"]
@@ -83,53 +63,53 @@ def test_a_job_of_partial_executions_only_is_summed_up(write_trace: WriteTrace, 
 
 def test_unknown_run_times_of_parts_do_not_count(write_trace: WriteTrace) -> None:
     parts = line(1, 5, 10, -1, 2), line(1, -1, 1, 60, 2), line(1, -1, 1, -1, 2), line(1, -1, 1, 40, 3)
-    assert tuple(next(read_swf(write_trace(*parts)).rows())) == ROW
-    with pytest.raises(TraceError, match="1 job dropped: run time missing"):
-        read_swf(write_trace(line(1, 5, 10, -1, 2), line(1, -1, 1, -1, 3)))
-    with pytest.raises(TraceError, match="1 job dropped: submit time missing"):
-        read_swf(write_trace(*PARTS[1:]))
+    assert tuple(next(cm.read_swf(write_trace(*parts)).rows())) == ROW
+    with pytest.raises(cm.TraceError, match="1 job dropped: run time missing"):
+        cm.read_swf(write_trace(line(1, 5, 10, -1, 2), line(1, -1, 1, -1, 3)))
+    with pytest.raises(cm.TraceError, match="1 job dropped: submit time missing"):
+        cm.read_swf(write_trace(*PARTS[1:]))
 
 
 def test_parts_that_do_not_follow_each_other_are_two_jobs_of_one_number(write_trace: WriteTrace) -> None:
     path = write_trace(PARTS[0], OTHER, line(1, 60, 0, 40, 3))
-    for read in (read_swf, read_schedule):
+    for read in (cm.read_swf, cm.read_schedule):
         with pytest.raises(
-            TraceError, match=rf"^{path}:3: field job_number: 1 is used by .*first on line 1; .*follow each other$"
+            cm.TraceError, match=rf"^{path}:3: field job_number: 1 is used by .*first on line 1; .*follow each other$"
         ):
             read(path)
-    for read in (read_swf, read_schedule):
-        with pytest.raises(TraceError, match=rf"^{path}:2: field job_number: 1 is used by .*first on line 1"):
+    for read in (cm.read_swf, cm.read_schedule):
+        with pytest.raises(cm.TraceError, match=rf"^{path}:2: field job_number: 1 is used by .*first on line 1"):
             read(write_trace(WHOLE, WHOLE))
 
 
 def test_a_wrong_value_of_a_part_is_refused_by_line_or_skipped(write_trace: WriteTrace) -> None:
     path = write_trace(WHOLE, PARTS[0], "1 -1 x 40 4 -1 -1 -1 900 -1 3 7 3 -1 -1 -1 -1 -1")
-    assert tuple(next(read_swf(path).rows())) == ROW  # no workload depends on a wait
-    with pytest.raises(TraceError, match=rf"^{path}:3: field wait_time: 'x' is not a number$"):
-        read_schedule(path)
-    assert read_schedule(path, lenient=True).run_attempts["outcome"].tolist() == ["continued"]
+    assert tuple(next(cm.read_swf(path).rows())) == ROW  # no workload depends on a wait
+    with pytest.raises(cm.TraceError, match=rf"^{path}:3: field wait_time: 'x' is not a number$"):
+        cm.read_schedule(path)
+    assert cm.read_schedule(path, lenient=True).run_attempts["outcome"].tolist() == ["continued"]
     path = write_trace(WHOLE, PARTS[0], "1 -1 30 4:0 4 -1 -1 -1 900 -1 3 7 3 -1 -1 -1 -1 -1")
-    with pytest.raises(TraceError, match=rf"^{path}:3: field run_time: '4:0' is not a number$"):
-        read_swf(path)
-    lenient = read_swf(path, lenient=True)
+    with pytest.raises(cm.TraceError, match=rf"^{path}:3: field run_time: '4:0' is not a number$"):
+        cm.read_swf(path)
+    lenient = cm.read_swf(path, lenient=True)
     assert lenient.provenance.lines() == ["1 job dropped: malformed line", f"1 partial execution read: {WITH}"]
     path = write_trace(*(line(1, 5 if part == 0 else -1, 1, 9e9, 2) for part in range(2)))
     with pytest.raises(
-        TraceError, match=rf"^{path}:2: field run_time: the partial executions of job 1 sum up to 1.8e\+10 s; at most 1e\+10"
+        cm.TraceError, match=rf"^{path}:2: field run_time: the partial executions of job 1 sum up to 1.8e\+10 s; at most 1e\+10"
     ):
-        read_swf(path)
-    with pytest.raises(TraceError, match=r":1: field wait_time: 20000000000.0 is not allowed; it must be <= 1e\+10$"):
-        read_schedule(write_trace(line(1, 0, 2e10, 5, 1)))
+        cm.read_swf(path)
+    with pytest.raises(cm.TraceError, match=r":1: field wait_time: 20000000000.0 is not allowed; it must be <= 1e\+10$"):
+        cm.read_schedule(write_trace(line(1, 0, 2e10, 5, 1)))
 
 
 def test_counts_of_partial_executions_are_facts_of_a_trace(
     write_trace: WriteTrace, command_line: Callable[..., Finished]
 ) -> None:
     path = write_trace("; MaxProcs: 8", WHOLE, *PARTS, line(3, 9, 1, 5, 2), line(3, -1, 1, 5, 3), OTHER)
-    workload = read_swf(path)
-    assert trace_facts(workload, 8)["partial_executions"] == {WITHOUT: 2, WITH: 3}
-    assert merge(a=workload, b=workload).provenance.partial == {WITHOUT: 4, WITH: 6}
-    assert workload.scaled(LoadScale(run_time=2)).provenance.partial == workload.provenance.partial
+    workload = cm.read_swf(path)
+    assert cm.trace_facts(workload, 8)["partial_executions"] == {WITHOUT: 2, WITH: 3}
+    assert cm.merge(a=workload, b=workload).provenance.partial == {WITHOUT: 4, WITH: 6}
+    assert workload.scaled(cm.LoadScale(run_time=2)).provenance.partial == workload.provenance.partial
     shown = command_line("trace", "info", path)
     assert shown.code == 0
     assert shown.out.splitlines()[-3:] == [
@@ -154,16 +134,13 @@ def test_however_jobs_are_split_the_workload_is_that_of_whole_jobs(
     paths = [tmp_path_factory.getbasetemp() / f"{name}.swf" for name in ("whole", "split")]
     for path, lines in zip(paths, (whole, split), strict=True):
         path.write_text("\n".join(lines))
-    rows = [list(SwfStream(path).rows()) for path in paths]
+    rows = [list(cm.SwfStream(path).rows()) for path in paths]
     assert rows[0] == rows[1]
-
-
-# Reading schedules
 
 
 def test_a_schedule_has_jobs_and_their_run_attempts(write_trace: WriteTrace) -> None:
     cancelled = line(3, 60, -1, -1, 5, nodes=-1, asked=9)
-    schedule = read_schedule(write_trace("; Preemption: Double", WHOLE, *PARTS, OTHER, cancelled))
+    schedule = cm.read_schedule(write_trace("; Preemption: Double", WHOLE, *PARTS, OTHER, cancelled))
     # job 1: queued 5, runs 15-75, queued 75, stopped at 105 at once, runs 105-145
     same(
         schedule.run_attempts,
@@ -191,23 +168,21 @@ def test_a_schedule_has_jobs_and_their_run_attempts(write_trace: WriteTrace) -> 
 
 
 def test_parts_alone_are_a_schedule_too(write_trace: WriteTrace) -> None:
-    schedule = read_schedule(write_trace(*PARTS, OTHER))
-    with_whole = read_schedule(write_trace(WHOLE, *PARTS, OTHER))
+    schedule = cm.read_schedule(write_trace(*PARTS, OTHER))
+    with_whole = cm.read_schedule(write_trace(WHOLE, *PARTS, OTHER))
     same(schedule.run_attempts, with_whole.run_attempts)
     same(schedule.jobs, with_whole.jobs)
     assert schedule.provenance.lines() == ["3 partial executions read: without a line of the whole job"]
-    with pytest.raises(TraceError, match="no job: the file has no job lines"):
-        read_schedule(write_trace("; only a comment"))
+    with pytest.raises(cm.TraceError, match="no job: the file has no job lines"):
+        cm.read_schedule(write_trace("; only a comment"))
 
 
 def test_attempts_after_an_unknown_time_are_unknown(write_trace: WriteTrace) -> None:
-    schedule = read_schedule(write_trace(PARTS[0], line(1, -1, -1, 5, 2), PARTS[2], line(2, 0, -1, 7, 1)))
+    schedule = cm.read_schedule(write_trace(PARTS[0], line(1, -1, -1, 5, 2), PARTS[2], line(2, 0, -1, 7, 1)))
     assert schedule.run_attempts["job"].tolist() == [1]
     assert schedule.jobs["tries"].tolist() == [1, 0]
     assert schedule.jobs["allocated_nodes"].tolist() == [4, 4]  # job 2 ran, it is not known when
 
-
-# Writing, and reading again
 
 OUTCOME = {
     **dict.fromkeys(("preempted", "checkpointed", "suspended", "requeued"), "continued"),
@@ -217,16 +192,16 @@ OUTCOME = {
 STATUS = {"completed": "completed", "killed": "failed", "aborted": "failed", "rejected": "cancelled"}
 
 
-def survives(result: Result, path: Path) -> None:
+def survives(result: cm.Result, path: Path) -> None:
     """Write a schedule, read it, and compare jobs, starts, ends and run attempts with those of the run."""
     result.to_swf(path)
-    schedule = read_schedule(path)
+    schedule = cm.read_schedule(path)
     jobs = result.jobs[list(schedule.jobs.columns)].assign(status=result.jobs["status"].map(STATUS))
     same(schedule.jobs, jobs)
     attempts = result.run_attempts.drop(columns="lost_s")
     same(schedule.run_attempts, attempts.assign(outcome=attempts["outcome"].map(OUTCOME)))
-    again, before = read_swf(path), result.scenario.sources[0]
-    assert isinstance(before, Workload)
+    again, before = cm.read_swf(path), result.scenario.sources[0]
+    assert isinstance(before, cm.Workload)
     ran = np.isin(before.column("id"), again.column("id"))
     for field in ("submit", "id", "nodes", "estimate", "user", "group"):
         assert again.column(field).tolist() == before.column(field)[ran].tolist()
@@ -259,32 +234,32 @@ def survives(result: Result, path: Path) -> None:
 )
 def test_schedules_of_dedicated_nodes_survive_writing_and_reading(tmp_path: Path, policy: str) -> None:
     jobs = [
-        *synthetic_workload(jobs=300, nodes=64, load=0.9).jobs(),
-        Job(id=301, nodes=65, submit_s=4e6, run_s=5),  # rejected
-        Job(id=302, nodes=1, submit_s=4e6, run_s=50.25, estimate_s=12.5),  # killed
+        *cm.synthetic_workload(jobs=300, nodes=64, load=0.9).jobs(),
+        cm.Job(id=301, nodes=65, submit_s=4e6, run_s=5),  # rejected
+        cm.Job(id=302, nodes=1, submit_s=4e6, run_s=50.25, estimate_s=12.5),  # killed
     ]
-    machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120, restart_s=60.5))
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run()
+    machine = cm.Machine(nodes=64, checkpointing=cm.Checkpointing(checkpoint_s=120, restart_s=60.5))
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy=policy).run()
     survives(result, tmp_path / "schedule.swf")
     ends = dict(result.jobs["status"].value_counts())
     assert (ends["rejected"], ends["killed"] >= 1) == (1, True)
-    assert read_swf(tmp_path / "schedule.swf").provenance.dropped == {"run time missing": 1}
+    assert cm.read_swf(tmp_path / "schedule.swf").provenance.dropped == {"run time missing": 1}
     assert (result.jobs["tries"].max() > 1) == (policy not in ("fcfs", "easy", "conservative"))
 
 
 @pytest.mark.parametrize("policy", ["gs", "mbgs", "bgs:urgent=checkpoint", "bgs:urgent=kill"])
 def test_schedules_of_nodes_shared_in_time_survive_writing_and_reading(tmp_path: Path, policy: str) -> None:
-    jobs = load_model("blue-pacific").generate(jobs=300, run_time_factor=1.8)
+    jobs = cm.load_model("blue-pacific").generate(jobs=300, run_time_factor=1.8)
     rows = [row._replace(priority=int(row.id % 10 == 0)) for row in jobs.rows()]
-    machine = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.02))
-    result = Scenario(machine=machine, workload=Workload(rows), policy=policy).run()
+    machine = cm.Machine(nodes=320, context_switch=cm.ContextSwitch(fraction=0.02))
+    result = cm.Scenario(machine=machine, workload=cm.Workload(rows), policy=policy).run()
     survives(result, tmp_path / "schedule.swf.gz")
 
 
 def test_the_lines_of_a_preempted_job(tmp_path: Path) -> None:
     """Job 1 of 2 nodes runs 0-50, gives way to job 2 (50-150) and runs again 150-250: work of 50 s was discarded."""
-    jobs = [Job(id=1, nodes=2, submit_s=0, run_s=100), Job(id=2, nodes=1, submit_s=50, run_s=100, priority=1)]
-    result = Scenario(machine=Machine(nodes=2), workload=Workload.from_jobs(jobs), policy="pv-easy").run()
+    jobs = [cm.Job(id=1, nodes=2, submit_s=0, run_s=100), cm.Job(id=2, nodes=1, submit_s=50, run_s=100, priority=1)]
+    result = cm.Scenario(machine=cm.Machine(nodes=2), workload=cm.Workload.from_jobs(jobs), policy="pv-easy").run()
     result.to_swf(path := tmp_path / "out.swf")
     lines = [text for text in path.read_text().splitlines() if not text.startswith(";")]
     assert lines == [
@@ -296,26 +271,26 @@ def test_the_lines_of_a_preempted_job(tmp_path: Path) -> None:
 
 
 def test_real_logs_are_schedules(tmp_path: Path) -> None:
-    schedule = read_schedule(trace_path("KTH-SP2-1996-2.2"))
-    jobs = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    schedule = cm.read_schedule(trace_path("KTH-SP2-1996-2.2"))
+    jobs = cm.read_swf(trace_path("KTH-SP2-1996-2.2"))
     table = schedule.jobs.set_index("job").loc[jobs.column("id")]
     assert table["run_s"].tolist() == jobs.seconds("run").tolist()
     assert len(schedule.run_attempts) == (schedule.jobs["tries"] == 1).sum() > 28_000
     write_swf(tmp_path / "empty.swf", [], header=[])
-    with pytest.raises(TraceError, match="no job"):
-        read_schedule(tmp_path / "empty.swf")
+    with pytest.raises(cm.TraceError, match="no job"):
+        cm.read_schedule(tmp_path / "empty.swf")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", some(["pv-easy:mode=checkpoint", "pv-easy", "mbgs"], one_in=2))
 def test_a_year_survives_writing_and_reading(tmp_path: Path, policy: str) -> None:
     jobs, machine = (
-        read_swf(trace_path("KTH-SP2-1996-2.2")),
-        Machine(nodes=100, checkpointing=Checkpointing(checkpoint_s=120, restart_s=60)),
+        cm.read_swf(trace_path("KTH-SP2-1996-2.2")),
+        cm.Machine(nodes=100, checkpointing=cm.Checkpointing(checkpoint_s=120, restart_s=60)),
     )
     if policy == "mbgs":
-        jobs = load_model("blue-pacific").generate(run_time_factor=1.4)
-        machine = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.02))
-    result = Scenario(machine=machine, workload=jobs, policy=policy).run()
+        jobs = cm.load_model("blue-pacific").generate(run_time_factor=1.4)
+        machine = cm.Machine(nodes=320, context_switch=cm.ContextSwitch(fraction=0.02))
+    result = cm.Scenario(machine=machine, workload=jobs, policy=policy).run()
     survives(result, tmp_path / "year.swf.gz")
     assert policy == "mbgs" or result.jobs["tries"].max() > 2

@@ -107,9 +107,6 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(shell: Callable[..., Fini
         json.loads(done.stdout)
 
 
-# Completion
-
-
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Finished], name: str) -> None:
     done = shell("clustermodel", _CLUSTERMODEL_COMPLETE=f"{name}_source")
@@ -135,9 +132,6 @@ def test_commands_options_and_names_are_completed(shell: Callable[..., Finished]
     )
     assert completed.stderr == ""
     assert completed.stdout.split() == expected.split()
-
-
-# Names
 
 
 def test_a_literal_is_printed_letter_by_letter() -> None:

@@ -12,16 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    Job,
-    Machine,
-    Scenario,
-    SpecificationError,
-    TimeSlicing,
-    Workload,
-)
+import clustermodel as cm
 from clustermodel.policies.gang import GS
 from clustermodel.policies.view import QueuedJob
 from tests.conftest import refusal
@@ -35,30 +26,30 @@ SHARE = "it must be a number >= 0 and < 1, a share of the time slice"
 @pytest.mark.parametrize(
     ("kind", "field", "value", "message"),
     [
-        *((TimeSlicing, "quantum_s", value, f"{value!r} is not allowed; {POSITIVE}") for value in (0, -1.5, nan, inf)),
-        *((TimeSlicing, "quantum_s", value, f"{value!r} is not a number; {POSITIVE}") for value in ("200", None, True)),
-        (TimeSlicing, "quantum_s", 4e-7, "4e-07 is not allowed; it must be >= 1e-6 (a tick)"),
-        *((TimeSlicing, "mpl", value, f"{value} is not allowed; it must be an integer >= 1") for value in (0, -2)),
+        *((cm.TimeSlicing, "quantum_s", value, f"{value!r} is not allowed; {POSITIVE}") for value in (0, -1.5, nan, inf)),
+        *((cm.TimeSlicing, "quantum_s", value, f"{value!r} is not a number; {POSITIVE}") for value in ("200", None, True)),
+        (cm.TimeSlicing, "quantum_s", 4e-7, "4e-07 is not allowed; it must be >= 1e-6 (a tick)"),
+        *((cm.TimeSlicing, "mpl", value, f"{value} is not allowed; it must be an integer >= 1") for value in (0, -2)),
         *(
-            (TimeSlicing, "mpl", value, f"{value!r} is not a whole number; it must be an integer >= 1")
+            (cm.TimeSlicing, "mpl", value, f"{value!r} is not a whole number; it must be an integer >= 1")
             for value in (2.0, True, "5")
         ),
         *(
-            (ContextSwitch, "fraction", value, f"{value!r} is not allowed; {SHARE}")
+            (cm.ContextSwitch, "fraction", value, f"{value!r} is not allowed; {SHARE}")
             for value in (1, 1.5, -0.01, nan, "5%", False)
         ),
-        (ContextSwitch, "seconds", -1, f"-1 is not allowed; {SECONDS}"),
-        (ContextSwitch, "seconds", inf, f"inf is not allowed; {SECONDS}"),
-        (ContextSwitch, "seconds", [1], f"[1] is not a number; {SECONDS}"),
-        (ContextSwitch, "charge", "always", "'always' is not allowed; it must be 'on-change' or 'every-slice'"),
-        (ContextSwitch, "charge", None, "None is not allowed; it must be 'on-change' or 'every-slice'"),
-        (Checkpointing, "checkpoint_s", -1, f"-1 is not allowed; {SECONDS}"),
-        (Checkpointing, "checkpoint_s", "1", f"'1' is not a number; {SECONDS}"),
-        (Checkpointing, "restart_s", -1e-9, f"-1e-09 is not allowed; {SECONDS}"),
-        (Checkpointing, "restart_s", nan, f"nan is not allowed; {SECONDS}"),
-        (Checkpointing, "max_tasks_per_slice", -1, "-1 is not allowed; it must be an integer >= 0"),
-        (Checkpointing, "max_tasks_per_slice", 64.0, "64.0 is not a whole number; it must be an integer >= 0"),
-        (Checkpointing, "counts", "all", "'all' is not allowed; it must be one of gang, moved, spread"),
+        (cm.ContextSwitch, "seconds", -1, f"-1 is not allowed; {SECONDS}"),
+        (cm.ContextSwitch, "seconds", inf, f"inf is not allowed; {SECONDS}"),
+        (cm.ContextSwitch, "seconds", [1], f"[1] is not a number; {SECONDS}"),
+        (cm.ContextSwitch, "charge", "always", "'always' is not allowed; it must be 'on-change' or 'every-slice'"),
+        (cm.ContextSwitch, "charge", None, "None is not allowed; it must be 'on-change' or 'every-slice'"),
+        (cm.Checkpointing, "checkpoint_s", -1, f"-1 is not allowed; {SECONDS}"),
+        (cm.Checkpointing, "checkpoint_s", "1", f"'1' is not a number; {SECONDS}"),
+        (cm.Checkpointing, "restart_s", -1e-9, f"-1e-09 is not allowed; {SECONDS}"),
+        (cm.Checkpointing, "restart_s", nan, f"nan is not allowed; {SECONDS}"),
+        (cm.Checkpointing, "max_tasks_per_slice", -1, "-1 is not allowed; it must be an integer >= 0"),
+        (cm.Checkpointing, "max_tasks_per_slice", 64.0, "64.0 is not a whole number; it must be an integer >= 0"),
+        (cm.Checkpointing, "counts", "all", "'all' is not allowed; it must be one of gang, moved, spread"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_field_and_what_is_allowed(kind: Any, field: str, value: object, message: str) -> None:
@@ -66,26 +57,26 @@ def test_a_wrong_value_is_named_with_its_field_and_what_is_allowed(kind: Any, fi
 
 
 def test_a_context_switch_has_a_fraction_or_seconds_but_not_both() -> None:
-    line = refusal(lambda: ContextSwitch(fraction=0.05, seconds=0.0))
+    line = refusal(lambda: cm.ContextSwitch(fraction=0.05, seconds=0.0))
     assert line == "ContextSwitch: fraction=0.05 and seconds=0.0 are both given; give one of them"
 
 
 @pytest.mark.parametrize(
     ("quantum_s", "switch", "takes"),
     [
-        (10, ContextSwitch(seconds=10), "10"),
-        (0.5, ContextSwitch(seconds=2), "2"),
-        (2e-6, ContextSwitch(fraction=0.9), "2e-06"),  # rounds to the whole slice
+        (10, cm.ContextSwitch(seconds=10), "10"),
+        (0.5, cm.ContextSwitch(seconds=2), "2"),
+        (2e-6, cm.ContextSwitch(fraction=0.9), "2e-06"),  # rounds to the whole slice
     ],
 )
-def test_a_quantum_is_longer_than_the_context_switch(quantum_s: float, switch: ContextSwitch, takes: str) -> None:
-    line = refusal(lambda: Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=quantum_s), context_switch=switch))
+def test_a_quantum_is_longer_than_the_context_switch(quantum_s: float, switch: cm.ContextSwitch, takes: str) -> None:
+    line = refusal(lambda: cm.Machine(nodes=1, time_slicing=cm.TimeSlicing(quantum_s=quantum_s), context_switch=switch))
     must = f"it must be longer than the context switch of {takes} s, or no job ever runs"
     assert line == f"Machine.time_slicing: a quantum of {quantum_s:g} s is not allowed; {must}"
 
 
 def test_a_tick_less_than_the_quantum_is_left() -> None:
-    machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=10), context_switch=ContextSwitch(seconds=9.999999))
+    machine = cm.Machine(nodes=1, time_slicing=cm.TimeSlicing(quantum_s=10), context_switch=cm.ContextSwitch(seconds=9.999999))
     assert machine.time_slicing.quantum - machine.switch_ticks == 1
 
 
@@ -95,16 +86,16 @@ def test_a_tick_less_than_the_quantum_is_left() -> None:
         ("time_slicing", 200, "TimeSlicing"),
         ("context_switch", 0.05, "ContextSwitch"),
         ("checkpointing", None, "Checkpointing"),
-        ("checkpointing", Checkpointing, "Checkpointing"),
+        ("checkpointing", cm.Checkpointing, "Checkpointing"),
     ],
 )
 def test_a_machine_takes_specifications_not_numbers(field: str, value: object, kind: str) -> None:
-    line = refusal(lambda: Machine(nodes=1, **{field: value}))  # type: ignore[arg-type]
+    line = refusal(lambda: cm.Machine(nodes=1, **{field: value}))  # type: ignore[arg-type]
     assert line == f"Machine.{field}: {value!r} is not allowed; it must be a {kind}(...)"
 
 
 def test_defaults_cost_nothing_and_are_the_papers() -> None:
-    machine = Machine(nodes=4)
+    machine = cm.Machine(nodes=4)
     assert (machine.time_slicing.quantum, machine.time_slicing.mpl) == (200_000_000, 5)  # Zhang et al. 2003, section 5.3
     assert machine.switch_ticks == 0
     assert machine.context_switch.charge == "on-change"
@@ -116,11 +107,11 @@ def test_defaults_cost_nothing_and_are_the_papers() -> None:
 @pytest.mark.parametrize(
     "specification",
     [
-        TimeSlicing(quantum_s=7.5, mpl=3),
-        ContextSwitch(fraction=0.05, charge="every-slice"),
-        ContextSwitch(seconds=2),
-        Checkpointing(checkpoint_s=5, restart_s=6.5, max_tasks_per_slice=64),
-        Machine(nodes=2, time_slicing=TimeSlicing(mpl=2), checkpointing=Checkpointing(checkpoint_s=1)),
+        cm.TimeSlicing(quantum_s=7.5, mpl=3),
+        cm.ContextSwitch(fraction=0.05, charge="every-slice"),
+        cm.ContextSwitch(seconds=2),
+        cm.Checkpointing(checkpoint_s=5, restart_s=6.5, max_tasks_per_slice=64),
+        cm.Machine(nodes=2, time_slicing=cm.TimeSlicing(mpl=2), checkpointing=cm.Checkpointing(checkpoint_s=1)),
     ],
 )
 def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(specification: object) -> None:
@@ -132,56 +123,53 @@ def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(s
 
 
 def test_numpy_integers_become_plain_ones() -> None:
-    assert type(TimeSlicing(mpl=np.int64(3)).mpl) is int  # type: ignore[arg-type]
-    assert type(Checkpointing(max_tasks_per_slice=np.int32(3)).max_tasks_per_slice) is int  # type: ignore[arg-type]
-    assert type(TimeSlicing(quantum_s=np.float64(0.5)).quantum) is int
-    assert type(ContextSwitch(fraction=np.float64(0.5)).ticks(7)) is int
+    assert type(cm.TimeSlicing(mpl=np.int64(3)).mpl) is int  # type: ignore[arg-type]
+    assert type(cm.Checkpointing(max_tasks_per_slice=np.int32(3)).max_tasks_per_slice) is int  # type: ignore[arg-type]
+    assert type(cm.TimeSlicing(quantum_s=np.float64(0.5)).quantum) is int
+    assert type(cm.ContextSwitch(fraction=np.float64(0.5)).ticks(7)) is int
 
 
 @given(quantum=st.integers(1, 10**12), share=st.floats(0, 1, exclude_max=True))
 def test_a_fraction_is_a_fraction_of_the_slice_to_the_nearest_tick(quantum: int, share: float) -> None:
-    ticks = ContextSwitch(fraction=share).ticks(quantum)
+    ticks = cm.ContextSwitch(fraction=share).ticks(quantum)
     assert abs(ticks - share * quantum) <= 0.5 + 1e-3
-    assert ContextSwitch(seconds=share).ticks(quantum) == round(share * 1e6)
-
-
-# Policies.
+    assert cm.ContextSwitch(seconds=share).ticks(quantum) == round(share * 1e6)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_policy_has_no_more_rows_than_the_machine(policy: str) -> None:
-    scenario = Scenario(
-        machine=Machine(nodes=1, time_slicing=TimeSlicing(mpl=3)),
-        workload=Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)]),
+    scenario = cm.Scenario(
+        machine=cm.Machine(nodes=1, time_slicing=cm.TimeSlicing(mpl=3)),
+        workload=cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)]),
         policy=f"{policy}:mpl=4",
     )
     assert refusal(scenario.run) == f"{policy}: mpl: 4 is not allowed; it must be <= 3, the machine's TimeSlicing.mpl"
 
 
 def test_a_queue_order_is_a_name_or_a_function() -> None:
-    with pytest.raises(SpecificationError, match=r"gs: queue_order: 7 is not allowed; it must be one of arrival, "):
+    with pytest.raises(cm.SpecificationError, match=r"gs: queue_order: 7 is not allowed; it must be one of arrival, "):
         GS(queue_order=7)  # type: ignore[arg-type]
 
     def longest(job: QueuedJob, now: int) -> int:
         return -job.estimate
 
-    jobs = [Job(id=number, nodes=1, submit_s=0, run_s=number) for number in (1, 2, 3)]
-    machine = Machine(nodes=1, time_slicing=TimeSlicing(mpl=1))
-    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=GS(queue_order=longest)).run()
+    jobs = [cm.Job(id=number, nodes=1, submit_s=0, run_s=number) for number in (1, 2, 3)]
+    machine = cm.Machine(nodes=1, time_slicing=cm.TimeSlicing(mpl=1))
+    result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy=GS(queue_order=longest)).run()
     assert result.jobs["start_s"].tolist() == [5, 3, 0]
 
 
 def test_an_unknown_fidelity_is_refused() -> None:
-    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
-    line = refusal(lambda: Scenario(machine=Machine(nodes=1), workload=workload, policy="gs", fidelity="slow"))  # type: ignore[arg-type]
+    workload = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    line = refusal(lambda: cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="gs", fidelity="slow"))  # type: ignore[arg-type]
     assert line == "Scenario.fidelity: 'slow' is not allowed; it must be one of fast, node"
 
 
 @pytest.mark.parametrize("policy", ["easy", "gs"])
 def test_the_slow_mode_says_where_there_was_nothing_to_play(policy: str) -> None:
     # Space sharing; or a machine that rejects all jobs.
-    workload = Workload.from_jobs([Job(id=1, nodes=1 if policy == "easy" else 2, submit_s=0, run_s=1)])
-    scenario = Scenario(machine=Machine(nodes=1), workload=workload, policy=policy, fidelity="node")
+    workload = cm.Workload.from_jobs([cm.Job(id=1, nodes=1 if policy == "easy" else 2, submit_s=0, run_s=1)])
+    scenario = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy=policy, fidelity="node")
     with pytest.warns(UserWarning, match="^Scenario.fidelity") as warned:
         result = scenario.run()
     (warning,) = warned
@@ -196,14 +184,14 @@ def test_the_slow_mode_says_where_there_was_nothing_to_play(policy: str) -> None
 
 
 def test_the_slow_mode_is_silent_where_it_plays() -> None:
-    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
-    result = Scenario(machine=Machine(nodes=1), workload=workload, policy="gs", fidelity="node").run()
+    workload = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    result = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="gs", fidelity="node").run()
     assert result.slices is not None
 
 
 def test_a_history_is_kept_on_demand_and_only_where_nodes_are_shared_in_time() -> None:
-    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
-    with pytest.raises(SpecificationError, match=r"history: it is not kept; run Scenario\(\.\.\., history=True\)"):
-        _ = Scenario(machine=Machine(nodes=1), workload=workload, policy="gs").run().history
-    with pytest.raises(SpecificationError, match="history: easy does not share nodes in time; there is no matrix to show"):
-        _ = Scenario(machine=Machine(nodes=1), workload=workload, policy="easy", history=True).run().history
+    workload = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    with pytest.raises(cm.SpecificationError, match=r"history: it is not kept; run Scenario\(\.\.\., history=True\)"):
+        _ = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="gs").run().history
+    with pytest.raises(cm.SpecificationError, match="history: easy does not share nodes in time; there is no matrix to show"):
+        _ = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="easy", history=True).run().history

@@ -6,17 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import (
-    Checkpointing,
-    Job,
-    Machine,
-    Outages,
-    Scenario,
-    SpecificationError,
-    TimeSlicing,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import from_mask
@@ -27,16 +17,16 @@ NODES = 64
 
 @pytest.fixture(scope="module")
 def preempting() -> Result:
-    machine = Machine(nodes=NODES, checkpointing=Checkpointing(checkpoint_s=30, restart_s=40))
-    workload = synthetic_workload(jobs=600, nodes=NODES, load=1.1)
-    return Scenario(machine=machine, workload=workload, policy="pv-easy:mode=checkpoint").run()
+    machine = cm.Machine(nodes=NODES, checkpointing=cm.Checkpointing(checkpoint_s=30, restart_s=40))
+    workload = cm.synthetic_workload(jobs=600, nodes=NODES, load=1.1)
+    return cm.Scenario(machine=machine, workload=workload, policy="pv-easy:mode=checkpoint").run()
 
 
 @pytest.fixture(scope="module")
 def sliced() -> Result:
-    machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=300, mpl=3))
-    workload = synthetic_workload(jobs=200, nodes=NODES, load=1.1)
-    return Scenario(machine=machine, workload=workload, policy="bgs", history=True).run()
+    machine = cm.Machine(nodes=NODES, time_slicing=cm.TimeSlicing(quantum_s=300, mpl=3))
+    workload = cm.synthetic_workload(jobs=200, nodes=NODES, load=1.1)
+    return cm.Scenario(machine=machine, workload=workload, policy="bgs", history=True).run()
 
 
 def node_ticks(placements: pd.DataFrame) -> int:
@@ -46,8 +36,8 @@ def node_ticks(placements: pd.DataFrame) -> int:
 
 @pytest.mark.parametrize("policy", ["easy", "pv-easy", "pv-easy:mode=checkpoint", "R/L-NG:speculation=0.5"])
 def test_placements_hold_all_node_time_that_is_not_idle(policy: str) -> None:
-    workload = synthetic_workload(jobs=600, nodes=NODES, load=1.1)
-    result = Scenario(machine=Machine(nodes=NODES), workload=workload, policy=policy).run()
+    workload = cm.synthetic_workload(jobs=600, nodes=NODES, load=1.1)
+    result = cm.Scenario(machine=cm.Machine(nodes=NODES), workload=workload, policy=policy).run()
     taken = sum(sum(result.ledger.amount(account)) for account in Account if account is not Account.IDLE)
     assert node_ticks(result.placements) == taken
     lost = result.placements[result.placements["kind"] == "lost"]
@@ -99,10 +89,10 @@ def test_placements_in_the_matrix_are_its_history(sliced: Result) -> None:
 
 def test_a_gang_that_starts_again_at_once_where_it_failed_has_two_placements() -> None:
     # Node 0 fails at 5 s and is up again at once; the slice of job 2 comes next.
-    outages = Outages(node=np.array([0]), down_s=np.array([5.0]), up_s=np.array([5.0]), nodes=1)
-    jobs = [Job(id=number, nodes=1, submit_s=0, run_s=10) for number in (1, 2)]
-    machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=2, mpl=2), failures=outages)
-    placements = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="gs", history=True).run().placements
+    outages = cm.Outages(node=np.array([0]), down_s=np.array([5.0]), up_s=np.array([5.0]), nodes=1)
+    jobs = [cm.Job(id=number, nodes=1, submit_s=0, run_s=10) for number in (1, 2)]
+    machine = cm.Machine(nodes=1, time_slicing=cm.TimeSlicing(quantum_s=2, mpl=2), failures=outages)
+    placements = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="gs", history=True).run().placements
     first = placements[placements["job"] == 1]
     assert first[["begin_s", "end_s", "kind"]].to_numpy().tolist() == [[0, 5, "failed"], [5, 25, "run"]]
 
@@ -128,8 +118,8 @@ def test_work_is_the_integral_of_busy_nodes(preempting: Result) -> None:
 
 
 def test_a_run_without_history_has_no_placements_but_states() -> None:
-    machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=300))
-    result = Scenario(machine=machine, workload=synthetic_workload(jobs=20, nodes=NODES), policy="gs").run()
-    with pytest.raises(SpecificationError, match="history: it is not kept"):
+    machine = cm.Machine(nodes=NODES, time_slicing=cm.TimeSlicing(quantum_s=300))
+    result = cm.Scenario(machine=machine, workload=cm.synthetic_workload(jobs=20, nodes=NODES), policy="gs").run()
+    with pytest.raises(cm.SpecificationError, match="history: it is not kept"):
         _ = result.placements
     assert (result.states["running_row"] == -1).all()

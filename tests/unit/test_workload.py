@@ -17,17 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from clustermodel import (
-    Job,
-    JobFilter,
-    LoadScale,
-    Machine,
-    Scenario,
-    SpecificationError,
-    SwfStream,
-    Workload,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.job import JobRow
 from clustermodel.workload.table import Provenance
 from tests.conftest import refusal
@@ -63,11 +53,8 @@ class Own:
         return iter(self._rows)
 
 
-def ids(workload: Workload) -> list[int]:
+def ids(workload: cm.Workload) -> list[int]:
     return [job.id for job in workload.rows()]
-
-
-# The table
 
 
 @given(
@@ -75,14 +62,14 @@ def ids(workload: Workload) -> list[int]:
 )
 def test_rows_go_in_and_come_out_the_same(pairs: list[tuple[int, int]]) -> None:
     rows = [row(number, 0)._replace(submit=submit, nodes=number % 7, run=number) for submit, number in pairs]
-    workload = Workload(rows)
+    workload = cm.Workload(rows)
     assert list(workload.rows()) == sorted(rows)
-    assert list(Workload(workload.rows()).rows()) == sorted(rows)
+    assert list(cm.Workload(workload.rows()).rows()) == sorted(rows)
 
 
 def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None:
     rows = [row(number, number % 100) for number in range(10_000)]  # the table hands them out a few thousand at a time
-    workload = Workload(rows)
+    workload = cm.Workload(rows)
     assert len(workload) == 10_000
     assert list(workload.rows()) == list(workload.rows()) == sorted(rows)
     assert {type(value) for one in workload.rows() for value in one} == {int}
@@ -91,15 +78,15 @@ def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Workload([], name="w"), "Workload 'w': it has no jobs; at least one is needed"),
-        (lambda: Workload(FOUR, name="w").select(JobFilter(window_s=(100, 200))), "Workload 'w': it has no jobs; at least one "
-         "is needed"),
-        (lambda: Workload([row(1, 0), *(row(7, number) for number in range(3))], name="w"), "Workload 'w': job id 7 appears 3 "
-         "times; ids must be unique"),
-        (lambda: Workload(FOUR).split("colour"), "Workload.split by: 'colour' is not allowed; it must be one of submit, id, "
+        (lambda: cm.Workload([], name="w"), "Workload 'w': it has no jobs; at least one is needed"),
+        (lambda: cm.Workload(FOUR, name="w").select(cm.JobFilter(window_s=(100, 200))), "Workload 'w': it has no jobs; at "
+         "least one is needed"),
+        (lambda: cm.Workload([row(1, 0), *(row(7, number) for number in range(3))], name="w"), "Workload 'w': job id 7 appears "
+         "3 times; ids must be unique"),
+        (lambda: cm.Workload(FOUR).split("colour"), "Workload.split by: 'colour' is not allowed; it must be one of submit, id, "
          "nodes, run, estimate, user, group, priority, status, memory, checkpoint, restart, checkpoint_interval"),
-        (lambda: Workload(FOUR).with_default_memory(-1), "Workload.with_default_memory: -1 is not allowed; it must be a number "
-         "of GiB >= 0 and <= 2^33"),
+        (lambda: cm.Workload(FOUR).with_default_memory(-1), "Workload.with_default_memory: -1 is not allowed; it must be a "
+         "number of GiB >= 0 and <= 2^33"),
     ],
 )  # fmt: skip
 def test_what_is_no_workload_is_refused(make: Callable[[], object], message: str) -> None:
@@ -107,7 +94,7 @@ def test_what_is_no_workload_is_refused(make: Callable[[], object], message: str
 
 
 def test_columns_are_in_ticks_and_cannot_be_changed() -> None:
-    workload = Workload(FOUR)
+    workload = cm.Workload(FOUR)
     assert workload.column("id").tolist() == [2, 3, 4, 9]
     assert workload.column("submit").tolist() == [0, 5 * SECOND, 5 * SECOND, 25_500_000]
     assert workload.seconds("run").tolist() == [10, 50, 30, 0.5]
@@ -117,7 +104,7 @@ def test_columns_are_in_ticks_and_cannot_be_changed() -> None:
 
 
 def test_the_frame_has_seconds_and_the_documented_columns() -> None:
-    frame = Workload(FOUR).frame
+    frame = cm.Workload(FOUR).frame
     assert list(frame) == ["job", "submit_s", "nodes", "run_s", "estimate_s", "user", "group", "priority", "status"]
     assert frame.to_numpy().tolist() == [
         [2, 0, 4, 10, 10, 2, 3, 7, 1],
@@ -129,30 +116,27 @@ def test_the_frame_has_seconds_and_the_documented_columns() -> None:
 
 def test_jobs_in_seconds_go_in_and_come_out_the_same() -> None:
     jobs = [
-        Job(id=2, nodes=3, submit_s=1.5, run_s=2, estimate_s=4, user=1, group=2, priority=3),
-        Job(id=1, nodes=0, submit_s=9, run_s=0.25, estimate_s=0.25),
+        cm.Job(id=2, nodes=3, submit_s=1.5, run_s=2, estimate_s=4, user=1, group=2, priority=3),
+        cm.Job(id=1, nodes=0, submit_s=9, run_s=0.25, estimate_s=0.25),
     ]
-    workload = Workload.from_jobs(reversed(jobs), name="two", machine_nodes=8)
+    workload = cm.Workload.from_jobs(reversed(jobs), name="two", machine_nodes=8)
     assert list(workload.jobs()) == jobs
     assert (workload.name, workload.machine_nodes, workload.provenance.source) == ("two", 8, "two")
 
 
 def test_the_text_of_a_workload_says_how_many_jobs_over_how_long() -> None:
-    days = Workload([row(1, 86_400), row(2, 3.5 * 86_400)], name="short")
+    days = cm.Workload([row(1, 86_400), row(2, 3.5 * 86_400)], name="short")
     assert days.span_s == 2.5 * 86_400
     assert repr(days) == "<Workload 'short': 2 jobs over 2.5 days>"
 
 
-# What is derived from a workload
-
-
 def test_selecting_keeps_the_rest_counted_by_reason_and_leaves_the_original_alone() -> None:
-    whole = Workload(FOUR, name="w", machine_nodes=8)
-    wide = JobFilter(nodes=(2, 9))
+    whole = cm.Workload(FOUR, name="w", machine_nodes=8)
+    wide = cm.JobFilter(nodes=(2, 9))
     first = whole.select(wide)
     assert ids(first) == [2, 3, 4]
     assert first.provenance.dropped == Counter({"outside the size range": 1})
-    second = first.select(JobFilter(users={1}))
+    second = first.select(cm.JobFilter(users={1}))
     assert ids(second) == [3, 4]
     assert second.provenance.dropped == Counter({"outside the size range": 1, "user not selected": 1})
     assert second.provenance.lines() == ["1 job dropped: outside the size range", "1 job dropped: user not selected"]
@@ -169,9 +153,9 @@ def test_a_time_that_no_job_has_is_refused(field: str, ticks: int, least: int) -
     rows = [FOUR[0], FOUR[1]._replace(**{field: ticks})]
     said = f"job {FOUR[1].id}: {field} {ticks} is not allowed; it must be >= {least}, in ticks"
     early = [FOUR[0]._replace(submit=9), FOUR[1]._replace(submit=4)]
-    assert refusal(lambda: Workload(rows, name="w")) == f"Workload 'w': {said}"
-    assert refusal(lambda: Scenario(machine=Machine(nodes=64), workload=Own(rows)).run()) == said
-    assert refusal(lambda: Scenario(machine=Machine(nodes=64), workload=Own(early)).run()) == (
+    assert refusal(lambda: cm.Workload(rows, name="w")) == f"Workload 'w': {said}"
+    assert refusal(lambda: cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(rows)).run()) == said
+    assert refusal(lambda: cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(early)).run()) == (
         "own: job 2: submit 4 is not allowed; it must be >= 9, the submission of the job before, in ticks"
     )
 
@@ -180,13 +164,13 @@ def test_a_time_that_no_job_has_is_refused(field: str, ticks: int, least: int) -
 @pytest.mark.parametrize("stream", [False, True])
 def test_numbers_of_a_row_must_fit_64_bits(field: str, *, stream: bool) -> None:
     rows = [FOUR[0]._replace(**{field: 2**70})]
-    with pytest.raises(SpecificationError, match=rf"^job 4: {field} {2**70} is not allowed; it must fit 64 bits$"):
-        Scenario(machine=Machine(nodes=64), workload=Own(rows), stream=stream).run()
+    with pytest.raises(cm.SpecificationError, match=rf"^job 4: {field} {2**70} is not allowed; it must fit 64 bits$"):
+        cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(rows), stream=stream).run()
 
 
 def test_scaling_keeps_the_first_submission_where_it_is() -> None:
-    scale = LoadScale(interarrival=2, run_time=0.5, size=3)
-    scaled = Workload([one._replace(submit=one.submit + 7 * SECOND) for one in FOUR]).scaled(scale)
+    scale = cm.LoadScale(interarrival=2, run_time=0.5, size=3)
+    scaled = cm.Workload([one._replace(submit=one.submit + 7 * SECOND) for one in FOUR]).scaled(scale)
     # first at 7 s; then 7 + 2 x 5 = 17 s twice, 7 + 2 x 25.5 = 58 s
     assert scaled.seconds("submit").tolist() == [7, 17, 17, 58]
     assert scaled.seconds("run").tolist() == [5, 25, 15, 0.25]
@@ -194,14 +178,14 @@ def test_scaling_keeps_the_first_submission_where_it_is() -> None:
     assert scaled.column("nodes").tolist() == [12, 24, 6, 3]
     assert scaled.provenance.options == {"scale": scale}
     # ids fall as submissions rise; once all are submitted in the same tick, the id decides
-    assert ids(Workload([row(3, 0), row(2, 1), row(1, 2)]).scaled(LoadScale(interarrival=1e-9))) == [1, 2, 3]
-    far = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1e9)])
-    assert "too large for 64-bit ticks" in refusal(lambda: far.scaled(LoadScale(run_time=1e9)))
+    assert ids(cm.Workload([row(3, 0), row(2, 1), row(1, 2)]).scaled(cm.LoadScale(interarrival=1e-9))) == [1, 2, 3]
+    far = cm.Workload.from_jobs([cm.Job(id=1, nodes=1, submit_s=0, run_s=1e9)])
+    assert "too large for 64-bit ticks" in refusal(lambda: far.scaled(cm.LoadScale(run_time=1e9)))
 
 
 def test_perfect_estimates_are_the_run_times_and_nothing_else_changes() -> None:
-    perfect = Workload(FOUR).with_perfect_estimates()
-    assert list(perfect.rows()) == [one._replace(estimate=one.run) for one in Workload(FOUR).rows()]
+    perfect = cm.Workload(FOUR).with_perfect_estimates()
+    assert list(perfect.rows()) == [one._replace(estimate=one.run) for one in cm.Workload(FOUR).rows()]
     assert perfect.provenance.options == {"estimates": "run time"}
 
 
@@ -210,7 +194,7 @@ def test_perfect_estimates_are_the_run_times_and_nothing_else_changes() -> None:
     [("user", {1: [3, 4], 2: [2, 9]}), ("nodes", {1: [9], 2: [4], 4: [2], 8: [3]}), ("submit", {0: [2]})],
 )
 def test_splitting_gives_a_part_for_each_value_of_a_column(by: str, parts: dict[int, list[int]]) -> None:
-    split = Workload(FOUR, name="w", machine_nodes=8).split(by)
+    split = cm.Workload(FOUR, name="w", machine_nodes=8).split(by)
     found = {int(part.column(by)[0]): ids(part) for part in split}
     assert found.items() >= parts.items()
     assert sorted(one for part in split for one in part.rows()) == sorted(FOUR)
@@ -220,7 +204,7 @@ def test_splitting_gives_a_part_for_each_value_of_a_column(by: str, parts: dict[
 
 
 def test_jobs_of_unknown_memory_get_the_default_of_the_workload() -> None:
-    jobs = Workload([*FOUR[:3], FOUR[3]._replace(memory=7)])
+    jobs = cm.Workload([*FOUR[:3], FOUR[3]._replace(memory=7)])
     filled = jobs.with_default_memory(0.5)
     assert jobs.column("memory").tolist() == [-1, -1, -1, 7]
     assert filled.column("memory").tolist() == [2**19] * 3 + [7]
@@ -232,12 +216,12 @@ def test_so_do_those_of_a_stream(write_trace: Callable[..., Path]) -> None:
     """Field 10, requested memory, else field 7, used memory; in the second job both are unknown."""
     lines = "1 0 0 9 1 -1 -1 1 9 2048 1 1 1 1 1 1 -1 -1", "2 1 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1"
     path = write_trace(*lines)
-    stream = SwfStream(path, default_memory_gib=0.5)
+    stream = cm.SwfStream(path, default_memory_gib=0.5)
     assert [row.memory for row in stream.rows()] == [2048, 2**19]
     assert stream.provenance.lines() == ["1 job repaired: memory unknown, 0.5 GiB per node used"]
-    assert [row.memory for row in SwfStream(path).rows()] == [2048, -1]
-    assert stream == SwfStream(path, default_memory_gib=0.5) != SwfStream(path)
-    message = refusal(lambda: SwfStream(path, default_memory_gib=-1))
+    assert [row.memory for row in cm.SwfStream(path).rows()] == [2048, -1]
+    assert stream == cm.SwfStream(path, default_memory_gib=0.5) != cm.SwfStream(path)
+    message = refusal(lambda: cm.SwfStream(path, default_memory_gib=-1))
     assert message.startswith("SwfStream.default_memory_gib: -1 is not allowed; it must be a number of GiB")
 
 
@@ -249,29 +233,25 @@ def test_provenance_lines_say_how_many_jobs_and_why() -> None:
     assert provenance.lines() == ["2 jobs dropped: a", "1 job dropped: z", "1,200 jobs repaired: b"]
 
 
-# Offered load
-
-
 def test_offered_load_is_work_over_capacity_while_jobs_arrive() -> None:
-    workload = Workload(FOUR)
+    workload = cm.Workload(FOUR)
     # 4 x 10 + 8 x min(50, 20) + 2 x 30 + 1 x 0.5 = 260.5 node-s over 16 nodes x 25.5 s
     assert workload.offered_load(16) == 260.5 / (16 * 25.5)
     # 8 x 50 instead of 8 x 20
     assert workload.offered_load(16, kill_at_estimate=False) == 500.5 / (16 * 25.5)
     # jobs without nodes offer no work; without time between submissions it is nan
-    assert Workload([row(1, 0, nodes=-5), row(2, 10, nodes=2)]).offered_load(4) == 2 * 10 / (4 * 10)
-    assert isnan(Workload([row(1, 3), row(2, 3)]).offered_load(4))
+    assert cm.Workload([row(1, 0, nodes=-5), row(2, 10, nodes=2)]).offered_load(4) == 2 * 10 / (4 * 10)
+    assert isnan(cm.Workload([row(1, 3), row(2, 3)]).offered_load(4))
 
 
 # The synthetic workload.  Where a share or a quantile of random values is compared with its expectation, the allowance is
 # five standard errors, computed from the number of jobs: one seed in two million misses it.
-
 JOBS = 30_000  # exactly 365 days
 
 
 @pytest.fixture(scope="module")
-def year() -> Workload:
-    return synthetic_workload(jobs=JOBS, nodes=128, load=0.65, seed=1)
+def year() -> cm.Workload:
+    return cm.synthetic_workload(jobs=JOBS, nodes=128, load=0.65, seed=1)
 
 
 def assert_share(found: float, expected: float) -> None:
@@ -279,23 +259,23 @@ def assert_share(found: float, expected: float) -> None:
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_one_does_not() -> None:
-    first, again, other = (synthetic_workload(jobs=500, nodes=64, load=0.8, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (cm.synthetic_workload(jobs=500, nodes=64, load=0.8, seed=seed) for seed in (3, 3, 4))
     assert list(first.rows()) == list(again.rows())
     assert list(first.rows()) != list(other.rows())
 
 
 def test_a_size_and_run_times_that_change_leave_submissions_and_users_alone() -> None:
     # one stream per attribute: common random numbers
-    light, heavy = (synthetic_workload(jobs=500, nodes=64, load=load, seed=3) for load in (0.3, 0.9))
+    light, heavy = (cm.synthetic_workload(jobs=500, nodes=64, load=load, seed=3) for load in (0.3, 0.9))
     for name in ("submit", "nodes", "user"):
         assert light.column(name).tolist() == heavy.column(name).tolist()
-    wider = synthetic_workload(jobs=500, nodes=256, load=0.3, seed=3)
+    wider = cm.synthetic_workload(jobs=500, nodes=256, load=0.3, seed=3)
     assert light.column("submit").tolist() == wider.column("submit").tolist()
 
 
 @pytest.mark.parametrize(("nodes", "load", "seed"), [(128, 0.65, 1), (16, 0.2, 2), (1000, 1.3, 3), (1, 0.9, 4)])
 def test_the_offered_load_is_the_one_asked_for(nodes: int, load: float, seed: int) -> None:
-    workload = synthetic_workload(jobs=2000, nodes=nodes, load=load, seed=seed)
+    workload = cm.synthetic_workload(jobs=2000, nodes=nodes, load=load, seed=seed)
     size, run = workload.column("nodes"), workload.seconds("run")
     # Each run time is off by half a tick of rounding at most, and by less than a second if it was made one second.
     work_off = float(np.dot(size, np.where(run == 1, 1.0, 0.5e-6)))
@@ -304,7 +284,7 @@ def test_the_offered_load_is_the_one_asked_for(nodes: int, load: float, seed: in
     assert work_off / (nodes * workload.span_s) < 0.01 * load  # the claim above is not empty
 
 
-def test_numbers_sizes_and_names(year: Workload) -> None:
+def test_numbers_sizes_and_names(year: cm.Workload) -> None:
     assert ids(year) == list(range(1, JOBS + 1))
     assert year.column("nodes").min() == 1
     assert 64 < year.column("nodes").max() <= 128
@@ -314,7 +294,7 @@ def test_numbers_sizes_and_names(year: Workload) -> None:
     assert {*year.column("group"), *year.column("status")} == {-1}
 
 
-def test_submissions_are_whole_seconds_spread_over_a_year_four_times_as_dense_by_day(year: Workload) -> None:
+def test_submissions_are_whole_seconds_spread_over_a_year_four_times_as_dense_by_day(year: cm.Workload) -> None:
     submit = year.seconds("submit")
     assert (submit % 1 == 0).all()
     assert 0 <= submit.min() <= submit.max() <= 365 * 86_400
@@ -326,13 +306,13 @@ def test_submissions_are_whole_seconds_spread_over_a_year_four_times_as_dense_by
     assert_share(float(np.mean((hour >= 1) & (hour < 3))), (2 - swing) / 24)
 
 
-def test_a_quarter_of_the_jobs_is_serial_besides_those_whose_size_is_rounded_to_one(year: Workload) -> None:
+def test_a_quarter_of_the_jobs_is_serial_besides_those_whose_size_is_rounded_to_one(year: cm.Workload) -> None:
     # 2^u rounds to one node when u < log2(1.5), or u < 0.5 where u itself is rounded; u is log2(128) = 7 times Beta(1, 2.5)
     rounded = 0.5 * beta.cdf(0.5 / 7, 1, 2.5) + 0.5 * beta.cdf(log2(1.5) / 7, 1, 2.5)
     assert_share(float(np.mean(year.column("nodes") == 1)), 0.25 + 0.75 * rounded)
 
 
-def test_run_times_are_lognormal_and_cut(year: Workload) -> None:
+def test_run_times_are_lognormal_and_cut(year: cm.Workload) -> None:
     run = np.sort(year.seconds("run"))
     # sigma 2: the 84.13 % quantile lies two natural logarithms above the median, wherever the median was scaled to.
     # Standard error of a quantile: sqrt(p (1 - p) / jobs) / density, with sigma = 2.
@@ -346,7 +326,7 @@ def test_run_times_are_lognormal_and_cut(year: Workload) -> None:
     assert run[0] >= 1
 
 
-def test_estimates_follow_the_phi_model_cut_at_fifty_times_the_run_time(year: Workload) -> None:
+def test_estimates_follow_the_phi_model_cut_at_fifty_times_the_run_time(year: cm.Workload) -> None:
     run, estimate = year.column("run"), year.column("estimate")
     assert (estimate >= run).all()
     assert_share(float(np.mean(estimate == run)), 0.2)  # phi
@@ -357,7 +337,7 @@ def test_estimates_follow_the_phi_model_cut_at_fifty_times_the_run_time(year: Wo
     assert_share(float(np.mean(estimate >= 50 * run - 25.5)), 0.8 / 50)
 
 
-def test_users_are_drawn_with_probabilities_that_fall_as_one_over_rank(year: Workload) -> None:
+def test_users_are_drawn_with_probabilities_that_fall_as_one_over_rank(year: cm.Workload) -> None:
     users = year.column("user")
     harmonic = sum(1 / rank for rank in range(1, 101))
     for rank in (1, 2, 10):
@@ -379,7 +359,7 @@ def test_users_are_drawn_with_probabilities_that_fall_as_one_over_rank(year: Wor
     ],
 )
 def test_an_argument_out_of_range_is_named(argument: str, value: Any, message: str) -> None:
-    assert refusal(lambda: synthetic_workload(**{argument: value})) == message
+    assert refusal(lambda: cm.synthetic_workload(**{argument: value})) == message
 
 
 def test_jobs_do_not_depend_on_the_number_of_threads() -> None:

@@ -15,18 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from clustermodel import (
-    HyperErlang,
-    Job,
-    LoadScale,
-    SpecificationError,
-    Workload,
-    WorkloadModel,
-    fit_model,
-    load_model,
-    read_swf,
-    synthetic_workload,
-)
+import clustermodel as cm
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.estimates import phi_factors
@@ -35,8 +24,8 @@ from tests.conftest import refusal
 from tests.property.strategies import cases
 from tests.shared_data import trace_path
 
-STEADY = HyperErlang(order=4, p=1, stage_s=(25.0, 25.0))
-UNEVEN = HyperErlang(order=1, p=0.25, stage_s=(300.0, 100.0))
+STEADY = cm.HyperErlang(order=4, p=1, stage_s=(25.0, 25.0))
+UNEVEN = cm.HyperErlang(order=1, p=0.25, stage_s=(300.0, 100.0))
 
 
 def size_class(**changes: Any) -> SizeClass:
@@ -45,15 +34,12 @@ def size_class(**changes: Any) -> SizeClass:
 
 
 SMALL = size_class(largest=1, sizes=(1,), weights=(1,))
-MODEL = WorkloadModel(name="two classes", source="made by hand", nodes=10, classes=(SMALL, size_class()), notes=("a note",))
+MODEL = cm.WorkloadModel(name="two classes", source="made by hand", nodes=10, classes=(SMALL, size_class()), notes=("a note",))
 
 
 @pytest.fixture(scope="module")
-def pacific() -> WorkloadModel:
-    return load_model("blue-pacific")
-
-
-# The phi model
+def pacific() -> cm.WorkloadModel:
+    return cm.load_model("blue-pacific")
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.2, 0.7])
@@ -67,7 +53,7 @@ def test_a_fraction_phi_is_exact_and_the_rest_uniform(phi: float) -> None:
 
 def test_with_phi_one_every_estimate_is_exact() -> None:
     assert (phi_factors(np.random.default_rng(1), 1000, 1) == 1).all()
-    workload = synthetic_workload(jobs=500).with_phi_estimates(phi=1)
+    workload = cm.synthetic_workload(jobs=500).with_phi_estimates(phi=1)
     assert (workload.column("estimate") == workload.column("run")).all()
 
 
@@ -75,14 +61,14 @@ def test_with_phi_one_every_estimate_is_exact() -> None:
 def test_phi_out_of_range_is_refused(phi: Any) -> None:
     for call in (
         lambda: phi_factors(np.random.default_rng(1), 3, phi),
-        lambda: synthetic_workload(jobs=5).with_phi_estimates(phi=phi),
+        lambda: cm.synthetic_workload(jobs=5).with_phi_estimates(phi=phi),
         lambda: MODEL.generate(jobs=5, phi=phi),
     ):
         assert refusal(call) == f"phi: {phi!r} is not allowed; it must be a number >= 0 and <= 1"
 
 
 def test_phi_estimates_change_nothing_but_the_estimates() -> None:
-    before = synthetic_workload(jobs=2000)
+    before = cm.synthetic_workload(jobs=2000)
     after = before.with_phi_estimates(phi=0.5, seed=3)
     run, estimate = after.column("run"), after.column("estimate")
     assert [row._replace(estimate=0) for row in after.rows()] == [row._replace(estimate=0) for row in before.rows()]
@@ -94,15 +80,12 @@ def test_phi_estimates_change_nothing_but_the_estimates() -> None:
 
 
 def test_an_estimate_is_cut_at_the_longest_time_but_never_below_the_run_time() -> None:
-    jobs = [Job(id=n, nodes=1, submit_s=0, run_s=LONGEST_S / 2) for n in range(1, 1001)]
-    estimate = Workload.from_jobs(jobs).with_phi_estimates(phi=0).column("estimate")
+    jobs = [cm.Job(id=n, nodes=1, submit_s=0, run_s=LONGEST_S / 2) for n in range(1, 1001)]
+    estimate = cm.Workload.from_jobs(jobs).with_phi_estimates(phi=0).column("estimate")
     assert estimate.max() == to_ticks(LONGEST_S)
     assert np.mean(estimate == to_ticks(LONGEST_S)) == pytest.approx(0.5, abs=0.05)
-    longer = Workload.from_jobs(jobs).scaled(LoadScale(run_time=4))
+    longer = cm.Workload.from_jobs(jobs).scaled(cm.LoadScale(run_time=4))
     assert (longer.with_phi_estimates(phi=0).column("estimate") == longer.column("run")).all()
-
-
-# Specifications
 
 
 @pytest.mark.parametrize(
@@ -148,9 +131,6 @@ def test_what_a_model_expects() -> None:
     assert MODEL.offered_load == pytest.approx((1 + 7.25) * 100 / 150 / 10)
 
 
-# Drawing jobs
-
-
 def test_jobs_are_numbered_in_order_of_submission_from_zero() -> None:
     workload = MODEL.generate(jobs=3000, seed=5)
     assert workload.column("id").tolist() == list(range(1, 3001))
@@ -181,7 +161,7 @@ def test_jobs_have_the_expected_shares_rates_and_run_times(seed: int) -> None:
 
 def test_streams_come_at_their_rates_from_the_start() -> None:
     # A very uneven stream that began afresh would open with a burst: (CV^2 - 1) / 2 jobs too many, 18 of 50 here.
-    uneven = replace(MODEL, classes=(replace(SMALL, interarrival=HyperErlang.from_mean(150, 6)), size_class()))
+    uneven = replace(MODEL, classes=(replace(SMALL, interarrival=cm.HyperErlang.from_mean(150, 6)), size_class()))
     counts = [int((uneven.generate(jobs=100, seed=seed).column("nodes") == 1).sum()) for seed in range(300)]
     assert np.mean(counts) == pytest.approx(50, abs=2.576 * np.std(counts) / sqrt(300) + 2)
 
@@ -190,7 +170,7 @@ def test_one_seed_gives_the_same_jobs_for_every_factor_and_phi() -> None:
     base = MODEL.generate(jobs=2000, seed=4)
     for factor in RUN_TIME_FACTORS:
         scaled = MODEL.generate(jobs=2000, seed=4, run_time_factor=factor)
-        assert list(scaled.rows()) == list(base.scaled(LoadScale(run_time=factor)).rows())
+        assert list(scaled.rows()) == list(base.scaled(cm.LoadScale(run_time=factor)).rows())
         assert scaled.column("submit").tolist() == base.column("submit").tolist()
         assert scaled.column("nodes").tolist() == base.column("nodes").tolist()
         assert (scaled.column("run") == np.maximum(1, np.rint(base.column("run") * factor))).all()
@@ -206,25 +186,24 @@ def test_one_seed_gives_the_same_jobs_for_every_factor_and_phi() -> None:
     ("argument", "value"), [("jobs", 0), ("jobs", 1.5), ("seed", -1), ("run_time_factor", 0), ("interarrival_factor", nan)]
 )
 def test_an_argument_out_of_range_is_named(argument: str, value: Any) -> None:
-    with pytest.raises(SpecificationError, match=argument.removesuffix("_factor")):
+    with pytest.raises(cm.SpecificationError, match=argument.removesuffix("_factor")):
         MODEL.generate(**{argument: value})
 
 
 def test_streams_too_long_for_the_clock_are_refused() -> None:
-    slow = replace(MODEL, classes=(replace(SMALL, interarrival=HyperErlang(order=1, p=1, stage_s=(1e10, 1e10))),))
-    with pytest.raises(SpecificationError, match=r"two classes: 10,000 jobs take .* s to arrive, too long for 64-bit ticks"):
+    slow = replace(MODEL, classes=(replace(SMALL, interarrival=cm.HyperErlang(order=1, p=1, stage_s=(1e10, 1e10))),))
+    with pytest.raises(cm.SpecificationError, match=r"two classes: 10,000 jobs take .* s to arrive, too long for 64-bit ticks"):
         slow.generate()
-    long = replace(MODEL, classes=(replace(SMALL, run_time=HyperErlang(order=900, p=1, stage_s=(1e10, 1e10))),))
+    long = replace(MODEL, classes=(replace(SMALL, run_time=cm.HyperErlang(order=900, p=1, stage_s=(1e10, 1e10))),))
     assert long.generate(jobs=10).column("run").tolist() == [to_ticks(LONGEST_S)] * 10
 
 
-# JSON
-
-
-def test_a_model_goes_into_json_and_comes_out_the_same(pacific: WorkloadModel) -> None:
-    for model in (MODEL, pacific, fit_model(synthetic_workload(jobs=2000))):
-        assert WorkloadModel.from_json(model.to_json()) == model
-        assert list(WorkloadModel.from_json(model.to_json()).generate(jobs=50).rows()) == list(model.generate(jobs=50).rows())
+def test_a_model_goes_into_json_and_comes_out_the_same(pacific: cm.WorkloadModel) -> None:
+    for model in (MODEL, pacific, cm.fit_model(cm.synthetic_workload(jobs=2000))):
+        assert cm.WorkloadModel.from_json(model.to_json()) == model
+        assert list(cm.WorkloadModel.from_json(model.to_json()).generate(jobs=50).rows()) == list(
+            model.generate(jobs=50).rows()
+        )
 
 
 NO_SIZES = "is not allowed; it must be a table with the weight of each size"
@@ -272,7 +251,7 @@ def edited(change: Callable[[dict[str, Any]], object]) -> str:
     ],
 )  # fmt: skip
 def test_json_that_is_no_model_is_refused_by_file_and_field(change: Callable[[dict[str, Any]], object], message: str) -> None:
-    said = refusal(lambda: WorkloadModel.from_json(edited(change), file="m.json"))
+    said = refusal(lambda: cm.WorkloadModel.from_json(edited(change), file="m.json"))
     assert said.startswith("m.json: ")
     assert "\n" not in said
     assert message is None or said == f"m.json: {message}"
@@ -280,33 +259,30 @@ def test_json_that_is_no_model_is_refused_by_file_and_field(change: Callable[[di
 
 @pytest.mark.parametrize("text", ["", "[1, 2", "3", "null", "[]", '"x"', "[" * 100_000, "9" * 5000, "{} {}"])
 def test_text_that_is_not_a_json_object_is_refused(text: str) -> None:
-    with pytest.raises(SpecificationError, match=r"^m\.json:[0-9]*:? ?(not JSON|format): "):
-        WorkloadModel.from_json(text, file="m.json")
+    with pytest.raises(cm.SpecificationError, match=r"^m\.json:[0-9]*:? ?(not JSON|format): "):
+        cm.WorkloadModel.from_json(text, file="m.json")
 
 
-def test_models_are_loaded_by_name_or_from_a_file(tmp_path: Path, pacific: WorkloadModel) -> None:
+def test_models_are_loaded_by_name_or_from_a_file(tmp_path: Path, pacific: cm.WorkloadModel) -> None:
     path = tmp_path / "m.json"
     path.write_text(MODEL.to_json())
-    assert load_model(path) == load_model(str(path)) == MODEL
+    assert cm.load_model(path) == cm.load_model(str(path)) == MODEL
     assert "blue-pacific" in shipped_models()
     assert pacific.name == "blue-pacific"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecificationError, match=r"cannot be read: .*utf-8"):
-        load_model(path)
-    with pytest.raises(SpecificationError, match="cannot be read: Is a directory"):
-        load_model(tmp_path)
-    assert refusal(lambda: load_model("blue-pacfic")) == (
+    with pytest.raises(cm.SpecificationError, match=r"cannot be read: .*utf-8"):
+        cm.load_model(path)
+    with pytest.raises(cm.SpecificationError, match="cannot be read: Is a directory"):
+        cm.load_model(tmp_path)
+    assert refusal(lambda: cm.load_model("blue-pacfic")) == (
         "model: 'blue-pacfic' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific, "
         "blue-pacific-2"
     )
 
 
-# Fitting
-
-
 def test_a_fit_has_the_rates_sizes_and_moments_of_the_trace() -> None:
-    workload = synthetic_workload(jobs=5000)
-    model = fit_model(workload)
+    workload = cm.synthetic_workload(jobs=5000)
+    model = cm.fit_model(workload)
     assert (model.name, model.nodes, model.notes) == ("synthetic-1", 128, ())
     assert [one.label for one in model.classes] == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
     nodes, run = workload.column("nodes"), workload.seconds("run")
@@ -324,14 +300,16 @@ def test_a_fit_has_the_rates_sizes_and_moments_of_the_trace() -> None:
     assert model.offered_load == pytest.approx(workload.offered_load(128, kill_at_estimate=False), rel=0.03)
 
 
-def jobs(*given: tuple[float, int, float]) -> Workload:
+def jobs(*given: tuple[float, int, float]) -> cm.Workload:
     """Jobs are (submit_s, nodes, run_s)."""
-    made = [Job(id=n, submit_s=s, nodes=size, run_s=run) for n, (s, size, run) in enumerate(given, 1)]
-    return Workload.from_jobs(made, name="few", machine_nodes=8)
+    made = [cm.Job(id=n, submit_s=s, nodes=size, run_s=run) for n, (s, size, run) in enumerate(given, 1)]
+    return cm.Workload.from_jobs(made, name="few", machine_nodes=8)
 
 
 def test_times_without_a_fit_are_replaced_and_noted() -> None:
-    model = fit_model(jobs((0, 1, 50), (10, 1, 50), (30, 2, 7), (60, 4, 5), (60, 4, 5), (60, 4, 5.01), (75, 9, 1), (80, 0, 1)))
+    model = cm.fit_model(
+        jobs((0, 1, 50), (10, 1, 50), (30, 2, 7), (60, 4, 5), (60, 4, 5), (60, 4, 5.01), (75, 9, 1), (80, 0, 1))
+    )
     # period: 60 s and a mean gap of 12 s more
     one, two, four = model.classes
     assert (one.run_time.order, one.run_time.mean_s) == (1000, pytest.approx(50))
@@ -349,7 +327,7 @@ def test_times_without_a_fit_are_replaced_and_noted() -> None:
         "class 3-4 run time: moments 5.00333 s, 25.0334 s^2, 125.251 s^3 admit no fit of an order up to 1,000 (CV 0.000942, "
         "m1 m3 / m2^2 = 1); Erlang of order 1000 with that mean and a CV of 0.0316 (trace: 0.000942) used instead",
     )
-    assert WorkloadModel.from_json(model.to_json()) == model
+    assert cm.WorkloadModel.from_json(model.to_json()) == model
     assert len(model.generate(jobs=100)) == 100
 
 
@@ -361,17 +339,17 @@ def test_times_without_a_fit_are_replaced_and_noted() -> None:
          "a model to"),
         (jobs((3, 9, 50), (4, 9, 9)), "few: 0 jobs of 1 to 8 nodes, submitted at one instant, give no interarrival time to fit "
          "a model to"),
-        (Workload.from_jobs([Job(id=1, submit_s=0, nodes=1, run_s=1)], name="few"), "nodes: few does not say how large its "
-         "machine is; give the machine's size"),
+        (cm.Workload.from_jobs([cm.Job(id=1, submit_s=0, nodes=1, run_s=1)], name="few"), "nodes: few does not say how large "
+         "its machine is; give the machine's size"),
     ],
 )  # fmt: skip
-def test_a_workload_that_cannot_be_fitted_is_refused(workload: Workload, message: str) -> None:
-    assert refusal(lambda: fit_model(workload)) == message
+def test_a_workload_that_cannot_be_fitted_is_refused(workload: cm.Workload, message: str) -> None:
+    assert refusal(lambda: cm.fit_model(workload)) == message
 
 
 def test_jobs_drawn_from_the_fit_of_a_real_trace_are_like_it() -> None:
-    kth = read_swf(trace_path("KTH-SP2-1996-2.2"))
-    model = fit_model(kth)
+    kth = cm.read_swf(trace_path("KTH-SP2-1996-2.2"))
+    model = cm.fit_model(kth)
     assert [sum(one.weights) for one in model.classes] == [9368, 3823, 4328, 4559, 3788, 1453, 839, 323]
     assert not model.notes
     drawn = model.generate(jobs=len(kth))
@@ -388,12 +366,9 @@ def test_jobs_drawn_from_the_fit_of_a_real_trace_are_like_it() -> None:
     assert drawn.span_s == pytest.approx(kth.span_s, rel=0.05)
 
 
-# blue-pacific
-
-
 @pytest.mark.parametrize(("name", "median_s"), [("blue-pacific", 680), ("blue-pacific-2", 680 / 1.5)])
 def test_blue_pacific_expects_what_zhang_et_al_publish(name: str, median_s: float) -> None:
-    pacific = load_model(name)
+    pacific = cm.load_model(name)
     assert pacific.nodes == 320
     assert pacific.offered_load == pytest.approx(0.55, abs=1e-4)
     assert (pacific.classes[0].sizes[0], pacific.classes[-1].sizes[-1]) == (1, 256)
@@ -412,7 +387,7 @@ def test_blue_pacific_expects_what_zhang_et_al_publish(name: str, median_s: floa
 def test_the_second_calibration_has_nearly_the_smallest_third_moment_and_a_third_of_short_jobs() -> None:
     ratios = {}
     for name in ("blue-pacific", "blue-pacific-2"):
-        model = load_model(name)
+        model = cm.load_model(name)
         moments = [one.run_time.moments() for one in model.classes]
         ratios[name] = [m1 * m3 / m2**2 for m1, m2, m3 in moments]
     assert ratios["blue-pacific"] == pytest.approx([2.49] * 9, abs=0.005)
@@ -424,7 +399,7 @@ def test_the_second_calibration_has_nearly_the_smallest_third_moment_and_a_third
 
 
 @pytest.mark.long
-def test_blue_pacific_draws_what_zhang_et_al_publish(pacific: WorkloadModel) -> None:
+def test_blue_pacific_draws_what_zhang_et_al_publish(pacific: cm.WorkloadModel) -> None:
     facts = []
     for seed in range(1, 21):
         workload = pacific.generate(seed=seed)
@@ -442,7 +417,7 @@ def test_blue_pacific_draws_what_zhang_et_al_publish(pacific: WorkloadModel) -> 
 
 @settings(max_examples=cases(20))
 @given(jobs=st.integers(2, 400), seed=st.integers(0, 99), factor=st.sampled_from(RUN_TIME_FACTORS))
-def test_the_jobs_drawn_offer_the_load_of_the_model(pacific: WorkloadModel, jobs: int, seed: int, factor: float) -> None:
+def test_the_jobs_drawn_offer_the_load_of_the_model(pacific: cm.WorkloadModel, jobs: int, seed: int, factor: float) -> None:
     workload = pacific.generate(jobs=jobs, seed=seed, run_time_factor=factor)
     assert workload.offered_load(320) == pytest.approx(factor * pacific.offered_load, rel=1e-6)
     natural = pacific.generate(jobs=jobs, seed=seed, run_time_factor=factor, match_load=False)
