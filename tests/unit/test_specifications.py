@@ -120,7 +120,7 @@ def test_numpy_times_become_plain_ticks(kind: type[np.number[Any]]) -> None:
     "specification", [cm.Machine(nodes=4), cm.Job(**GOOD_JOB), cm.JobFilter(nodes=(1, 2)), cm.LoadScale(size=2)]
 )
 def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(specification: object) -> None:
-    assert eval(repr(specification)) == specification  # only our own classes are evaluated
+    assert eval(repr(specification), {name: getattr(cm, name) for name in cm.__all__}) == specification  # only our own classes
     with pytest.raises(FrozenInstanceError):
         setattr(specification, fields(specification)[0].name, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="positional"):

@@ -115,7 +115,7 @@ def test_defaults_cost_nothing_and_are_the_papers() -> None:
     ],
 )
 def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(specification: object) -> None:
-    assert eval(repr(specification)) == specification  # only our own classes are evaluated
+    assert eval(repr(specification), {name: getattr(cm, name) for name in cm.__all__}) == specification  # only our own classes
     with pytest.raises(FrozenInstanceError):
         setattr(specification, fields(specification)[0].name, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="positional"):
