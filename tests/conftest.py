@@ -1,7 +1,5 @@
 """Fixtures that several test modules share: trace files, the command line, a policy registry that forgets, a browser."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal

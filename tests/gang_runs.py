@@ -1,7 +1,5 @@
 """Runs of policies that share nodes in time, whose books check themselves; machines, jobs and a meddling policy to run."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from math import isnan

@@ -1,7 +1,5 @@
 """Jobs as policies see them."""
 
-from __future__ import annotations
-
 from clustermodel import QueuedJob
 
 

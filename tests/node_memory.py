@@ -1,7 +1,5 @@
 """The memory that jobs have on each node, worked out from the records of a run alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from clustermodel.experiment.result import Result

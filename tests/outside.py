@@ -4,8 +4,6 @@ Nothing here looks into the simulator: :func:`differences` reads ``Result.jobs``
 ledger, and the logs of time slices, of the matrix and of overheads.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The preemptive schedulers and charging conventions once more, event by event and without anything of the package."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

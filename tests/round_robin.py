@@ -3,8 +3,6 @@
 Times are in any unit; with whole numbers the responses are exact.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 

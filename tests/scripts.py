@@ -1,7 +1,5 @@
 """What the scripts of scenarios/ define, and the stored tables of their studies, for tests."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Where the reference schedules are, and what ../shared/reference/README.md says of them."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

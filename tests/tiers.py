@@ -1,7 +1,5 @@
 """The part of a long list of cases that the second tier takes; all of them have the command of ``whole``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

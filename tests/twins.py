@@ -3,8 +3,6 @@
 Each returns job id -> start time.  Jobs are killed at their estimates.  Times are integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

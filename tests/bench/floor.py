@@ -3,8 +3,6 @@
 Every timed claim of this project is a ratio to this program, measured in the same run on the same jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable
 
 import simpy

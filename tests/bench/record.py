@@ -9,8 +9,6 @@ A row per ratio goes to docs/data/bench_ratios.csv, in place of earlier rows of 
 compiled modules as they were.  It takes minutes, and nothing else should run meanwhile.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -4,8 +4,6 @@ A fresh process is the only one whose peak memory means something.  The jobs are
 that of the simulator, not of the workload.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

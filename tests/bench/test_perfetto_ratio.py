@@ -1,7 +1,5 @@
 """The Perfetto trace of a run: how long it takes as a ratio to the run, and that many jobs take no longer each than few."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

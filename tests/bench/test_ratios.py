@@ -1,7 +1,5 @@
 """Speed as ratios to the bare-SimPy floor, growth in time and memory, independence of the machine's width."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

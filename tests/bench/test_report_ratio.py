@@ -4,8 +4,6 @@ The jobs are small and the machine nearly full, so that gangs lie scattered in m
 page has room for.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

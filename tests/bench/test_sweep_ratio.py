@@ -1,7 +1,5 @@
 """A study of forty runs: two processes against one, Dask with two workers against two processes, and the price of keys."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from time import perf_counter, process_time

@@ -1,7 +1,5 @@
 """The watched ratios against their bounds; ``python -m tests.bench.record`` measures the same ratios for a commit."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.bench.timing import require_at_most

@@ -1,7 +1,5 @@
 """How benches measure: the least CPU time of programs that take turns, and the floor of a workload."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable

@@ -5,8 +5,6 @@ commits.  ``python -m tests.bench.watched ROUNDS NAME...`` measures those that a
 modules were in use, and each ratio, or the error of one that this version of the package cannot measure.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The time is compared with the bare-SimPy floor on the same jobs, in the same process and in turn.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from time import process_time

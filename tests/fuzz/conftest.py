@@ -1,7 +1,5 @@
 """A limit of time for every test here: a hang is a failure too."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 

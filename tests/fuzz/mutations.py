@@ -1,7 +1,5 @@
 """Lines of the Standard Workload Format as no archive has them: good ones, made here, and changed at random from a seed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from random import Random

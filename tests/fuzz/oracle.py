@@ -1,7 +1,5 @@
 """What must become of a line: the rules of docs/guide_trace, written down a second time and one line at a time."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import NamedTuple

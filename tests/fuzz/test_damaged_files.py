@@ -1,7 +1,5 @@
 """Files that are damaged or hostile as a whole: compressed ones, headers, and the worst of them through the command line."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Callable

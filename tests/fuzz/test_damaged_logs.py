@@ -1,7 +1,5 @@
 """Accounting logs with random damage: every line is counted, or the log is refused in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

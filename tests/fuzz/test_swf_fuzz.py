@@ -4,8 +4,6 @@ What must become of a line says an oracle that shares no code with the reader; t
 reader of whole files and for the stream, strict and lenient, and that whatever was accepted can be simulated.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

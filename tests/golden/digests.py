@@ -5,8 +5,6 @@ change that is meant to change numbers.  The runs: KTH-SP2, the first 10,000 job
 without costs and with context switches, checkpoints, restarts and a limit of the checkpoint store.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

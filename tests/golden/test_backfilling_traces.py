@@ -1,7 +1,5 @@
 """What Perkovic & Keleher 2000, figure 3, say of their schedulers, on their trace, CTC-SP2, and on KTH-SP2."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """A few of the digests of :mod:`tests.golden.digests`; the command compares all of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

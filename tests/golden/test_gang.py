@@ -1,7 +1,5 @@
 """With one row and no costs, gang scheduling is space sharing (Zhang et al. 2003, section 4.1): all reference starts."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Machine, Scenario, TimeSlicing, read_swf

@@ -3,8 +3,6 @@
 The result files, how they were made and which jobs they have: ../shared/reference/sc15/README.md.
 """
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Every other trace runs through all three policies: wide machines, deep queues, missing fields, saturation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

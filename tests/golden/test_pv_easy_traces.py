@@ -1,7 +1,5 @@
 """PV-EASY on a real trace: no job is delayed by lower-priority jobs."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

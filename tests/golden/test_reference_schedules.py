@@ -1,7 +1,5 @@
 """Every start time of the reference schedules, and every figure that ../shared/reference/README.md states."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """Selective suspension on a real trace: whom it is for (Kettimuthu et al. 2005)."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -4,8 +4,6 @@ The means of SRTF and SRSF are from ../shared/traces/gpu/README.md.  Those of Ti
 (``simulator/draw_fig9-10.py``), as is the rule (``simulator/run_sim.py``, function ``dlas_sim_jobs``; three queues).
 """
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, Machine, Scenario, read_trace

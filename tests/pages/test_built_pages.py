@@ -3,8 +3,6 @@
 ``BUILT_PAGES`` is the folder of the pages; ``bash .ci/test`` builds them and sets it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Code on pages fits its column: at most 88 characters a line."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import re

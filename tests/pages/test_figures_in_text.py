@@ -1,7 +1,5 @@
 """Figures in the sentences of pages about results: they stand in a table or an example of the page, which a command makes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

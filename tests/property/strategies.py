@@ -1,7 +1,5 @@
 """Small adversarial workloads for hypothesis."""
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Backfilling from parts (Perkovic & Keleher 2000): against a slow twin, against each other, and what holds in every run."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Bisection by a loop of our own, which compiled modules use, against the standard library."""
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Callable
 from pathlib import Path

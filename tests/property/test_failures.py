@@ -1,7 +1,5 @@
 """Nodes that fail, periodic checkpoints: what holds in every run, and the two fidelities against each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -4,8 +4,6 @@ Every run checks its books as well (:func:`tests.gang_runs.check_books`): the le
 eq. (3) of Zhang et al. 2003 is the ledger's to 1e-9.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """What holds in every run of every policy."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 from pathlib import Path

@@ -3,8 +3,6 @@
 Tables are compared with sums of Python's integers over what the mechanism noted of each job.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import isnan, ulp
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Memory of the nodes: no node is ever over it, whatever fails, and the two fidelities agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

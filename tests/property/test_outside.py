@@ -1,7 +1,5 @@
 """The outside checker: random cases of every policy, from the tables of their results alone; and that it sees damage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The preemptive schedulers on random jobs: an independent reference, a known optimum, and known special cases."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """PV-EASY (Yuan et al. 2010): against a slow twin written from the paper, and what holds in every run."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Selective suspension against the rule as it is written down (Kettimuthu et al. 2005), worked out from the runs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise

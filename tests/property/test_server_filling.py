@@ -1,7 +1,5 @@
 """ServerFilling against its rule, replayed here from event to event without the machine's nodes (Grosof et al. 2022)."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 

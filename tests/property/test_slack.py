@@ -1,7 +1,5 @@
 """Slack-based backfilling: bounds, jobs over quota, and the optimum against a brute force that shares no code with it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import permutations
 from math import inf

@@ -1,7 +1,5 @@
 """Lines are read as an array, unusual ones word by word: with the same jobs, counts and messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """The policies on the real mechanism against slow, obvious twins that share no code with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What holds in every run of gang scheduling with urgent jobs, and the two fidelities against each other."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

@@ -1,7 +1,5 @@
 """A browser, the pages that it opens, and a small study that is run once."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a report, looked at in a browser: what it draws is what was measured, and nothing leaves the file."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

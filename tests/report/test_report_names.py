@@ -1,7 +1,5 @@
 """Names of studies, machines, workloads, policies files and errors are text: whatever is in them, nothing of it is run."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

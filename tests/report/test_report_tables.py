@@ -1,7 +1,5 @@
 """Tables, maps, comparisons and the job panel of a report, used as a reader uses them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

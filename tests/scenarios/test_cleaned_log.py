@@ -1,7 +1,5 @@
 """Restoring the jobs that a log has been cleaned of, from the gaps in its job numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A policy has the same colour in the figures of all studies; scenarios leave colours to the package."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

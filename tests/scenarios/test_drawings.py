@@ -1,7 +1,5 @@
 """The drawings of docs/drawings.py: what the papers' captions say happens in the tiny runs."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small runs of the studies of machines that fail and of stores with a bandwidth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The case of Herault et al. 2018, on a few weeks of one replication: the study itself has many."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, Job, Machine, Outages, Scenario, Study, Workload

@@ -1,7 +1,5 @@
 """Comparisons of policies over resampled weeks: a small run, the page, and what the page says."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel.experiment.exhibits import exhibits_of

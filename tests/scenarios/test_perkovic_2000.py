@@ -1,7 +1,5 @@
 """What the pages say of the studies of Perkovic & Keleher 2000, on the stored tables; what the studies change in the jobs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import runpy

@@ -1,7 +1,5 @@
 """Selective suspension by class of jobs, and urgent jobs in gang scheduling: small runs, pages, and what the pages say."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

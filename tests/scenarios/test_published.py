@@ -1,7 +1,5 @@
 """The pages of published results and the gallery: complete, and what docs/make_studies.py writes."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -3,8 +3,6 @@
 After a deliberate change: ``clustermodel run scenarios/quickstart.py --json > tests/scenarios/quickstart.json``.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

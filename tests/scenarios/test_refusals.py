@@ -1,7 +1,5 @@
 """Scripts of studies refuse a trace that is not there in one line, and can be loaded without it."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What scripts of a folder in scenarios/ share: periods, shapes, load curves, the jobs and measures of queueing models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf, isnan
 from pathlib import Path

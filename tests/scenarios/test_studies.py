@@ -1,7 +1,5 @@
 """Small runs of the studies in ``scenarios/``: their tables equal those that are checked in, and their exhibits can be made."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Slack-based backfilling (Talby & Feitelson 1999): what the pages say of the stored study, and the paper's own numbers."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Small runs of the trade-offs and of the hypothetical machines: every run succeeds, every table and figure can be made."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

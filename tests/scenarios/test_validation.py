@@ -3,8 +3,6 @@
 After a new full run: ``python docs/make_studies.py`` with the names of docs/studies.toml that begin with ``validation``.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The studies of Yuan et al. 2010: small runs equal the checked-in tables; what the pages say holds on the stored tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What the pages say of the studies of Zhang et al. 2003, on the stored tables; and the study of real logs, small."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

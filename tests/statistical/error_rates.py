@@ -11,8 +11,6 @@ others were measured afterwards.
 *Batch means.*  Waits of M/M/1 by Lindley's recursion, stationary from the first; the mean service time is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping

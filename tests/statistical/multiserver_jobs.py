@@ -16,8 +16,6 @@ The tables have sampling errors too: they are of 10^6 jobs a point at least.  Th
 error s; that of the table is taken to be s sqrt(n / 10^6), and z is the difference over both errors together.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ that fails or differs, with the batch that repeats it: ``--seed``.  Machines and
 jobs with a limit Q, moldable jobs.  Where nodes are shared in time, one case in three is replayed slice by slice as well.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A closed queue of users who wait for their jobs against its closed form, inside 99 % intervals of replications."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import ClosedUsers, Exponential, JobStream, Machine, Scenario

@@ -8,8 +8,6 @@ waits averaged over replications, would cut sooner.  Means of 1,000 waits are a 
 Wolfowitz's recursion, in 2,000 such experiments, the intervals cover 94 % of the time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -8,8 +8,6 @@ The first and last jobs are left out, of the control too.  Slices of a length T 
 from it is measured with slices four and twenty times as long on the same jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Every point of the tables up to a load of 0.9 is simulated.  Run with ``pytest -
 tests.statistical.multiserver_jobs`` prints the comparison.  FCFS near saturation takes most of the time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

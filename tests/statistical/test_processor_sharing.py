@@ -11,8 +11,6 @@ bound of 10 s of :mod:`clustermodel.measure.metrics`), and the bias left is belo
 E[N] = rho / (1 - rho).  It is asserted to be less than half of the interval that decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -4,8 +4,6 @@ Run with ``pytest -m statistical`` (docs/tutorial names the command).  A 99 % in
 the seeds are fixed, so what passes once passes always.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -6,8 +6,6 @@ less than all that can happen.  The interval of the mean over resamples, which n
 sort: it holds Erlang's mean half the time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

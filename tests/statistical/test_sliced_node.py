@@ -1,7 +1,5 @@
 """Gang scheduling of one-node jobs on one node with slices of any length, against the Markov chain of its slices."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

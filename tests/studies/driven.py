@@ -1,7 +1,5 @@
 """Experiments whose runs are numbers: the loop of the executor without simulations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

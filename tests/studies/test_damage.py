@@ -1,7 +1,5 @@
 """Directories that were damaged: what is wrong is said in one line, the rest goes on, and the same sweep mends it."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

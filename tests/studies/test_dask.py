@@ -1,7 +1,5 @@
 """A study on a Dask cluster gives the results of a serial one, also if a worker is killed half-way."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

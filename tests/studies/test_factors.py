@@ -1,7 +1,5 @@
 """Factors: kinds of levels, labels in tables, points that make no sense; and every refusal in its exact words."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from math import inf, nan

@@ -1,7 +1,5 @@
 """What goes wrong in one run stays in that run; what ends the study leaves no process behind and no work undone."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The scripts of docs/studies.md for job arrays, run as far as the tools are installed; else their commands are run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

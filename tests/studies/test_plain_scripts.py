@@ -1,7 +1,5 @@
 """Studies that run themselves: in scripts without a guard, from standard input, in cells of a notebook."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

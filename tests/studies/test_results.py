@@ -1,7 +1,5 @@
 """``clustermodel results``: means with intervals by factor, single trials, JSON, exports; in a terminal of 80 columns."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Stale results: whatever a run's numbers depend on changes its key, and the same sweep runs it again."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """All kinds of experiments: the same results on one process, on two, on Dask, in shards, after kill -9."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

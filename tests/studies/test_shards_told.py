@@ -1,7 +1,5 @@
 """What ``results`` says of shards: not there, of another version, damaged; and a table of runs on several machines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

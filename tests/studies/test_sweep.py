@@ -1,7 +1,5 @@
 """Studies: the same results however they are run, whatever stops them, and errors in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Stores that somebody has changed, with digests that are right: each is read, or refused in one line."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

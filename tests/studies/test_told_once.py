@@ -1,7 +1,5 @@
 """What commands say of studies whose replications are the same run, and of runs that fail alike: one line each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

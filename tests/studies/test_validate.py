@@ -1,7 +1,5 @@
 """Validations: right formulas agree and wrong ones differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace

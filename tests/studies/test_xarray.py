@@ -1,7 +1,5 @@
 """The table of a study as a Dataset of xarray: factors are dimensions, missing points are nan, units are attributes."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Experiments that the tests run in several ways: ``--set which=map``, ``until``, ``crossover`` or ``validation``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A policy that plays a script: at which second it decides what about which job."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Backfilling assembled from parts (Perkovic & Keleher 2000), worked by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import isnan

@@ -1,7 +1,5 @@
 """Hand-worked timelines of a checkpoint store with a bandwidth: who writes when, and what it costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

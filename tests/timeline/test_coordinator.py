@@ -1,7 +1,5 @@
 """The coordinator's own semantics: settling, alarms, kills, merging streams, the horizon."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hand-worked timelines of nodes that fail and are repaired, and of periodic checkpoints, on dedicated nodes and in rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

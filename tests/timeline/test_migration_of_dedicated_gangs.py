@@ -1,7 +1,5 @@
 """Hand-worked timelines of gangs that migrate although they have their nodes to themselves, on both fidelities."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch

@@ -1,7 +1,5 @@
 """Memory of the nodes, by hand: rows share it, suspended jobs keep it, failures free it; the same on both fidelities."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

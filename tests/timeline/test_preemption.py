@@ -1,7 +1,5 @@
 """Hand-worked timelines of PV-EASY (Yuan et al. 2010, section 4), and of what preemption does and costs on dedicated nodes."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Hand-worked timelines of preemption where nodes are shared in time; every timeline is played on both fidelities."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Hand-worked timelines of the preemptive schedulers: who runs, who yields, when decisions are made, and what restarts cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, DecisionError, Machine, SpecificationError

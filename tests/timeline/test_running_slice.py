@@ -1,7 +1,5 @@
 """Scheduling events that leave the running slice alone, worked by hand; every timeline is played on both fidelities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

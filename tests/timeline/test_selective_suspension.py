@@ -1,7 +1,5 @@
 """Hand-worked timelines of selective suspension (Kettimuthu et al. 2005): who preempts whom, when, and what it costs."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, SpecificationError

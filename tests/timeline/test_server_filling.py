@@ -1,7 +1,5 @@
 """Hand-worked timelines of ServerFilling (Grosof et al. 2022): who runs, who is preempted, and what it costs."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, SpecificationError

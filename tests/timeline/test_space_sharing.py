@@ -1,7 +1,5 @@
 """Semantics of the space-sharing policies, worked by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Semantics of sharing nodes in time, worked by hand; every timeline is played on both fidelities."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, TimeSlicing

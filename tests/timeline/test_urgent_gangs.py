@@ -5,8 +5,6 @@ needs two nodes for 30 s.  On nodes 2 and 3 only job 1 is in its way.  Until the
 in 0..10 and 20..25, job 2 in 10..20.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Account, Checkpointing, Job, Machine, Scenario, TimeSlicing, Workload

@@ -1,7 +1,5 @@
 """Hand-worked timelines: jobs written as text, the schedule as ``job: start-end`` in seconds."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """The ledger over time: curves that integrate to the ledger's amounts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

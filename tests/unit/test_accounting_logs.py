@@ -1,7 +1,5 @@
 """Logs of sacct and PBS: every line is used or counted by reason, and what the records say survives."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

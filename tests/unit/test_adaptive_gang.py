@@ -1,7 +1,5 @@
 """The adaptive policy changes its mode at the thresholds given; BF is conservative backfilling; any queue order is taken."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

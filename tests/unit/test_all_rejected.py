@@ -1,7 +1,5 @@
 """Runs in which the machine rejects every job: every table is there, with nothing in it."""
 
-from __future__ import annotations
-
 from math import isnan
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Processors of nodes that have several: which ones a gang gets, and how often they are scattered."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

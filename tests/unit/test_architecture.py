@@ -1,7 +1,5 @@
 """The structure of docs/design: which part may import which at run time, no import circle, and one part that knows SimPy."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from graphlib import CycleError, TopologicalSorter

@@ -3,8 +3,6 @@
 What the parts do is in tests/timeline/test_backfilling.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf, nan
 from typing import Any

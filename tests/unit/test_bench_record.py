@@ -1,7 +1,5 @@
 """The record of watched ratios: the stored table, the page made of it, and the command that adds to them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

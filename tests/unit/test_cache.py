@@ -1,7 +1,5 @@
 """The memory of workloads: the same jobs for the same arguments, made once; bounded, and nothing shared that can change."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from collections.abc import Iterator

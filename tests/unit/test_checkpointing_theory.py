@@ -1,7 +1,5 @@
 """Periodic checkpoints: Young's, Daly's and the exact interval, completion times, and the bound of a shared store."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The command line: what it prints and writes, and one line with the right exit code for every error."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

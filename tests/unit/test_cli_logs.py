@@ -1,7 +1,5 @@
 """Accounting logs on the command line: ``trace import``, ``run --trace`` and ``whatif``."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

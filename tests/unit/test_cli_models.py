@@ -1,7 +1,5 @@
 """The command line with workload models: ``trace fit``, ``run --model``, and the phi model of overestimation."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """Compiled and interpreted modules alike: whatever whole numbers a user's own code gives, and what it gives that is none."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What is expected of a running job whose prediction has expired."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Job, Machine, QueuedJob, Scenario, SpecificationError, Workload, to_ticks

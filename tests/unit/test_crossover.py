@@ -1,7 +1,5 @@
 """Crossings of synthetic curves whose crossing is known, coverage of their intervals, and small real ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Jobs from tables in text files: the mapping of columns, units, the workloads of Zhao et al. 2022, and malformed lines."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Decisions as values: given by name, without other attributes, and equal only to decisions of the same type."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import fields

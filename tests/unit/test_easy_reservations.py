@@ -1,7 +1,5 @@
 """EASY's reservation renewed or kept, and the delays and violations by jobs that were backfilled over the blocked job."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

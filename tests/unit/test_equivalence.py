@@ -1,7 +1,5 @@
 """Equivalence tests: cases computed by hand and by other means, and the errors that they make on drawn numbers."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import inf, sqrt
 

@@ -1,7 +1,5 @@
 """Every error a user can cause on the command line: one clear line, a non-zero exit, no traceback, finished work kept."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a job costs in events of SimPy, and processes that begin with a grant."""
 
-from __future__ import annotations
-
 import pytest
 import simpy
 

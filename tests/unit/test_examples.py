@@ -1,7 +1,5 @@
 """The first scripts of the documentation: short, and they run."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The decision log on one small case, worked out by hand for each policy."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import Batch, Scenario, Setup, SpecificationError, Start, View, synthetic_workload

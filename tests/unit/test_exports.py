@@ -1,7 +1,5 @@
 """Exports of the results of a study: the whole table, or the file that was there before."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

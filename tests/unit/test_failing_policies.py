@@ -1,7 +1,5 @@
 """Policies that fail during ``clustermodel run``: one line with the user's file and line, after the runs that had finished."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Random failures: reproducible, in order, never of a node that is down, and with the laws of renewal processes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import islice, pairwise, takewhile
 from math import gamma

@@ -1,7 +1,5 @@
 """Feedback: jobs that are submitted a think time after another job has completed."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures of studies: what is drawn is what the table says, with intervals and units; a policy has one colour everywhere."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from itertools import combinations, pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What identifies a user's object: its code and values with all that they reach, and nothing else."""
 
-from __future__ import annotations
-
 import copyreg
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """Numbers and symbols as people read them."""
 
-from __future__ import annotations
-
 from math import inf, nan
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Workloads as pandas tables: there and back, and what is refused, with the row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

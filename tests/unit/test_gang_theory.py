@@ -1,7 +1,5 @@
 """Formulas of Zhang et al. 2003 for machines that are shared in time, and of processor sharing, on numbers worked by hand."""
 
-from __future__ import annotations
-
 from math import isnan
 from typing import NamedTuple
 

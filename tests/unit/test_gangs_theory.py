@@ -1,7 +1,5 @@
 """One-node gangs in theory: bounds of the shortest queue, the worth of migration, processor sharing of given jobs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

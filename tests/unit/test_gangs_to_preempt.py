@@ -1,7 +1,5 @@
 """Which gangs have to leave so that a job gets columns in every row, against trying all choices."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """Merged workloads keep their labels, and metrics by stream, size class and user are those of the jobs in the group."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The hyper-Erlang distribution against its formulas, its fit against its own moments, its samples against its moments."""
 
-from __future__ import annotations
-
 from math import inf, nan, sqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The public names, each where it is said to be; and that nothing is imported before it is needed."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

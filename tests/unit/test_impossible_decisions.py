@@ -1,7 +1,5 @@
 """What a policy may not return, or give a decision: one line with the policy's name; and runs that would never end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

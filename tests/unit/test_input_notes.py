@@ -1,7 +1,5 @@
 """Notes under a table where the input looks wrong, and none where it does not."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import pytest

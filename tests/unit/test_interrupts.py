@@ -1,7 +1,5 @@
 """Ctrl-C, several times in quick succession: one line, exit code 130, and nothing about threads or processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

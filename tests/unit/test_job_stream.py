@@ -1,7 +1,5 @@
 """The builder of job streams: what it draws, with which random numbers, and what it refuses."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

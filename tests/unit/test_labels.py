@@ -1,7 +1,5 @@
 """Labels of axes, legends and tables: the units that names end in, factors with the names of measures, missing levels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The capacity ledger's arithmetic, and that it agrees with the formulas of Zhang et al. 2003 on the event log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

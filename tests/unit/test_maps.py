@@ -1,7 +1,5 @@
 """Maps over two factors, capacity by account, and the figure of a crossing: what is drawn is what the table says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Tables of measures for people: intervals, units, missing values, published values, classes of jobs."""
 
-from __future__ import annotations
-
 from math import isnan
 from pathlib import Path
 

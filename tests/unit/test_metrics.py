@@ -1,7 +1,5 @@
 """Metrics, event log and delays by later jobs against numbers worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 from fractions import Fraction

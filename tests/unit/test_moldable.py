@@ -1,7 +1,5 @@
 """Which sizes a job can have; what is made of them is in tests/timeline/test_backfilling.py."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Mistakes of people who are new to the command line: one line each that says what is allowed or was probably meant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

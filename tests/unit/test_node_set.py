@@ -1,7 +1,5 @@
 """Idle nodes against a plain Python set, operation by operation, and what a policy may name as a gang's nodes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What notebooks show: objects as small tables, figures once; text is escaped and no colour is fixed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Logs as people really have them: suspended jobs, changed clocks, recycled numbers, prefixes, compressed files."""
 
-from __future__ import annotations
-
 import bz2
 import json
 import lzma

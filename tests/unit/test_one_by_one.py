@@ -1,7 +1,5 @@
 """Each event of an instant is a scheduling cycle of its own: ``events="one-by-one"``."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The Ousterhout matrix: the steps of Zhang et al. 2003, sections 5.1 and 5.4, on matrices drawn by hand, and invariants."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Outages: files of Los Alamos and plain tables, what is left out, merged outages, facts."""
 
-from __future__ import annotations
-
 import gzip
 import pickle
 from itertools import pairwise

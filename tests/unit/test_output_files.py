@@ -1,7 +1,5 @@
 """Files are written as a whole or not at all, and nothing else is touched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Output that is kept whatever its readers, signals or the code of users do."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """How full rows are at saturation: Markov chains by hand, by brute force, and against the simulator with equal run times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Any

@@ -1,7 +1,5 @@
 """Perfetto traces: what was written is read back, and every rule of the format is checked."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Tables for people: intervals and paired ratios by the levels of a factor.  Shared runs count once, in figures too."""
 
-from __future__ import annotations
-
 from math import isnan
 
 import numpy as np

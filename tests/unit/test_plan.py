@@ -1,7 +1,5 @@
 """The plan: reservations among running jobs, moved one at a time and never back."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Policies, predictors and readers of other packages: by name everywhere, one line for each that cannot be used."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Policies by name and as objects, and the checker that tells a sound one from each kind of broken one."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import FrozenInstanceError

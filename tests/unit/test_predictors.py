@@ -1,7 +1,5 @@
 """The predictors: what they say, what they learn from, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

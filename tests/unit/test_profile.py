@@ -1,7 +1,5 @@
 """The availability profile against a slow obvious twin: an array with the free nodes of every tick."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

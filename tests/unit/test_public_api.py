@@ -1,7 +1,5 @@
 """What users import, in the pages that they read: the public names, and modules where a page is about what is inside."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import re

@@ -1,7 +1,5 @@
 """Sorting criteria of Perkovic & Keleher 2000, table 4, and the named orders."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a report is drawn from: factors and measures with their names, text that is no mathematics, the columns of a run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

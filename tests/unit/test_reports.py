@@ -1,7 +1,5 @@
 """Figures and files of a result."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

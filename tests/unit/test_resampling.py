@@ -1,7 +1,5 @@
 """Resampling a log: whole weeks or users drawn with replacement."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

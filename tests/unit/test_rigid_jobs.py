@@ -1,7 +1,5 @@
 """Rigid jobs under FCFS: formulas against chains that are solved here, closed forms, and tables of another program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import inf, isfinite

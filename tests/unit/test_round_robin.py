@@ -1,7 +1,5 @@
 """Processor sharing and round robin: closed forms, Markov chains, a simulation of a few lines and the simulator agree."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf
 

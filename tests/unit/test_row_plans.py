@@ -1,7 +1,5 @@
 """Reservations in the rows of the matrix (Zhang et al. 2003, section 5.2), against a plan that is kept tick by tick."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

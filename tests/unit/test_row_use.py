@@ -1,7 +1,5 @@
 """Rows in use, and nodes that are idle while gangs of other rows are stopped."""
 
-from __future__ import annotations
-
 from math import isnan
 
 import pytest

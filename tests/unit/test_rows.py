@@ -1,7 +1,5 @@
 """The rows of the machine refuse what is impossible, and say which job, which row and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Pictures of machines that are shared in time: what is drawn, read back from the figure."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable
 from itertools import pairwise

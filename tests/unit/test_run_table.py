@@ -1,7 +1,5 @@
 """The table of ``clustermodel run``: whole at any width, in legible units, with overheads; plain in a pipe; notes below it."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

@@ -1,7 +1,5 @@
 """Scenarios as TOML files: the same scenario and run key after a round trip, and one line for every mistake."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Transfers that share a bandwidth, against processor sharing in exact fractions, one event after the other."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """What sim/events.py uses of SimPy that SimPy does not document."""
 
-from __future__ import annotations
-
 import inspect
 
 from simpy import Environment, Event, Process

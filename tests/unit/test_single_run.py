@@ -1,7 +1,5 @@
 """Figures: units on the axes, and the numbers that are drawn, read back from the figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import matplotlib.image

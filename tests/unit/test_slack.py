@@ -1,7 +1,5 @@
 """Slack-based backfilling: formulas, arguments, bounds, quotas, calibration, unfinished jobs, a year of KTH."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf, nan
 

@@ -5,8 +5,6 @@ Four processors.  J1 (2 processors, 2 s) and J2 (1 processor, 5 s) are to start 
 S1: J3 starts at 2 s.  S2: J3 starts now and J2 at 2 s.  S3: J3 starts now and J1 at 2 s.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What users write down - machine, job, filter, scale - is checked field by field and kept as plain numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields

@@ -1,7 +1,5 @@
 """Speedup models: how long a job takes on more or fewer nodes than it asked for."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import ceil, nextafter
 

@@ -1,7 +1,5 @@
 """Intervals against scipy's, warm-up and batch means against slow twins and series of known make, stopping rules by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Streamed runs against the same runs in memory: equal summaries where sums are exact, quantiles within the stated error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Several job streams in one run: numbers that no two jobs share, and where each job came from."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from io import BytesIO

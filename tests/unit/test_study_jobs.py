@@ -1,7 +1,5 @@
 """The jobs of a study, from a trace or synthetic."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Standard Workload Format: reading, streaming, refusing and writing, to the line and the field."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

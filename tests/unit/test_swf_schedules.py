@@ -1,7 +1,5 @@
 """Partial executions of the Standard Workload Format: read, summed up, written, and whole schedules read back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What commands print: on full disks, into closed streams, on ASCII terminals; and names that drive terminals."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

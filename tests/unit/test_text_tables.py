@@ -1,7 +1,5 @@
 """Tables of text: nothing is cut at any width, plain lines for programs, and the table in a notebook."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 

@@ -1,7 +1,5 @@
 """The analytic formulas on numbers worked by hand and in textbook cases."""
 
-from __future__ import annotations
-
 import pytest
 
 from clustermodel import SpecificationError

@@ -1,7 +1,5 @@
 """The tiers of the tests: between them, the commands of .ci and of README.md run every test."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from itertools import chain, combinations

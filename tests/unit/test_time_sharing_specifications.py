@@ -1,7 +1,5 @@
 """Time slices, context switches and checkpointing: what users write down is checked field by field."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError, fields, replace
 from math import inf, nan
 from typing import Any

@@ -1,7 +1,5 @@
 """A run over time: the tables say what the records, the ledger and the history say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Titles, notes and axes count what jobs ask for: nodes, or the cores or GPUs of a log or of nodes that have several."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What policies declare to depend on: it decides which trials of a study share a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

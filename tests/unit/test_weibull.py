@@ -1,7 +1,5 @@
 """The Weibull fit: greatest likelihood, intervals that cover, zeros that are counted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The workload table, what is derived from it, and the synthetic workload against its docstring."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

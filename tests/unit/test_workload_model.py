@@ -1,7 +1,5 @@
 """The phi model, workload models and their JSON, fitting to a trace; blue-pacific against Zhang et al. 2003."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
