@@ -1,7 +1,5 @@
 """Types of arrays, and arithmetic on arrays that gives the same digits on every computer."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@
 the same to the last bit.  Other installations are pure Python.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Final
 

@@ -15,8 +15,6 @@ it is taken as 1.75 times the skewness found + 12 / values, on either side.  The
 lognormal and Pareto values keep the level; ``docs/validation.md`` has the errors on these and on other distributions.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass
 from math import inf, sqrt

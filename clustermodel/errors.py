@@ -1,7 +1,5 @@
 """The package's exceptions: one small tree, every message one line that names the field, the value and what is allowed."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType

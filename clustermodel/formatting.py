@@ -3,8 +3,6 @@
 Text in tables is escaped, and no colour is fixed, for dark themes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape

@@ -34,9 +34,9 @@ class JobRow(NamedTuple):
     status: int
     """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
     memory: int = UNSET
-    """Memory that each task needs on its node, KiB; :data:`UNSET` when unknown."""
+    """Memory that each task needs on its node, KiB; ``UNSET`` when unknown."""
     checkpoint: int = UNSET
-    """How long a checkpoint of this job takes; :data:`UNSET` for what the machine says, here and below."""
+    """How long a checkpoint of this job takes; ``UNSET`` for what the machine says, here and below."""
     restart: int = UNSET
     checkpoint_interval: int = UNSET
     """How long it executes between two periodic checkpoints."""
@@ -59,7 +59,7 @@ def checked_row(row: JobRow) -> JobRow:
 
 
 def problem_of(row: JobRow) -> str:
-    """Return the error message for an invalid row: a number beyond 64 bits, or a time below :data:`LEAST_TICKS`."""
+    """Return the error message for an invalid row: a number beyond 64 bits, or a time below ``LEAST_TICKS``."""
     fields = row._asdict()
     large = [(field, "fit 64 bits") for field, value in fields.items() if abs(value) > _LARGEST]
     small = [(field, f"be >= {least}, in ticks") for field, least in LEAST_TICKS.items() if fields[field] < least]

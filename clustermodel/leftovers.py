@@ -1,7 +1,5 @@
 """Threads and processes that code of users leaves: they end with the process that ran the code, which does not await them."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

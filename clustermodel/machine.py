@@ -3,8 +3,6 @@
 A field with a value that is not allowed is a :class:`~clustermodel.errors.SpecificationError`, in every class.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Final, Literal, get_args
 
@@ -285,11 +283,6 @@ class Machine:
     def switch_ticks(self) -> int:
         """Length of a context switch, ticks."""
         return self.context_switch.ticks(self.time_slicing.quantum)
-
-    @property
-    def switches_on_change(self) -> bool:
-        """Whether context switches take time, and only nodes whose task changes pay for them."""
-        return self.switch_ticks > 0 and self.context_switch.charge == "on-change"
 
     @property
     def processors(self) -> int:

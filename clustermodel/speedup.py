@@ -3,8 +3,6 @@
 A trace has the run time on the nodes that the job asked for.  The run time on other numbers of nodes is an assumption.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil

@@ -3,8 +3,6 @@
 Pure functions of numbers, with SciPy's quantiles.  Too few values, or some that are not finite, are a ``SpecificationError``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import floor, isnan, log10, sqrt
 from typing import Final, NamedTuple

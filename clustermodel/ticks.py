@@ -3,8 +3,6 @@
 One tick is one microsecond.  With integer time slices do not drift and the capacity ledger balances exactly.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 TICKS_PER_SECOND: Final = 1_000_000

@@ -4,8 +4,6 @@ A wrong value gives one line: field, value, allowed.  Memory is in gibibytes (Gi
 kibibytes (KiB) in the simulator.  Every function raises a ``SpecificationError`` for a value that is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -62,7 +60,7 @@ def _given(specification: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
 
 
 def require_jobs(value: object, *, at_least: int = 1) -> int:
-    """Return a number of jobs to generate, at most :data:`MOST_JOBS`, as a plain ``int``."""
+    """Return a number of jobs to generate, at most ``MOST_JOBS``, as a plain ``int``."""
     jobs = require_whole("jobs", value, at_least=at_least)
     require(jobs <= MOST_JOBS, "jobs", jobs, f"it must be an integer >= {at_least} and <= {MOST_JOBS:,}")
     return jobs

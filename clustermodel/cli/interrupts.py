@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM, SIGHUP: the first ends a command cleanly, later ones are ignored for seconds; none shows a traceback."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ Every error a user can cause is one line on standard error and a non-zero exit: 
 be written and for policies that fail, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

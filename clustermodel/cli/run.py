@@ -1,7 +1,5 @@
 """``clustermodel run`` and ``policies``: simulating policies on a trace, a workload model, a synthetic year or scenarios."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

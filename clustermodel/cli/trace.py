@@ -1,7 +1,5 @@
 """``clustermodel trace``: facts about a trace, traces from accounting logs, and workload models fitted to a trace."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``clustermodel whatif``: the waits that a log has recorded, and those of simulated policies on the same jobs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A level that is a number, a text, a truth value or ``None`` is its own label, so
 policy has its name as label.  Other objects, such as machines and workloads, are given in a dictionary by their labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import isfinite

@@ -1,7 +1,5 @@
 """Python scripts of users: reading and running them, and the scenarios or the study that they define."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import os

@@ -1,7 +1,5 @@
 """Fields of scenarios set by their dotted names in scenario files: ``--set machine.time_slicing.quantum_s=60``."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace

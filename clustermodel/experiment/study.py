@@ -3,8 +3,6 @@
 Which trials are run follows from the results so far.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import tempfile

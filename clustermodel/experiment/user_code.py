@@ -3,8 +3,6 @@
 An exception of a user's code fails its run only; a signal stops the study.
 """
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

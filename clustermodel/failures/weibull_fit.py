@@ -1,7 +1,5 @@
 """Fit of a Weibull distribution to times between failures or repair times, with profile-likelihood intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Figures of workloads: distributions of job sizes and of work, and the share of their estimates that jobs use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The decision log: why each job started when it did.  Off by default; without it a run spends one comparison per start."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names and units of numbers, as the names of their columns say them, and the accounts of the ledger as columns."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from clustermodel.recording.ledger import OVERHEADS, Account, Ledger

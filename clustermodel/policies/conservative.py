@@ -4,8 +4,6 @@ This is :mod:`clustermodel.policies.backfilling.scheduler` with a guarantee for 
 (:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

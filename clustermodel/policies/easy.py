@@ -5,8 +5,6 @@ the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predi
 ``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Final
 

@@ -3,8 +3,6 @@
 Jobs start strictly in queue order; nodes stay idle for the first job that does not fit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Final
 

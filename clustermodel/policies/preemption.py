@@ -1,7 +1,5 @@
 """What preemption does to a job, whom it hits, and nodes for jobs where suspended jobs keep a part of the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 

@@ -5,8 +5,6 @@ A policy is a text, as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shor
 this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``"module:Class"`` or ``"module:function"``.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

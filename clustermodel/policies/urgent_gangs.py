@@ -5,8 +5,6 @@ and go on later where there is room.  The combination of gang scheduling and pre
 all gangs are equal (Zhang et al. 2003, section 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_

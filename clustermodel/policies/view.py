@@ -4,8 +4,6 @@ Times are integer ticks (:mod:`clustermodel.ticks`).  A policy sees what a real 
 what and when - never the run time.  What it answers stands in :mod:`clustermodel.policies.interface`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple

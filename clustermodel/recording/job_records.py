@@ -318,7 +318,7 @@ class StreamedJob:
 class StreamedRecords(JobRecords):
     """Records of a streamed run: no job is kept after it has left the system, so a Result refuses what needs the jobs.
 
-    ``take`` is called with each :data:`BLOCK` jobs that have left, and by :meth:`close` with the rest; the list is used again.
+    ``take`` is called with each ``BLOCK`` jobs that have left, and by :meth:`close` with the rest; the list is used again.
     Of the ids of jobs only the highest is kept, so they must rise.
     """
 

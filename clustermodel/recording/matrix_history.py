@@ -4,8 +4,6 @@ The rotations of rows are always kept (:class:`SliceLog`). Every state of the Ou
 (:class:`History`), is off by default: it grows with every event.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

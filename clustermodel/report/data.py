@@ -4,8 +4,6 @@ The numbers are those of ``means`` and ``differences`` of :class:`~clustermodel.
 the rows of one point at a time: too slow for a page that shows every measure of every point against every baseline.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count

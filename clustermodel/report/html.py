@@ -1,7 +1,5 @@
 """The report of a study: one HTML file with tables, curves, maps and figures of runs, which opens without a network."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence

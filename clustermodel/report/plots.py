@@ -3,8 +3,6 @@
 The viewer has Gantt charts and Ousterhout matrices of two runs on one time slider.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Write the report of a stored study; the packages that make its page are imported when it is written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 (docs/design has the measurement).
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache

@@ -5,8 +5,6 @@ Gangs share its bandwidth, or have it one after the other, by the strategies of 
 task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section 5.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from math import inf, isinf

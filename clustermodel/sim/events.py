@@ -5,8 +5,6 @@ handled when everything else of the instant is over, whatever order it was creat
 sees the whole instant at once.  (A plain wake-up event would be handled in the middle of it: partial batches.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final

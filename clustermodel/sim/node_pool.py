@@ -5,8 +5,6 @@ queue (``simpy.Resource``) would be a scheduling policy of its own, and one requ
 as soon as two gangs hold a part each of what both need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from clustermodel.errors import DecisionError

@@ -4,8 +4,6 @@ CPython looks for signals in the middle of a multiplication of large integers.  
 does, makes the multiplication fail, and code compiled by mypyc takes any such failure for a lack of memory and aborts.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How long the checkpoints, restarts and migrations of a job take, and how often it is checkpointed."""
 
-from __future__ import annotations
-
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine

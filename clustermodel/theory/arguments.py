@@ -1,7 +1,5 @@
 """Arguments that formulas have in common: distributions of sizes and of run times, and means by size."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from math import inf
 from typing import TypeVar

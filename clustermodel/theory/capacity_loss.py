@@ -1,7 +1,5 @@
 """Utilization and loss of capacity by the formulas of Zhang et al. 2003, section 2.3."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -14,8 +14,6 @@ Daly's delta), ``restart_s`` to read one (R), ``downtime_s`` the time from a fai
 the mean time between failures of the job's nodes together (M).  A SpecificationError refuses times that are out of range.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

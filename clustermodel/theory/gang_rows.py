@@ -13,8 +13,6 @@ columns; gangs that do not share any never compete for a replica.
 The number of waiting jobs is not truncated (:mod:`clustermodel.theory.matrix_geometric`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from math import gcd, isfinite
@@ -88,8 +86,8 @@ def gang_rows(
 
     Raises:
         SpecificationError: the queue is not stable, an argument has a value that is not allowed, or the chain is too large
-            (:data:`~clustermodel.theory.matrix_geometric.MOST_STATES`,
-            :data:`~clustermodel.theory.matrix_geometric.MOST_PHASES`).
+            (``MOST_STATES``,
+            ``MOST_PHASES``).
     """
     chain = _RowsChain(nodes, mpl, sizes, arrival_rate, mean_run_s, migration)
     try:

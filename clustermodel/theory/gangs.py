@@ -13,8 +13,6 @@ The functions take the number of ``nodes`` (c, the columns of the matrix), the `
 ``mean_run_s`` (seconds); they refuse a queue that is not stable by a SpecificationError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import comb

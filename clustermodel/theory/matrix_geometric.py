@@ -8,8 +8,6 @@ A chain is given by a function that lists the transitions from a state.  Its sta
 with the same rates into each class of states become one state (ordinary lumpability, Kemeny & Snell 1976, section 6.3).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ one migration, C/2 each for checkpoint and restart; here the two may differ.  Ar
 ``tasks`` is ``|A|``, and ``in_the_way`` has ``|J|`` of each job in S(A).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

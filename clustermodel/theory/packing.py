@@ -27,8 +27,6 @@ for any run times that do not depend on the sizes.
 from 1 to N, and probabilities that do not add up to one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Final

@@ -21,8 +21,6 @@ Context switches.  A switch takes the share CS of a slice, so a node whose slice
 queue that is not stable, whose load is not below the total speed of many jobs.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np

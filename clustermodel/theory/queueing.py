@@ -7,8 +7,6 @@ that are shared in time in :mod:`clustermodel.theory.processor_sharing` and :mod
 Times are in seconds, rates per second; ``servers`` is c.  A queue that is not stable is refused by a SpecificationError.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from clustermodel.errors import SpecificationError

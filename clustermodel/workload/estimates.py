@@ -3,8 +3,6 @@
 Zhang et al. 2003 (section 2.1) draw the factor by their phi model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable

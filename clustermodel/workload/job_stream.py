@@ -8,8 +8,6 @@ An arrival process yields the times between arrivals on a clock of its own, on w
 stretching the process's own clock, so the cycle keeps its hours.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The text lines of logs and traces, plain or compressed with gzip, bzip2 or xz."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import zlib

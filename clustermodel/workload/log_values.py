@@ -1,7 +1,5 @@
 """Values of accounting logs: time stamps, durations, amounts of memory, trackable resources (TRES), lists of nodes."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A workload from an accounting log: its jobs while it is read, run attempts, components, and what it shows of the machine."""
 
-from __future__ import annotations
-
 import os
 import re
 from array import array
@@ -72,7 +70,7 @@ def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSE
 
 
 class _Names(dict[Hashable, int]):
-    """Numbers what it is asked for from 1, in order of appearance; an empty name is :data:`UNSET`."""
+    """Numbers what it is asked for from 1, in order of appearance; an empty name is ``UNSET``."""
 
     def __missing__(self, name: Hashable) -> int:
         if not name:
@@ -118,7 +116,7 @@ class LogJobs:
         self.append(*(self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items()))
 
     def append(self, *values: int) -> None:
-        """Add a job with all fields of ``_NO_JOB``, those with names as their numbers in :attr:`names`."""
+        """Add a job with all fields of ``_NO_JOB``, those with names as their numbers in ``names``."""
         try:
             self._values.frombytes(_pack(*values))
         except StructError:

@@ -4,8 +4,6 @@ A record is a line of fields separated by blanks, texts in double quotes: ``"JOB
 type, version and time are followed by fields of that type.  They are described in the LSF Configuration Reference, lsb.acct.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -42,7 +40,7 @@ def read_lsf(
     Each record ``JOB_FINISH`` of a job that was dispatched is a job; it runs from ``startTime`` until the time of the record.
     Records have no time limit that is always there, so estimates are run times.  Every line is counted in
     ``provenance.report``.  The columns ``wait``, ``cores``, ``queue`` and others keep what the log has recorded
-    (:data:`~clustermodel.workload.table.RECORDED_COLUMNS`).
+    (``RECORDED_COLUMNS``).
 
     Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the
     workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.

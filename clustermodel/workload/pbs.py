@@ -6,8 +6,6 @@ what becomes of the other types.  The records are described in the PBS Professio
 Administrator's Guide.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -51,7 +49,7 @@ def read_pbs(
 
     Each run attempt is a job.  It runs from ``start`` to ``end``, less the time for which it was suspended (records z and r).
     Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
-    what the log has recorded (:data:`~clustermodel.workload.table.RECORDED_COLUMNS`).
+    what the log has recorded (``RECORDED_COLUMNS``).
 
     Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is
     ``Resource_List.walltime``.

@@ -90,7 +90,7 @@ def read_sacct(
 
     Each run attempt is a job: after a requeue the job is submitted again.  Components of a heterogeneous job that started
     together are one job.  Every line is counted in ``provenance.report``.  The columns ``wait``, ``suspended``, ``requeues``,
-    ``cores``, ``gpus`` and others keep what the log has recorded (:data:`~clustermodel.workload.table.RECORDED_COLUMNS`).
+    ``cores``, ``gpus`` and others keep what the log has recorded (``RECORDED_COLUMNS``).
 
     Args:
         path: a file, plain or compressed with gzip, bzip2 or xz; with a header line, or in the layout of Open XDMoD.

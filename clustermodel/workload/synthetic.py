@@ -4,8 +4,6 @@ The workload of a plausible mid-sized machine, not fitted to any; its parameters
 trace.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
 """Position of the job's label in ``streams``; number of the job on whose completion the submission depends; ticks from that
-completion to the submission.  :data:`~clustermodel.job.UNSET` where a job has no value."""
+completion to the submission.  ``UNSET`` where a job has no value."""
 ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS = ("account", "partition", "qos", "queue", "job_name")
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
@@ -255,14 +255,14 @@ class Workload:
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
-        extra: names of further columns of ``rows``, of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`.
+        extra: names of further columns of ``rows``, of ``EXTRA_COLUMNS`` and ``RECORDED_COLUMNS``.
         streams: labels of the streams that were merged into this workload, by the numbers of the column ``stream``.
         names: the names that the numbers 1, 2, ... of a column stand for: ``names["user"][number - 1]``.  Workloads from
             accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
-        SpecificationError: there is no job, two jobs have the same id, a time is below :data:`~clustermodel.job.LEAST_TICKS`,
+        SpecificationError: there is no job, two jobs have the same id, a time is below ``LEAST_TICKS``,
             a value does not fit 64 bits, or jobs wait for each other.
     """
 
@@ -308,7 +308,7 @@ class Workload:
             _require_an_order(table[:, ID], preceding)
         table.setflags(write=False)
         self.table: IntArray = table
-        """The rows, and beside them the columns :attr:`extra`, read-only."""
+        """The rows, and beside them the columns ``extra``, read-only."""
         self.name, self.machine_nodes, self.recipe = name, machine_nodes, recipe
         self.provenance = provenance or Provenance(source=name)
         self.streams, self.names = streams, names or {}
@@ -405,7 +405,7 @@ class Workload:
         return map(Job.from_row, self.rows())
 
     def column(self, name: str) -> IntArray:
-        """Return a column of :class:`~clustermodel.job.JobRow`, or one of :data:`EXTRA_COLUMNS` or :data:`RECORDED_COLUMNS`.
+        """Return a column of :class:`~clustermodel.job.JobRow`, or one of ``EXTRA_COLUMNS`` or ``RECORDED_COLUMNS``.
 
         It has shape ``(jobs,)``, is read-only, and has times in ticks; an extra column that is missing is -1 throughout.
         """

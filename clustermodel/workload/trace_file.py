@@ -4,8 +4,6 @@ To add a format to this package, add a :class:`Format` to :data:`SHIPPED`.  Othe
 point of the group ``clustermodel.readers``; they are asked after those of this package.
 """
 
-from __future__ import annotations
-
 import csv
 import logging
 import os

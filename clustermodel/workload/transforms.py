@@ -5,8 +5,6 @@ block bootstrap (Künsch 1989), which do not overlap here, since submissions dep
 2014 resample logs for the evaluation of schedulers by recombining the jobs of their users.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

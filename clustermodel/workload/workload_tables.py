@@ -7,8 +7,6 @@ A distribution is a number, a list of numbers, a table of weights by value (``{"
 ``scipy.stats`` and its arguments (``{scipy = "geom", args = [0.2]}``).
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence

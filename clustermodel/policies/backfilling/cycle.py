@@ -67,7 +67,7 @@ class BackfillingRun:
         alarm = plan.new_alarm()
         if alarm is None and lengths.may_overrun:
             # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            alarm = current.next_held_start()
+            alarm = min((start for start in current.trial_starts.values() if start > current.now), default=None)
         if alarm is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
@@ -131,7 +131,7 @@ class SchedulingCycle:
         self.idle = view.idle  # nodes that are still idle
         self.dispatched: dict[int, Dispatch] = {}  # job id -> how it starts
         self._queue: Sequence[QueuedJob] | None = None
-        self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
+        self.trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
         self._announced: list[Decision] = []
 
     @property
@@ -207,16 +207,12 @@ class SchedulingCycle:
     def hold(self, job: QueuedJob, reservation: Reservation) -> None:
         """Enter a reservation for this cycle only, after :meth:`begin_trial`."""
         self.profile.reserve(reservation.start, reservation.end, reservation.nodes)
-        self._trial_starts[job.id] = reservation.start
-
-    def next_held_start(self) -> int | None:
-        """Return the first future start of the reservations of this cycle only."""
-        return min((start for start in self._trial_starts.values() if start > self.now), default=None)
+        self.trial_starts[job.id] = reservation.start
 
     def reserved_start(self, job: QueuedJob) -> int | None:
         """Return the start of a job's reservation, ``None`` if it has none."""
         reserved = self.plan.reserved.get(job.id)
-        return self._trial_starts.get(job.id) if reserved is None else reserved.start
+        return self.trial_starts.get(job.id) if reserved is None else reserved.start
 
     def decisions(self) -> list[Decision]:
         """Return what the phases have decided, and enter the starts into the plan."""

@@ -4,8 +4,6 @@ A scheduling cycle runs whenever a job arrives or completes.  Its phases share o
 backfilling, with guarantees and the shapes a job can have; (3) speculative backfilling and test runs; (4) start-time widening.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

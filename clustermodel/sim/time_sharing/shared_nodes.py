@@ -300,7 +300,8 @@ class TimeSharing:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
         self.quantum, self.switch = machine.time_slicing.quantum, machine.switch_ticks
-        self.on_change = machine.switches_on_change
+        # whether switches take time, and only nodes whose task changes pay for them
+        self.on_change = machine.switch_ticks > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
 
     # What the fidelities do in their own ways.
