@@ -237,7 +237,7 @@ def test_text_is_text_where_it_is_declared(forgetful_registry: None) -> None:
 
 
 def test_a_type_that_is_imported_for_types_only_hides_no_other(forgetful_registry: None) -> None:
-    def factory(*, levels: "int | None" = 3, other: "Missing | None" = None) -> Policy:  # type: ignore[name-defined]  # noqa: F821, UP037
+    def factory(*, levels: "int | None" = 3, other: "Missing | None" = None) -> Policy:  # type: ignore[name-defined]  # noqa: F821
         return Mine(fcfs)
 
     cm.register_policy("hiding", factory)
