@@ -28,5 +28,5 @@ def test_an_example_is_short_and_runs(name: str, lines: int, smaller: dict[str, 
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / picture).stat().st_size > 5_000
     if name == "two_classes":
-        assert "interactive_response_s" in ran.stdout
+        assert "interactive" in ran.stdout
         assert " ± " in ran.stdout

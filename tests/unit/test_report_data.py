@@ -71,7 +71,7 @@ def test_a_viewed_run_is_its_placements_and_states(policy: str) -> None:
     )
     pd.testing.assert_frame_equal(rebuilt, placements, check_dtype=False)
     assert run.shared == (policy == "mbgs")
-    assert run.rows == placements["row"].max() + 1
+    assert run.stays["row"].max() == placements["row"].max()
     assert (np.diff(run.stays["begin"]) >= 0).all()  # the page searches in them
     np.testing.assert_array_equal(run.events["time"] + start, states["time_s"])
     np.testing.assert_array_equal(run.events["waiting"], states["waiting_jobs"])
