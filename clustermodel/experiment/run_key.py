@@ -56,7 +56,8 @@ PLACEMENTS: Final = "placements"  # the nodes of each gang over time
 TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)  # names of the tables of a run, and of their folders
 
 _PACKAGE: Final = Path(__file__).parents[1]
-_NO_NUMBERS: Final = ("cli/", "figures/", "report/")  # folders of sources on which no number of a run depends
+# Sources on which no number of a run depends; on the measures of classes of jobs, in report/measure_table.py, some do.
+_NO_NUMBERS: Final = ("cli/", "figures/", *(f"report/{name}.py" for name in ("data", "html", "plots", "write")))
 _NOT_OF_VERSION: Final = frozenset({"history", "job_tables", "shown", "text", "tables", "figures"})
 """Fields of experiments that change no number of a run."""
 _CHUNK: Final = 4096

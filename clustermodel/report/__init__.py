@@ -1,1 +1,1 @@
-"""Reports: interactive pages made from the results of studies."""
+"""Reports: interactive pages, and tables beside published values, made from the results of studies."""

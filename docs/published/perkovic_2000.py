@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from clustermodel import StudyTable
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.report.measure_table import published_table
 from clustermodel.statistics import Interval
 
 SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")

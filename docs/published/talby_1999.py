@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from clustermodel import StudyTable
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
+from clustermodel.report.measure_table import published_table
 
 SCRIPTS = Path(__file__).parents[2] / "scenarios" / "papers" / "talby_1999"
 SCRIPT = SCRIPTS / "compression.py"

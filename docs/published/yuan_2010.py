@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from clustermodel import StudyTable
-from clustermodel.experiment.measure_table import Columns, Scaled, published_table
+from clustermodel.report.measure_table import Columns, Scaled, published_table
 
 MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
 TRACES = {"CTC-SP2": "strict_fairness_ctc", "SDSC-BLUE": "strict_fairness_blue", "KTH-SP2": "strict_fairness_kth"}

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from clustermodel import RUN_TIME_FACTORS, StudyTable, load_model
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
+from clustermodel.report.measure_table import published_table
 from clustermodel.statistics import Interval
 
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"

@@ -17,7 +17,7 @@ from math import isnan
 import pandas as pd
 
 from clustermodel import Interval, Machine, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
+from clustermodel.report.measure_table import Relative, Scaled, measure_table
 from clustermodel.workload.synthetic import study_jobs
 from clustermodel.workload.transforms import WEEK_S, Unit
 

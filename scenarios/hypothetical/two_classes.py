@@ -20,7 +20,7 @@ from clustermodel import (
     TimeSlicing,
     merge,
 )
-from clustermodel.experiment.measure_table import Relative, class_measures, measure_table
+from clustermodel.report.measure_table import Relative, class_measures, measure_table
 
 POLICIES = {"EASY": "easy", "BGS": "bgs", "MBGS": "mbgs", "SS": "ss"}
 INTERACTIVE = JobStream(

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from clustermodel import StudyTable, Workload, synthetic_workload
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.report.measure_table import published_table
 from tests.scripts import defined_in, stored, study_of
 from tests.shared_data import trace_path
 

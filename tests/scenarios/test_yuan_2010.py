@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import StudyTable, check_policy
-from clustermodel.experiment.measure_table import published_table
+from clustermodel.report.measure_table import published_table
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 from tests.scripts import defined_in, mean, stored, study_of

@@ -6,7 +6,7 @@ import pytest
 
 from clustermodel import RUN_TIME_FACTORS
 from clustermodel.experiment.exhibits import exhibits_of
-from clustermodel.experiment.measure_table import published_table
+from clustermodel.report.measure_table import published_table
 from tests.scripts import SCENARIOS, defined_in, mean, stored, study_of
 from tests.shared_data import SHARED
 

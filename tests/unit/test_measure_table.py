@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, synthetic_workload
-from clustermodel.experiment.measure_table import (
+from clustermodel.report.measure_table import (
     Columns,
     Relative,
     Scaled,

@@ -24,7 +24,7 @@ MODULES_A_PAGE_NAMES = {
     "guide_policy.md": {"policies.easy"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity_loss"},
-    "studies.md": {"experiment.measure_table"},
+    "studies.md": {"report.measure_table"},
     "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""

@@ -16,7 +16,7 @@ from typing import Literal
 import pandas as pd
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
+from clustermodel.report.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.workload.synthetic import study_jobs
 
 SHORTEST = "backfill_order=shortest"

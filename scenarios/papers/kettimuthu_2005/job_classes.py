@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, bars
-from clustermodel.experiment.measure_table import Columns, Scaled, by_class, class_measures, measure_table
+from clustermodel.report.measure_table import Columns, Scaled, by_class, class_measures, measure_table
 from clustermodel.workload.synthetic import study_jobs
 
 EASY, FREE = "easy", "ss:sf=2,mode=suspend, free"

@@ -20,8 +20,8 @@ from paper_jobs import CLEANED, paper_jobs
 
 from clustermodel import Backfilling, Machine, Scenario, Study, StudyTable, bars
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
 from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.report.measure_table import Columns, Relative, measure_table, published_table, with_published
 
 CONSERVATIVE, AS_ASKED = "D", "as asked"
 SPECULATION = {"speculation": 0.9, "test_runs": True}

@@ -17,7 +17,7 @@ from paper_jobs import CLEANED, paper_jobs
 from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.measure_table import published_table, with_published
+from clustermodel.report.measure_table import published_table, with_published
 
 ALL = "all"
 FACTS = (

@@ -20,7 +20,8 @@ from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import (
+from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.report.measure_table import (
     Columns,
     Relative,
     by_class,
@@ -29,7 +30,6 @@ from clustermodel.experiment.measure_table import (
     published_table,
     with_published,
 )
-from clustermodel.policies.queue_order import CRITERIA
 
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
 CONSERVATIVE = "D"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from shape_classes import SHAPES, workload_shapes
 
 from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.measure_table import by_class, class_measures, measure_table
+from clustermodel.report.measure_table import by_class, class_measures, measure_table
 from clustermodel.workload.synthetic import study_jobs
 
 BEFORE, AFTER = "1/L-NG", "R/L-NG"

@@ -13,7 +13,7 @@ import pandas as pd
 from periods import NODES, mean_wait_s, periods
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable
-from clustermodel.experiment.measure_table import published_table, with_published
+from clustermodel.report.measure_table import published_table, with_published
 
 BASE, WAIT = "conservative", "mean wait (s)"
 SHORTER = "shorter than conservative's by (%)"

@@ -15,10 +15,10 @@ import pandas as pd
 from periods import NODES, periods
 
 from clustermodel import Machine, QueuedJob, Scenario, Study, StudyTable
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.report.measure_table import published_table
 from clustermodel.schedule.profile import Plan, Reservation
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"

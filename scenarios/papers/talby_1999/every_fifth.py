@@ -16,7 +16,7 @@ import pandas as pd
 from periods import NODES, mean_wait_s, periods
 
 from clustermodel import Machine, Result, Scenario, Slack, Study, StudyTable
-from clustermodel.experiment.measure_table import published_table, with_published
+from clustermodel.report.measure_table import published_table, with_published
 
 BEGINNINGS = (1, 2, 3, 4, 5)
 EQUAL_WEIGHTS = "all 1"

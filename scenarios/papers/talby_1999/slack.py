@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from periods import NODES, mean_wait_s, periods
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, bars, curves, read_swf, synthetic_workload
-from clustermodel.experiment.measure_table import PAPER, published_table, with_published
+from clustermodel.report.measure_table import PAPER, published_table, with_published
 
 YEAR, WHOLE = "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"

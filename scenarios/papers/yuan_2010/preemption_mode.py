@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
+from clustermodel.report.measure_table import Columns, Scaled, measure_table
 from clustermodel.workload.synthetic import study_jobs
 
 KILL, LIMITED = "kill", "checkpoint, limited store"

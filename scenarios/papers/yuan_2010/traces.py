@@ -10,7 +10,7 @@ run time are left out.  The scheduling policy does not matter.
 import numpy as np
 
 from clustermodel import Machine, Scenario, Study
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
+from clustermodel.report.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.workload.synthetic import study_jobs
 
 TRACES = {

@@ -20,7 +20,7 @@ from load_curves import highest_utilization, overtaking, utilization_at
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, ContextSwitch, Scenario, Study, StudyTable, curves
-from clustermodel.experiment.measure_table import published_table, with_published
+from clustermodel.report.measure_table import published_table, with_published
 
 ACCEPTABLE = 20.0
 """Slowdown (section 5.3)."""

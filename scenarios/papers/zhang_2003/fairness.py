@@ -13,7 +13,7 @@ import pandas as pd
 from blue_pacific import CALIBRATIONS, SIZES, SMALL_UP_TO, blue_pacific_scenario, size_of
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable, load_model
-from clustermodel.experiment.measure_table import class_measures, measure_table
+from clustermodel.report.measure_table import class_measures, measure_table
 
 LEVELS = (2, 3, 5)
 STRATEGIES = {"BF": "bf", **{f"{name}-{level}": f"{name.lower()}:mpl={level}" for name in ("GS", "BGS") for level in LEVELS}}

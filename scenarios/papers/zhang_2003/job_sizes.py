@@ -10,7 +10,7 @@ from blue_pacific import SIZES, blue_pacific_scenario, size_of
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
-from clustermodel.experiment.measure_table import by_class, class_measures
+from clustermodel.report.measure_table import by_class, class_measures
 
 SLOWDOWN, WAIT = MEANS = ("mean_bounded_slowdown", "mean_wait_s")
 

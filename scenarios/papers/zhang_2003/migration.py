@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Checkpointing, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import published_table
+from clustermodel.report.measure_table import published_table
 
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
 FIGURE_14_FACTORS = (1.2, 1.5)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Result, Scenario, Study, StudyTable, curves
 from clustermodel.arrays import FloatArray
-from clustermodel.experiment.measure_table import by_class, class_measures, measure_table
+from clustermodel.report.measure_table import by_class, class_measures, measure_table
 
 POLICIES = {"bf": "Figure 5, BF", "bgs": "Figure 8, BGS"}
 CHOSEN_PHI = 0.2

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import published_table
 from clustermodel.machine import COUNTS
+from clustermodel.report.measure_table import published_table
 
 COST_S = 10.0
 Q, FACTOR_14 = 64, 1.5

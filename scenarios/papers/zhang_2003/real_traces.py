@@ -30,7 +30,7 @@ from clustermodel import (
     Workload,
     bars,
 )
-from clustermodel.experiment.measure_table import Relative, Scaled, by_class, class_measures, measure_table
+from clustermodel.report.measure_table import Relative, Scaled, by_class, class_measures, measure_table
 from clustermodel.workload.synthetic import study_jobs
 
 LOGS = {

@@ -16,7 +16,7 @@ from load_curves import highest_utilization
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
-from clustermodel.experiment.measure_table import class_measures, published_table
+from clustermodel.report.measure_table import class_measures, published_table
 from clustermodel.statistics import Interval
 
 SLOWDOWN = "mean_bounded_slowdown"

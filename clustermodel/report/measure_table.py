@@ -203,7 +203,7 @@ def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame
 def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str | Scaled]) -> dict[str, Measure]:
     """Return measures of an experiment: metrics of the jobs of each class.
 
-    >>> from clustermodel.experiment.measure_table import class_measures
+    >>> from clustermodel.report.measure_table import class_measures
     >>> classify = lambda result: result.jobs["nodes"] > 8
     >>> list(class_measures(classify, [True, False], {"wait_s, wide {}": "mean_wait_s"}))
     ['wait_s, wide True', 'wait_s, wide False']
