@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clustermodel.policies.interface import Decision, Place, Reason, Reserve, Rows, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import RETURNING, STOPPING, Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, RowPlans
 
@@ -236,15 +236,17 @@ class GangRun:
 
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        now, old, ends = self._view.now, self._ends, {}
+        now, old, ends = self._view.now, self._ends, dict[int, int]()
+        time, own, left_of = self._rows_at_worst * self._quantum, self._quantum - self._switch, self._left
         rows: list[list[tuple[int, int]]] = []
         for of_row in self.matrix.homes:
             row = []
             for gang in of_row.values():
-                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job))
-                if end != old.get(gang.job.id, end):
+                job = gang.job
+                end = ends[job.id] = now - -left_of(job) * time // own  # as _stretched has it
+                if end != old.get(job.id, end):
                     self._improvable = True
-                row.append((end, gang.job.nodes))
+                row.append((end, job.nodes))
             rows.append(row)
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
@@ -266,7 +268,8 @@ class GangRun:
         gang = view.running.get(job.id)
         if gang is None:  # it starts at this instant
             return self._length(job)
-        if gang.stopping:
+        state = gang.state
+        if state is STOPPING or state is RETURNING:
             return view.overhead_left(gang)
         left = job.estimate - view.progress(gang)
         if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already

@@ -150,8 +150,8 @@ class Execution(RunningJob):
         """Return its pending overhead, ticks of its own slices; 0 on dedicated nodes: ``expected_end`` has it."""
         return 0
 
-    def checkpoints_left(self) -> int:
-        """Return how long its periodic checkpoints to come take, as :meth:`overhead_left`."""
+    def overhead_to_come(self) -> int:
+        """Return the same with its periodic checkpoints to come."""
         return 0
 
     @abstractmethod
@@ -177,7 +177,7 @@ def progress(gang: RunningJob) -> int:
 def overhead_left(gang: RunningJob) -> int:
     """Return a running gang's pending overhead, with its periodic checkpoints to come, ticks of its own slices."""
     assert isinstance(gang, Execution)
-    return gang.overhead_left() + gang.checkpoints_left()
+    return gang.overhead_to_come()
 
 
 def needs_any(gang: Execution, nodes: Collection[int]) -> bool:

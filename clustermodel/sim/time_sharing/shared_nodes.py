@@ -111,11 +111,12 @@ class SlicedGang(Execution):
         else:
             self.checkpointed = self.begun
 
-    def checkpoints_left(self) -> int:
-        """Return how long the periodic checkpoints take that begin from now on until its estimate, ticks of its own slices."""
+    def overhead_to_come(self) -> int:
+        left = sum([ticks for _, ticks in self.pending]) if self.pending else 0
         if self.interval is None or self.stopping:
-            return 0
-        return max((self.length - 1) // self.interval - self.begun // self.interval, 0) * self._checkpoint
+            return left
+        # With the periodic checkpoints that begin from now on until its estimate.
+        return left + max((self.length - 1) // self.interval - self.begun // self.interval, 0) * self._checkpoint
 
     def advance(self, ticks: int) -> list[Overhead]:
         """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
@@ -382,7 +383,7 @@ class TimeSharing:
         rows, moving = self.rows, dict[Execution, NodeSet]()
         for gang, columns, target, _ in places:
             leaving = gang.rows & ~target
-            if columns != gang.columns:
+            if columns is not gang.columns and columns != gang.columns:
                 refused = f"job {gang.job.id} cannot migrate"
                 if gang.stopping or gang.fetching:
                     state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
@@ -391,8 +392,9 @@ class TimeSharing:
                     raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
                 moving[gang] = columns
                 leaving = gang.rows
-            for row in rows_of(leaving):
-                rows.withdraw(_sliced(gang), row)
+            if leaving:
+                for row in rows_of(leaving):
+                    rows.withdraw(_sliced(gang), row)
         for gangs, blocked in [*migrations, (list(moving), [])] if moving else ():
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
@@ -415,8 +417,9 @@ class TimeSharing:
     def enter(self, gang: Execution, rows: int, home: int) -> None:
         """Let a gang run in all of ``rows``, a bitmask, of which one is its home row."""
         sliced = _sliced(gang)
-        for row in rows_of(rows & ~gang.rows):
-            self.rows.place(sliced, row)
+        if new := rows & ~gang.rows:
+            for row in rows_of(new):
+                self.rows.place(sliced, row)
         sliced.home = home
 
 
