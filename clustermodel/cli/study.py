@@ -247,7 +247,7 @@ def results(
             notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
             return FAILED if problems else 0
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
-        left_out, damaged, absent = 0 if earlier else store.earlier(), store.damaged(), store.missing_shards()
+        left_out, damaged, absent = 0 if earlier else len(store.earlier()), store.damaged(), store.missing_shards()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
     extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:

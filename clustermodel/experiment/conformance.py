@@ -99,14 +99,14 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
     """Yield the cases: hand-made corners, then random ones, and the same with ``failures`` of nodes."""
-    row, minute = _row, 60
+    row = _row
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
         # Slices far shorter than any job make the guaranteed starts of gang schedulers precise.
         return Case(name, Machine(nodes=nodes, kill_at_estimate=kill, time_slicing=TimeSlicing(quantum_s=0.01, mpl=3)), rows)
 
-    yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
-    yield case("first job long after the start", 2, row(1, 1e6, 2, minute, minute), row(2, 1e6, 1, 1, 1))
+    yield case("one job on one node", 1, row(1, 0, 1, 60, 60))
+    yield case("first job long after the start", 2, row(1, 1e6, 2, 60, 60), row(2, 1e6, 1, 1, 1))
     yield case("too large, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
     yield case("no nodes asked for", 2, row(1, 0, 0, 9, 9), row(2, 0, -3, 9, 9), row(3, 0, 2, 9, 9))
     yield case("burst at one instant", 8, *(row(n, 5, 1 + n % 8, 10 + n, 40) for n in range(1, 17)))

@@ -212,10 +212,7 @@ class CrossoverStudy(Experiment[Crossover]):
 
     def conclude(self, table: StudyTable) -> Crossover:
         """Return the crossing; a run that failed, or lacks the measure, is a ``SpecificationError``."""
-        try:
-            return self.search(partial(self._difference, table))
-        except _NotEvaluatedError as missing:
-            raise SpecificationError(f"crossover: {self.along} {missing}") from None
+        return self.search(partial(self._difference, table))
 
     def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
         """Return the tables and figures of the experiment, by default the crossing and the differences."""
@@ -245,13 +242,14 @@ class CrossoverStudy(Experiment[Crossover]):
         try:
             difference = table.difference(self.measure, first, second, level=self.level)
         except SpecificationError as problem:
-            raise _NotEvaluatedError(f"{value}: {problem}") from None
+            raise _NotEvaluatedError(f"crossover: {self.along} {value}: {problem}") from None
         if not isfinite(difference.half):
-            raise _NotEvaluatedError(f"{value}: there is one run only, so that nothing is known about its precision")
+            alone = "there is one run only, so that nothing is known about its precision"
+            raise _NotEvaluatedError(f"crossover: {self.along} {value}: {alone}")
         return difference
 
 
-class _NotEvaluatedError(Exception):
+class _NotEvaluatedError(SpecificationError):
     """The search needs a value at which not all runs are finished."""
 
 

@@ -15,11 +15,12 @@ import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import connection
 from multiprocessing.util import Finalize
 from os import PathLike
@@ -36,7 +37,7 @@ from clustermodel.experiment.user_code import interrupts_held, stoppable
 from clustermodel.experiment.worker import Origin, Outcome, execute, forget, opened
 from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.input_notes import unused_costs
-from clustermodel.validation import require, require_seconds, require_whole
+from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
@@ -76,12 +77,9 @@ class Options:
     """Called at the end with what there is to say about several runs; by default this is a warning."""
 
     def __post_init__(self) -> None:
-        if self.run_timeout_s is not None:
-            require_seconds("run_timeout_s", self.run_timeout_s, positive=True)
-        if self.workers is not None:
-            require_whole("workers", self.workers, at_least=1)
-        callable_or_none = self.progress is None or callable(self.progress)
-        require(callable_or_none, "progress", self.progress, "it must be a callable, or None")
+        seconds_fields(self, "", "run_timeout_s", positive=True)
+        whole_fields(self, "", workers=1)
+        require(self.progress is None or callable(self.progress), "progress", self.progress, "it must be a callable, or None")
         if self.shard is not None:
             pair = isinstance(self.shard, tuple | list) and len(self.shard) == 2
             require(pair, "shard", self.shard, "it must be two whole numbers, I and N")
@@ -92,19 +90,11 @@ class Options:
 
 
 def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
-    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard.
-
-    Raises:
-        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
-        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
-        ExecutionError: no workers are left; unfinished runs remain pending.
-        KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
-    """
+    """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard."""
     directory = Path(directory).absolute()  # a script may change the working directory
     experiment = opened(origin)
     design, shard, version = experiment.design, options.shard, experiment.version  # before any run
     tried: set[Trial] = set()
-    runs: list[Run] = []
 
     def new_trials(table: StudyTable) -> list[Trial]:
         trials = [trial for trial in design.trials(table) if trial not in tried]
@@ -114,17 +104,16 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
     following = new_trials(design.first_table())
     try:
         with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
-            new = design.runs(following, experiment)
-            with Store.create(directory, design, shard=shard, version=version) as store:
-                outcomes = _Outcomes(design, store, options)
-                while True:
-                    runs = sorted([*runs, *new], key=lambda run: design.order_of(run.trial))
-                    store.enter(design, runs)
-                    _run_all(outcomes.missing(runs), workers, outcomes)
-                    table = store.table()
-                    if not (following := new_trials(table)):
-                        break
-                    new = design.runs(following, experiment)
+            runs = design.runs(following, experiment)
+            store = Store.create(directory, design, shard=shard, version=version)
+            outcomes = _Outcomes(design, store, options)
+            while True:
+                store.enter(design, runs)
+                _run_all(outcomes.missing(runs), workers, outcomes)
+                table = store.table()
+                if not (following := new_trials(table)):
+                    break
+                runs += design.runs(following, experiment)
     finally:
         forget(origin)
     unplayed = nothing_played(sorted(outcomes.unplayed)) if outcomes.unplayed else ""
@@ -165,7 +154,7 @@ class _Outcomes:
         """Store the outcome of a run."""
         took = "failed" if outcome.error else f"{outcome.seconds:.2f} s"
         _log.debug("run %s, %s on %s, seed %s: %s", run.key, *(run.about[n] for n in ("policy", "workload", "seed")), took)
-        self._store.keep(run, self._design.factors_of(run.trial), outcome)
+        self._store.keep(run, outcome)
         if outcome.nothing_played:
             self.unplayed.add(str(run.about["policy"]))
         if outcome.error:
@@ -267,20 +256,26 @@ class _Pool(_Serial):
     def __init__(self, origin: Origin, options: Options, workers: int) -> None:
         super().__init__(origin.sent(), options)
         self._count = workers
-        self._pool = self._made()
-
-    def _made(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initializer=_prepare_process, initargs=(self._origin,))
+        spawn, given = multiprocessing.get_context("spawn"), (self._origin,)
+        self._make = partial(ProcessPoolExecutor, workers, spawn, initializer=_prepare_process, initargs=given)
+        self._pool = self._make()
 
     def submit(self, run: Run) -> Future[Outcome]:
-        with _starting_processes():
+        # Processes that start do not run the main script again: without a guard it would start its study in each of them.  The
+        # experiment is sent whole, or made from its own script.
+        main = vars(sys.modules["__main__"])
+        with interrupts_held():
+            hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
+            main["__spec__"] = None
             try:
                 return self._pool.submit(_execute_received, run, self._timeout_s)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
-                self._pool = self._made()
+                self._pool = self._make()
                 return self._pool.submit(_execute_received, run, self._timeout_s)
+            finally:
+                del main["__spec__"]
+                main.update(hidden)
 
     def capacity(self) -> int:
         return self._count
@@ -322,21 +317,6 @@ def _execute_received(run: Run, timeout_s: float | None) -> Outcome:
     return execute(_received[0], run, timeout_s)
 
 
-@contextmanager
-def _starting_processes() -> Iterator[None]:
-    """Start processes that receive no interrupts and do not run the main script again."""
-    # A script without a guard would start its study in each of them; the experiment is sent whole, or made from its own script.
-    main = vars(sys.modules["__main__"])
-    with interrupts_held():
-        hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
-        main["__spec__"] = None
-        try:
-            yield
-        finally:
-            del main["__spec__"]
-            main.update(hidden)
-
-
 class _Cluster(_Serial):
     """The workers of a Dask cluster that have the software of this process."""
 
@@ -359,7 +339,11 @@ class _Cluster(_Serial):
         self._refused: set[str] = set()
         self._allowed: weakref.WeakKeyDictionary[Future[Outcome], frozenset[str]] = weakref.WeakKeyDictionary()
         try:
-            self._known = require_same_software(self._client, self._address)
+            self._known = self._client.ncores()
+            if not self._known:
+                raise SpecificationError(f"{self._address}: the scheduler has no workers; start some first")
+            for worker, other in sorted(_other_software(self._client, None).items()):
+                raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
             self._sent = self._client.scatter(self._origin, broadcast=True)
         except BaseException:
             self.__exit__(None)
@@ -395,16 +379,6 @@ class _Cluster(_Serial):
             _log.info("--dask: %d workers: %s", len(known), ", ".join(sorted(known)))
         self._known = known
         return [future for future, allowed in self._allowed.items() if known and not allowed & known.keys()]
-
-
-def require_same_software(client: Any, address: str) -> dict[str, int]:
-    """Return the workers of a cluster with their cores; a cluster without any, or with other software, is refused."""
-    workers: dict[str, int] = client.ncores()
-    if not workers:
-        raise SpecificationError(f"{address}: the scheduler has no workers; start some first")
-    for worker, other in sorted(_other_software(client, None).items()):
-        raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
-    return workers
 
 
 def _other_software(client: Any, workers: Sequence[str] | None) -> dict[str, str]:

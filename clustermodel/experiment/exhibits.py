@@ -31,13 +31,6 @@ class Exhibits(NamedTuple):
     problems: list[str]
 
 
-class StoredExhibits(NamedTuple):
-    """The tables (CSV) and figures (PNG) of an experiment by title, as files."""
-
-    tables: dict[str, Path]
-    figures: dict[str, Path]
-
-
 def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
     """Return the tables and figures of an experiment; what cannot be made is a problem, not an error."""
     made = Exhibits({}, {}, [])
@@ -73,20 +66,18 @@ def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
     return folder
 
 
-def stored_exhibits(directory: Path) -> StoredExhibits:
-    """Return the exhibits that an experiment's directory has."""
+def stored_exhibits(directory: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Return the files of the tables (CSV) and of the figures (PNG) that an experiment's directory has, by title."""
     folder = directory / EXHIBITS
     try:
         index = json.loads((folder / _INDEX).read_bytes())
-        tables, figures = (
-            {str(title): folder / Path(name).name for title, name in index[kind].items()} for kind in ("tables", "figures")
-        )
+        kinds = [{str(key): folder / Path(name).name for key, name in index[kind].items()} for kind in ("tables", "figures")]
     except FileNotFoundError:
-        return StoredExhibits({}, {})
+        return {}, {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise SpecificationError(f"{folder / _INDEX}: damaged; the same sweep writes it again") from None
-    there = ({title: path for title, path in files.items() if path.is_file()} for files in (tables, figures))
-    return StoredExhibits(*there)
+    tables, figures = ({title: path for title, path in files.items() if path.is_file()} for files in kinds)
+    return tables, figures
 
 
 def _file_name(title: str, ending: str, taken: Collection[str]) -> str:

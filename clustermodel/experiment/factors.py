@@ -108,16 +108,11 @@ def _levels_of(field: str, given: object) -> list[tuple[Label, Any]]:
     return levels
 
 
-def require_text(field: str, text: object) -> None:
+def require_text(field: str, text: Any) -> None:
     """Refuse a value that cannot be a name in tables and files."""
-    if not isinstance(text, str) or not text.strip():
-        raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must be made of whole characters") from None
-    if "\0" in text:
-        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must have no NUL character")
+    require(isinstance(text, str) and text.strip(), field, text, "a name must be a text that is not empty")
+    require(text.encode(errors="ignore").decode() == text, field, text, "a name must be made of whole characters")
+    require("\0" not in text, field, text, "a name must have no NUL character")
 
 
 def describe(factors: Mapping[str, object]) -> str:

@@ -70,8 +70,7 @@ _WRAPPERS: Final[dict[type, tuple[str, ...]]] = {
     functools._lru_cache_wrapper: ("__wrapped__",),
 }
 """Attributes in which objects around functions hold them."""
-_WRITES: Final = re.compile("save|to_|write|dump")
-"""How the names of functions begin whose arguments name files that are written."""
+_WRITES: Final = re.compile("save|to_|write|dump")  # begins the names of functions whose arguments name files to write
 _first_seen: dict[str, tuple[ModuleSpec | None, str]] = {}
 """For each imported module of the user its specification, which a reload replaces, and the digest of its source."""
 
@@ -198,11 +197,9 @@ class Sources:
 
 
 def fingerprint(thing: object, name: str, sources: Sources | None = None) -> str:
-    """Return the digest of an object, a class or a function, the same in every process that makes it from the same code.
-
-    It covers the object's values, the files that these name and, if it reaches code of the user, the experiment's sources.
-    Messages call the object ``name``; what reaches an object without known source and value is refused.
-    """
+    """Return the digest of an object, a class or a function, the same in every process that makes it from the same code."""
+    # It covers values, the files that these name and, if it reaches code of the user, the experiment's sources.  Messages call
+    # the object by its name; what reaches an object without known source and value is refused.
     sources = sources or Sources()
     walk = _Walk(name, sources.token)
     try:
@@ -245,10 +242,9 @@ class _Walk:
         kind = type(thing)
         if kind is str or isinstance(thing, PurePath):
             return ["text", str(thing), _digest_of_file(str(thing))]
-        if kind in (list, tuple):
-            return [kind.__name__, *map(self.of, thing)]
-        if kind in (set, frozenset):  # unordered
-            return [kind.__name__, *sorted(map(self.of, thing))]
+        if kind in (list, tuple, set, frozenset):
+            inside = list(map(self.of, thing))
+            return [kind.__name__, *(inside if kind in (list, tuple) else sorted(inside))]
         if kind in (dict, types.MappingProxyType):
             return ["dict", *self._pairs(thing.items())]
         if kind is types.FunctionType:
@@ -389,22 +385,12 @@ class Run(NamedTuple):
     costs: Costs | None = None  # what was given for the machine, and what of it the policy may use
 
 
-def without_scenario(trial: Trial, experiment: str, seed: int, error: str) -> Run:
-    """Return the failed run of a trial of which the scenario could not be made; its own key keeps it apart from results."""
-    specified = {"scenario": "could not be made", "trial": list(trial), "study": experiment, "seed": seed}
-    about: dict[str, Label] = {"policy": None, "workload": None, "nodes": None, "seed": seed}
-    return Run(key_of(specified), trial, specified, about, 0, [], history=False, error=error)
-
-
 class Opened:
-    """An experiment in the process that runs it, with the identities that its policies and measures had before any run.
-
-    ``sent``: another process sent the experiment, and has identified its code.
-    """
+    """An experiment in the process that runs it, with the identities that its policies and measures had before any run."""
 
     def __init__(self, design: Experiment[Any], *, sent: bool = False, sources: Sources | None = None) -> None:
         self.design = design
-        self._sent = sent
+        self._sent = sent  # by another process, which has identified its code
         self._sources = sources or Sources()
         self._policies: dict[str | int, tuple[object, object]] = {}  # by names, and ids: what makes it, its identity
         self._jobs: dict[int, tuple[Callable[[], object], JobsDigest]] = {}  # streams are not kept alive
@@ -459,10 +445,8 @@ class Opened:
         return {"name": name, "sha256": fingerprint(thing, shown, self._sources)}
 
     def _policy(self, policy: str | Policy) -> object:
-        """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources.
-
-        It is determined before any run, which may change what the policy reads; another script may register its name anew.
-        """
+        """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources."""
+        # Determined before any run, which may change what the policy reads; another script may register its name anew.
         if not isinstance(policy, str):
             if id(policy) not in self._policies:
                 self._policies[id(policy)] = policy, self._identity(policy.name, f"policy {policy.name}", policy)
@@ -482,11 +466,8 @@ class Opened:
 
 
 def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[str], *, warm_up_s: float) -> dict[str, Any]:
-    """Return everything that the numbers of a run depend on, as plain values.
-
-    A policy that declares what it depends on (:func:`~clustermodel.policies.interface.dependencies_of`) makes the same schedule
-    on machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
-    """
+    """Return everything that the numbers of a run depend on, as plain values."""
+    # Parts of the machine on which the policy does not depend, and the seed if it draws no random numbers, are left out.
     machine = scenario.used_machine
     checkpointing, memory = machine.checkpointing, machine.node_memory
     whatever_the_policy_decides = {

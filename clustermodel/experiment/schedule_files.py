@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted, visible
+from clustermodel.errors import SpecificationError, visible
 from clustermodel.files import replacing, without_formulas
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import gangs_in_space
@@ -16,6 +16,7 @@ from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.validation import choice
 from clustermodel.workload import swf
 from clustermodel.workload.table import PRECEDING, THINK
 
@@ -47,9 +48,7 @@ _SWF_STATUS: Final = {
 def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
     """Write the jobs of a run to ``path`` as CSV: the layout is ``"evalys"`` or ``"jobs"``."""
     layouts = {"evalys": _evalys_layout, "jobs": _jobs_layout}
-    if not isinstance(layout, str) or layout not in layouts:
-        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(layouts)}")
-    frame = without_formulas(layouts[layout](result))
+    frame = without_formulas(layouts[choice("layout", layout, layouts)](result))
     with replacing(path) as file:
         frame.to_csv(file, mode="wb", index=False, float_format="%.6f", lineterminator="\n", errors="backslashreplace")
 
@@ -104,11 +103,7 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
 
 
 def write_schedule(result: Result, path: str | PathLike[str]) -> None:
-    """Write the schedule of a run to ``path`` in the Standard Workload Format; ``.gz`` is compressed.
-
-    A job whose time from start to end is not its run time (it was preempted, or shared its nodes in time) has a line for each
-    run attempt after the line of the whole job: partial executions.
-    """
+    """Write the schedule of a run to ``path`` in the Standard Workload Format; ``.gz`` is compressed."""
     rows, jobs, nodes = _swf_rows(result), len(result.records), result.machine.processors
     split = len(rows) > jobs
     notes = [

@@ -26,10 +26,8 @@ from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
 from clustermodel.workload.trace_file import recognised
 
-_OF_TRACES: Final = frozenset(
-    {".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json"}
-)
-"""Endings of the names of traces and tables."""
+# Endings of the names of traces and tables.
+_OF_TRACES: Final = (".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json")
 
 
 def read_script(path: Path) -> str:
@@ -109,7 +107,12 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
     if study is None and (scenarios := _scenarios_in(path, defined)):
         study = Study.of_scenarios(path.stem, scenarios)
     if callable(study) and not isinstance(study, Experiment):
-        study = _called(path, study, settings)
+        known, called = inspect.signature(study).parameters, study
+        if unknown := [name for name in settings if name not in known]:
+            there = f"its parameters are {', '.join(known) or 'none'}"
+            raise SpecificationError(f"{path}: --set: `study` has no parameter {unknown[0]!r}; {there}")
+        values = {name: value_of(f"{path}: --set {name}", text, known[name].default) for name, text in settings.items()}
+        study = _guarded(path, "study", lambda: called(**values))
     elif settings:
         raise SpecificationError(f"{path}: --set: `study` is no function; it has no parameter {next(iter(settings))!r}")
     if not isinstance(study, Experiment):
@@ -120,16 +123,6 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
     if of_scenarios:
         study = replace(study, scenario=partial(scenario_of_function, study.scenario, of_scenarios))
     return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
-
-
-def _called(path: Path, study: Callable[..., object], settings: Mapping[str, str]) -> object:
-    """Return what the function ``study`` of a script returns for these values of its parameters."""
-    parameters = inspect.signature(study).parameters
-    if unknown := [name for name in settings if name not in parameters]:
-        there = ", ".join(parameters) or "none"
-        raise SpecificationError(f"{path}: --set: `study` has no parameter {unknown[0]!r}; its parameters are {there}")
-    values = {name: value_of(f"{path}: --set {name}", text, parameters[name].default) for name, text in settings.items()}
-    return _guarded(path, "study", lambda: study(**values))
 
 
 def _guarded(path: Path, name: str, make: Callable[[], object]) -> object:
@@ -174,17 +167,16 @@ def sweep(
 ) -> StudyTable:
     """Run the missing trials of an experiment, or of the experiment that a script defines, and return the finished ones.
 
-    Stored runs are not repeated; failed runs are.
+    Stored runs are not repeated; failed runs are.  The directory is created if need be.  All workers run a script that is given
+    by its path; ``settings`` are then values of the parameters of its function ``study``, and of fields of all scenarios by
+    dotted names (``"machine.time_slicing.quantum_s"``), as texts.  ``options`` are fields of
+    :class:`~clustermodel.experiment.executor.Options`.
 
-    Args:
-        source: the experiment, or the path of the script; then all workers run the script.
-        directory: of the results, created if need be.
-        settings: values of the parameters of the script's function ``study``, and of fields of all scenarios by dotted names
-            (``"machine.time_slicing.quantum_s"``), as texts.
-        options: fields of :class:`~clustermodel.experiment.executor.Options`: ``workers``, ``dask``, ``dask_options``,
-            ``shard``, ``run_timeout_s``, ``progress``.
-
-    It raises what :func:`~clustermodel.experiment.executor.run_trials` does.
+    Raises:
+        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
+        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
+        ExecutionError: no workers are left; unfinished runs remain pending.
+        KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
     """
     origin = Origin(design=source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
     return run_trials(origin, directory, Options(**options))[1]
@@ -202,8 +194,7 @@ def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:
     return scenarios if all(isinstance(scenario, Scenario) for scenario in scenarios) else []
 
 
-_registered: set[str] = set()
-"""Policies that the last script registered; the next script in this process may register them again."""
+_registered: set[str] = set()  # policies of the last script, which the next one in this process may register again
 
 
 def _is_of_user(module: ModuleType) -> bool:

@@ -174,10 +174,9 @@ class Store:
         self._runs: dict[str, RunFile | str | None] = {}  # what is wrong with a damaged run; None: there is none
 
     @classmethod
-    @contextmanager
     def create(
         cls, directory: str | os.PathLike[str], design: Experiment[Any], *, shard: Shard | None = None, version: str = ""
-    ) -> Iterator[Self]:
+    ) -> Self:
         """Open an experiment's directory to add runs, those of a shard or all; one of another experiment is refused."""
         directory = Path(directory)
         name = STUDY_FILE if shard is None else f"study-{shard[0]}-of-{shard[1]}.json"
@@ -217,18 +216,15 @@ class Store:
                         path.unlink(missing_ok=True)
         if not _is_there(directory / name):
             write_content(directory / name, study)
-        yield cls(directory, {name: study})
+        return cls(directory, {name: study})
 
     @classmethod
     @contextmanager
     def read(cls, directory: str | os.PathLike[str]) -> Iterator[Self]:
         """Open an experiment's directory to look at its results, those of all shards, even while they are written.
 
-        Damaged runs are left out; :meth:`damaged` names them.
-
-        Raises:
-            SpecificationError: the directory holds no experiment, its file is damaged, or its shards are of several experiments
-                or of several versions of one.
+        Damaged runs are left out; :meth:`damaged` names them.  A directory without an experiment, with a damaged file of one,
+        or with shards of several experiments, or versions of one, is a ``SpecificationError``.
         """
         directory = Path(directory)
         listings = {name: read_study(directory / name) for name in _listings_in(directory)}
@@ -305,10 +301,7 @@ class Store:
         return [f"{number}/{count}" for count in counts for number in range(1, count + 1) if (number, count) not in shards]
 
     def enter(self, design: Experiment[Any], runs: Iterable[Run]) -> None:
-        """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
-
-        The lists of shards are deleted when that of the whole experiment is written.
-        """
+        """Make the trials of the experiment those of ``runs``; runs that it had before keep their results."""
         entries = [
             Entry(
                 point=list(run.trial.point),
@@ -318,21 +311,18 @@ class Store:
                 about=dict(run.about),
                 tables=list(design.tables_of(run.trial, history=run.history)),
             )
-            for run in runs
+            for run in sorted(runs, key=lambda run: design.order_of(run.trial))
         ]
         path = self.directory / self._name
         self._listings[self._name] = study = replace(self.study, trials=entries)
         if not _is_there(path) or read_study(path) != study:
             write_content(path, study)
-        if self._name == STUDY_FILE:
+        if self._name == STUDY_FILE:  # it has what the lists of shards have
             for other in _listings_in(self.directory)[1:]:
                 (self.directory / other).unlink(missing_ok=True)
 
     def missing(self) -> dict[str, str]:
-        """Return the keys of the runs to do, each with what is wrong with a damaged one.
-
-        These are pending, failed or damaged, or lack a table that the experiment wants.
-        """
+        """Return the keys of the runs to do, each with what is wrong with a damaged one."""
         missing = {}
         for entry in self.study.trials:
             run = self.run(entry.key)
@@ -340,14 +330,14 @@ class Store:
                 missing[entry.key] = what if isinstance(what := self._runs[entry.key], str) else ""
         return missing
 
-    def keep(self, run: Run, factors: Mapping[str, Label], outcome: Outcome) -> None:
+    def keep(self, run: Run, outcome: Outcome) -> None:
         """Write the tables and the numbers of a run, or why it failed; OutputError if they cannot be written."""
         for table, content in outcome.tables.items():
             _write(self._path(table, run.key), content)
         self._runs[run.key] = kept = RunFile(
             key=run.key,
             state="failed" if outcome.error else "done",
-            factors=dict(factors),
+            factors=self.factors_of(run.trial),
             specification=dict(run.specification),
             jobs=run.jobs,
             sources=list(run.sources),
@@ -381,24 +371,21 @@ class Store:
 
         With ``earlier`` it includes runs that the experiment had before it was changed.
         """
-        before = self._earlier() if earlier else []
+        before = self.earlier() if earlier else []
         return pd.DataFrame([*self._rows(), *(_row(run, run.factors, {}) for run in before)])
 
-    def _earlier(self) -> list[RunFile]:
+    def earlier(self) -> list[RunFile]:
+        """Return the files of finished runs that the experiment no longer has."""
         known = {entry.key for entry in self.entries()}
         return [run for run in self._all_runs() if run.state == "done" and run.key not in known]
-
-    def earlier(self) -> int:
-        """Return the number of finished runs that the experiment no longer has."""
-        return len(self._earlier())
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the factors and the error of each failed trial of the experiment."""
         return [(describe(self.factors_of(entry)), run.error) for entry, run in self._trials("failed")]
 
-    def factors_of(self, entry: Entry) -> dict[str, Label]:
+    def factors_of(self, trial: Entry | Trial) -> dict[str, Label]:
         """Return the labels of a trial's levels by factor, and its replication."""
-        return {**dict(zip(self.study.factors, entry.point, strict=True)), "replication": entry.replication}
+        return {**dict(zip(self.study.factors, trial.point, strict=True)), "replication": trial.replication}
 
     def verify(self) -> list[str]:
         """Return a line for each deviation from what was written, with keys and digests recomputed."""
@@ -415,11 +402,7 @@ class Store:
         return len(runs), sum(len(run.files) for run in runs)
 
     def records(self, key: str) -> pd.DataFrame:
-        """Return the job table of a run: ``Result.jobs``.
-
-        Raises:
-            SpecificationError: the experiment has no such run, it is not done, kept no job table, or is damaged.
-        """
+        """Return the job table of a run, ``Result.jobs``; a run without one, or a damaged one, is a ``SpecificationError``."""
         return self._table(RECORDS, key)
 
     def states_over_time(self, key: str) -> pd.DataFrame:
@@ -427,10 +410,7 @@ class Store:
         return self._table(STATES_OVER_TIME, key)
 
     def placements(self, key: str) -> pd.DataFrame:
-        """Return the nodes of each gang of a run over time, ``Result.placements``; see :meth:`records`.
-
-        A run with time sharing has them only if it kept its history.
-        """
+        """Return the nodes of each gang over time, ``Result.placements``: with time sharing, of a run that kept its history."""
         return self._table(PLACEMENTS, key)
 
     def has(self, table: str, key: str) -> bool:

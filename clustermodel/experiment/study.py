@@ -118,10 +118,10 @@ class Experiment(ABC, Generic[Conclusion]):
         names = (*self.levels.names, "seed")
         require_function("Study.scenario", self.scenario, names, f"a function of {', '.join(names)}")
 
-    def require_column(self, field: str, name: object) -> None:
+    def require_column(self, field: str, name: object, other: str = "") -> None:
         """Refuse a name that is no column of numbers: no field of the summary, account, or own measure."""
         known = [*MEASURED, *self.measures]
-        require(name in known, field, name, "it must be a column of the table", did_you_mean(str(name), known))
+        require(name in known, field, name, f"it must be a column of the table{other}", did_you_mean(str(name), known))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what each process determines itself."""
@@ -183,10 +183,6 @@ class Experiment(ABC, Generic[Conclusion]):
         used_seed = seed if made.seed == Scenario.seed else made.seed
         return replace(made, seed=used_seed, history=self.history or made.history)
 
-    def factors_of(self, trial: Trial) -> dict[str, Label]:
-        """Return the labels of a trial's levels by factor, and its replication."""
-        return {**self.levels.named(trial.point), "replication": trial.replication}
-
     def runs(self, trials: Sequence[Trial], opened: run_key.Opened) -> list[run_key.Run]:
         """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
         _ = opened.measures
@@ -199,7 +195,10 @@ class Experiment(ABC, Generic[Conclusion]):
                 if scenario is not None:
                     made[trial] = opened.identify(trial, scenario, list(map(opened.jobs_of, scenario.sources)))
             except BaseException as raised:  # of the user's code
-                made[trial] = run_key.without_scenario(trial, self.name, self.seed, as_failure(raised))
+                specified = {"scenario": "could not be made", "trial": list(trial), "study": self.name, "seed": self.seed}
+                about: dict[str, Label] = {"policy": None, "workload": None, "nodes": None, "seed": self.seed}
+                key, error = run_key.key_of(specified), as_failure(raised)  # apart from those of results
+                made[trial] = run_key.Run(key, trial, specified, about, 0, [], history=False, error=error)
                 problems.append(raised)
         if problems and all(run.error for run in made.values()):
             if isinstance(problems[0], ClusterModelError):
@@ -457,6 +456,6 @@ def replicate_until(
 
     The arguments are fields of :class:`Precision`, which describes them, and of :class:`Study`.
     """
-    widths: dict[str, float | None] = {"relative": relative, "half_width": half_width}
+    widths: dict[str, Any] = {"relative": relative, "half_width": half_width}
     until = Precision(measure=measure, level=level, at_least=at_least, at_most=at_most, **widths)
     return Study(name=name, factors=factors or {}, scenario=scenario, until=until, **fields)

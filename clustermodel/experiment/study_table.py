@@ -361,7 +361,9 @@ class StudyTable:
         levels = {name: list(dict.fromkeys(of)) for name, of in keys.items()}
         places = tuple([list(map(levels[name].index, of)) for name, of in keys.items()])
         variables = {}
-        for measure in measures or self._numbers():
+        others = [str(name) for name in self.frame if name not in {"run", "seed", *dimensions}]
+        numbers = [name for name in others if self.frame[name].dtype.kind in "biuf" or self.frame[name].isna().all()]
+        for measure in measures or numbers:
             self._column(measure)  # refuses what is no column
             values = np.full([len(of) for of in levels.values()], np.nan)
             try:
@@ -377,11 +379,6 @@ class StudyTable:
             kinds = set(map(type, labels))  # numbers or texts of one kind, otherwise objects
             coordinates[name] = np.array(labels, dtype=None if kinds <= {int, float} or kinds in ({str}, {bool}) else object)
         return xr.Dataset(variables, coordinates, {"name": self.name})
-
-    def _numbers(self) -> list[str]:
-        """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
-        others = [str(name) for name in self.frame if name not in {"run", "seed", "replication", *self.factors}]
-        return [name for name in others if self.frame[name].dtype.kind in "biuf" or self.frame[name].isna().all()]
 
 
 def _of_different_runs(cells: Mapping[int, tuple[str, float]]) -> FloatArray:

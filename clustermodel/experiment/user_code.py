@@ -168,28 +168,22 @@ def _exception_of_thread(seconds: float, said: RunTimeoutError) -> Iterator[None
             over = True
 
 
-def where_raised(exception: BaseException) -> str | None:
-    """Return ``file:line`` of the innermost code of the user that raised an exception or, as SimPy copies them, its causes."""
-    seen: list[BaseException] = []
-    cause: BaseException | None = exception
-    while cause is not None and cause not in seen:
-        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
-            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
-                return f"{frame.filename}:{frame.lineno}"
-        seen.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return None
-
-
 def failure_line(exception: BaseException) -> str:
-    """Return the place and the error of a failure in the user's code, in one line."""
+    """Return a failure in one line, after ``file:line`` of the innermost code of the user that took part."""
     try:
         text = str(exception)
     except BaseException:  # of the exception's own method
         text = "(it cannot say what is wrong)"
     words = shortened(" ".join(f"{type(exception).__name__}: {text}".rstrip(": ").split()), _LONGEST_LINE)
-    where = where_raised(exception)
-    return words if where is None else f"{where}: {words}"
+    seen: list[BaseException] = []
+    cause: BaseException | None = exception
+    while cause is not None and cause not in seen:  # SimPy copies exceptions; their causes have the places
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
+                return f"{frame.filename}:{frame.lineno}: {words}"
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return words
 
 
 def shortened(text: str, longest: int) -> str:

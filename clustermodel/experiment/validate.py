@@ -21,14 +21,14 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
-from clustermodel.errors import SpecificationError, counted, did_you_mean, refused, visible
+from clustermodel.errors import SpecificationError, counted, refused, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import load_experiment
-from clustermodel.experiment.study import MEASURED, Draw, Experiment, Levels, Measure, Tabulate, require_function
+from clustermodel.experiment.study import Draw, Experiment, Levels, Measure, Tabulate, require_function
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.statistics import LEVEL, checked_level
+from clustermodel.statistics import LEVEL, Interval, checked_level
 from clustermodel.validation import flag, require, require_number, whole_fields
 
 if TYPE_CHECKING:
@@ -96,13 +96,12 @@ class Verdicts:
         rows: list[dict[str, object]] = []
         for point, test in self.points:
             share, exact = test.difference / test.unit, not isfinite(test.half) or abs(test.half) < 1e-9 * test.unit
-            digits = 0 if exact else max(1 - _exponent(test.half), 0)
-            mean = f"{test.mean:,.{digits}f} ± {test.half:,.{digits}f}"
+            mean = Interval(test.mean, test.half, LEVEL, test.count)
             difference = f"{100 * share:+.2f} %" if self.relative else f"{share:+.3g}"
             rows.append({
                 **point,
                 "formula": _number(test.expected, test.half),
-                "simulated": _number(test.mean, test.half) if exact else mean,
+                "simulated": _number(test.mean, test.half) if exact else str(mean),
                 "difference": difference if abs(share) >= 1e-9 else f"{share:.0e}" if share else "0",
                 "runs": test.count,
                 "verdict": test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})",
@@ -185,9 +184,8 @@ class Validation(Experiment[Verdicts]):
             self._require_formula("formula", self.formula)
         if self.measure in self.levels.names:
             raise refused("measure", self.measure, "it is a factor, whose column hides it")
-        if not callable(self.measure) and self.measure not in (*MEASURED, *self.measures):
-            near = did_you_mean(str(self.measure), [*MEASURED, *self.measures])
-            raise refused("measure", self.measure, "it must be a column of the table, or a function of a Result", near)
+        if not callable(self.measure):
+            self.require_column("measure", self.measure, ", or a function of a Result")
 
     def _require_formula(self, where: str, formula: Formula) -> None:
         """Refuse a formula with a parameter that is no factor and has no default."""

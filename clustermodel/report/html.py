@@ -25,7 +25,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.experiment.exhibits import StoredExhibits, stored_exhibits
+from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
@@ -49,7 +49,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     data, finished = study_data(study, measures, shown), FinishedRuns(store, table, study)
     curves, starts = plots.metric_curves(data)
     made = [
-        _exhibits(stored_exhibits(directory)),
+        _exhibits(*stored_exhibits(directory)),
         _summary(study, data, shown),
         _differences(data),
         _capacity(study),
@@ -279,9 +279,9 @@ def _runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Se
     return Section("runs", "Runs", text, [("", "runs", columns)])
 
 
-def _exhibits(stored: StoredExhibits) -> Section | None:
+def _exhibits(stored: dict[str, Path], figures: dict[str, Path]) -> Section | None:
     tables = []
-    for title, path in stored.tables.items():
+    for title, path in stored.items():
         try:
             frame = pd.read_csv(path)
         except (ValueError, OSError):  # an empty table, or a damaged file
@@ -293,7 +293,7 @@ def _exhibits(stored: StoredExhibits) -> Section | None:
         tables.append((visible(title), path.stem, columns))
     pictures = [
         (visible(title), f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}")
-        for title, path in stored.figures.items()
+        for title, path in figures.items()
     ]
     if not tables and not pictures:
         return None

@@ -633,8 +633,7 @@ def test_a_study_without_what_is_asked_for_is_one_line(
 ) -> None:
     pending = tmp_path / "pending"
     study = Study.grid(name="s", workloads={"w": synthetic_workload(jobs=20)}, policies=["easy"])
-    with Store.create(pending, study):
-        pass
+    Store.create(pending, study)
     for arguments, said in (
         ((tmp_path,), f"{tmp_path}: there is no study here (no study.json)"),
         ((pending,), f"{pending}: no run of this study is done; there is nothing to report"),

@@ -168,7 +168,7 @@ def run_numbers(study: Validation, point: tuple[Label, ...], replication: int) -
     trial = Trial(point, replication)
     scenario = study.scenario_of(trial)
     assert scenario is not None
-    return {"run": "1", "seed": 0, **study.numbers_of(scenario.run()), **study.factors_of(trial)}
+    return {"run": "1", "seed": 0, **study.numbers_of(scenario.run()), **study.levels.named(point), "replication": replication}
 
 
 def measured(study: Validation, point: tuple[Label, ...], replication: int) -> dict[str, float]:

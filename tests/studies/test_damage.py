@@ -236,10 +236,10 @@ def test_keys_are_computed_anew(command: Command, tmp_path: Path) -> None:
     """A file that was written whole, but with a key that is not its specification's."""
     study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
     (run,) = runs_of(study)
-    with Store.create(tmp_path, study) as store:
-        wrong = run._replace(key="0" * 32)
-        store.enter(study, [wrong])
-        store.keep(wrong, {"replication": 1}, Outcome())
+    store = Store.create(tmp_path, study)
+    wrong = run._replace(key="0" * 32)
+    store.enter(study, [wrong])
+    store.keep(wrong, Outcome())
     code, _, err = command("results", "--verify", tmp_path)
     assert (code, f"{'0' * 32}: its key is not that of its specification" in err.replace("\n", " ")) == (1, True)
 

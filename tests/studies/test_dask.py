@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 import clustermodel
 from clustermodel import SpecificationError
 from clustermodel.errors import ExecutionError
-from clustermodel.experiment.executor import Progress, require_same_software
+from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import software
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
@@ -62,19 +62,25 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path: Path) -> None:
         ({**software(), "numpy": "0.0.2"}, f"numpy 0.0.2, and this is numpy {version('numpy')}"),
     ],
 )
-def test_workers_with_another_package_are_refused(theirs: object, found: str) -> None:
+def test_workers_with_another_package_are_refused(
+    theirs: object, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stands in for a cluster of other installations: it answers as :meth:`distributed.Client.run` does."""
 
     class Cluster:
+        def __init__(self, address: str) -> None:
+            pass
+
         def ncores(self) -> dict[str, int]:
             return {"tcp://one:1": 1, "tcp://two:2": 1}
 
         def run(self, function: Callable[..., object], *, workers: list[str] | None, on_error: str) -> dict[str, object]:
             return {"tcp://one:1": function(), "tcp://two:2": theirs}
 
+    monkeypatch.setattr("distributed.Client", Cluster)
     expected = rf"--dask: worker tcp://two:2: it has {found}; install the same$"
     with pytest.raises(SpecificationError, match=expected):
-        require_same_software(Cluster(), "tcp://here:1")
+        sweep(SCRIPT, tmp_path, dask="tcp://here:1")
 
 
 def test_workers_that_come_later_get_runs_too(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def repeated(study: Validation, numbers: Callable[[Trial], Mapping[str, Any]]) -
     table = study.first_table()
     while missing := [trial for trial in study.trials(table) if trial not in rows]:
         for trial in missing:
-            rows[trial] = {"run": str(trial), **study.factors_of(trial), "seed": 0, **numbers(trial)}
+            levels = study.levels.named(trial.point)
+            rows[trial] = {"run": str(trial), **levels, "replication": trial.replication, "seed": 0, **numbers(trial)}
         table = StudyTable.of_rows(list(rows.values()), study.levels.names, study.name)
     return table
 
