@@ -154,6 +154,14 @@ def write_file(path: str | os.PathLike[str], content: bytes | str, *, durable: b
         file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, if they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+
+
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     """Return ``table`` for a CSV file: an apostrophe before each text that a spreadsheet would take for a formula."""
     guarded, signs = table.copy(deep=False), ("=", "+", "-", "@", "\t", "\r")

@@ -99,7 +99,6 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
     """Yield the cases: hand-made corners, then random ones, and the same with ``failures`` of nodes."""
-    row = _row
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
         # Slices far shorter than any job make the guaranteed starts of gang schedulers precise.
@@ -119,17 +118,16 @@ def cases(seed: int, *, failures: bool) -> Iterator[Case]:
     yield case("priorities against the arrival order", 4, *(row(n, n, 3, 30, 40, n % 5) for n in range(1, 15)))
     yield case("one microsecond", 2, *(row(n, 0, 1 + n % 2, 1e-6, 1e-6) for n in range(1, 8)))
     slow: dict[str, Any] = {"checkpoint_s": 1.0, "restart_s": 9.0, "max_tasks_per_slice": 3}
-    costs: dict[str, ContextSwitch | Checkpointing] = {
-        "switches that cost half a slice": ContextSwitch(fraction=0.5),
-        "switches paid for in every slice": ContextSwitch(seconds=3.0, charge="every-slice"),
-        "costly migration": Checkpointing(checkpoint_s=2.0, restart_s=1.0),
-        "few tasks migrate at a time": Checkpointing(**slow, counts="gang"),
-        "few tasks change their nodes at a time": Checkpointing(**slow, counts="moved"),
-        "gangs migrate over several slices": Checkpointing(**slow, counts="spread"),
+    costs: dict[str, dict[str, Any]] = {
+        "switches that cost half a slice": {"context_switch": ContextSwitch(fraction=0.5)},
+        "switches paid for in every slice": {"context_switch": ContextSwitch(seconds=3.0, charge="every-slice")},
+        "costly migration": {"checkpointing": Checkpointing(checkpoint_s=2.0, restart_s=1.0)},
+        "few tasks migrate at a time": {"checkpointing": Checkpointing(**slow, counts="gang")},
+        "few tasks change their nodes at a time": {"checkpointing": Checkpointing(**slow, counts="moved")},
+        "gangs migrate over several slices": {"checkpointing": Checkpointing(**slow, counts="spread")},
     }
     for name, cost in costs.items():
-        part: dict[str, Any] = {"context_switch" if isinstance(cost, ContextSwitch) else "checkpointing": cost}
-        machine = Machine(nodes=8, time_slicing=_SLICES, **part)
+        machine = Machine(nodes=8, time_slicing=_SLICES, **cost)
         yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
     of_a_node = 2 * _ENOUGH_GIB - 1
     machine = Machine(nodes=4, time_slicing=_SLICES, node_memory_gib=of_a_node)
@@ -170,7 +168,7 @@ def cases(seed: int, *, failures: bool) -> Iterator[Case]:
         yield failing(f"random failures {number}", nodes, outages, *rows)
 
 
-def _row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
+def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
     """Return a job; times in seconds."""
     memory = to_kib(1 + number % _ENOUGH_GIB)
     submitted, running, estimated = (round(time * TICKS_PER_SECOND) for time in (submit, run, estimate))

@@ -279,8 +279,7 @@ def crossover(
     The arguments are fields of :class:`CrossoverStudy`; ``policies`` are two names or objects.  The scenario is a function of
     the factor ``along``, ``policy`` and ``seed``: draw the workload from ``seed``, so that both policies get the same jobs.
     """
-    two = not isinstance(policies, str) and len(policies) == 2
-    require(two, "policies", policies, "a crossover is of two policies")
+    require(not isinstance(policies, str) and len(policies) == 2, "policies", policies, "a crossover is of two policies")
     factors = {along: [low, high], "policy": policies}
     searched: dict[str, Any] = {"along": along, "low": low, "high": high, "step": step, "measure": measure}
     return CrossoverStudy(name=name, factors=factors, scenario=scenario, **searched, **fields)
@@ -307,8 +306,7 @@ def tradeoff_map(
     require_whole("replications", replications, at_least=2)
     two = isinstance(factors, Mapping) and len(factors) == 2
     require(two, "factors", factors, "a map has two factors with their levels")
-    several = not isinstance(policies, str) and len(policies) >= 2
-    require(several, "policies", policies, "a map compares two policies or more")
+    require(not isinstance(policies, str) and len(policies) >= 2, "policies", policies, "a map compares two policies or more")
     x, y = factors
     title = f"lowest {measure}"
     figures: dict[str, Draw] = {title: lambda table: table.plot.winners(measure, x=x, y=y)}

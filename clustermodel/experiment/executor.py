@@ -130,8 +130,7 @@ class _Outcomes:
 
     def __init__(self, design: Experiment[Any], store: Store, options: Options) -> None:
         self._design, self._store, self._options = design, store, options
-        self.unplayed: set[str] = set()
-        """Policies of runs in the slow mode that had no time slice to simulate."""
+        self.unplayed: set[str] = set()  # policies of runs in the slow mode that had no time slice to simulate
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs to do, trials with the same key once, those with most jobs first."""
@@ -228,6 +227,7 @@ class _Serial:
     def __init__(self, origin: Origin, options: Options) -> None:
         self._origin = origin
         self._timeout_s = options.run_timeout_s
+        self._count = 1
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +243,7 @@ class _Serial:
 
     def capacity(self) -> int:
         """Return the number of runs that can be in progress at present."""
-        return 1
+        return self._count
 
     def lost(self) -> list[Future[Outcome]]:
         """Return the runs whose workers are all gone, to be assigned again."""
@@ -276,9 +276,6 @@ class _Pool(_Serial):
             finally:
                 del main["__spec__"]
                 main.update(hidden)
-
-    def capacity(self) -> int:
-        return self._count
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.files import replacing, write_file
+from clustermodel.files import make_folder, replacing, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +49,7 @@ def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
     folder = directory / EXHIBITS
     if folder.is_symlink():
         raise OutputError(f"{folder}: is a symbolic link; a study's directory must have its own {EXHIBITS}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise OutputError(f"{folder}: cannot be written: {problem.strerror or problem}") from None
+    make_folder(folder)
     index: dict[str, dict[str, str]] = {"tables": {}, "figures": {}}
     for title, frame in exhibits.tables.items():
         index["tables"][title] = name = _file_name(title, "csv", index["tables"].values())

@@ -18,8 +18,7 @@ from clustermodel.validation import require
 
 Label = bool | int | float | str | None
 """A level of a factor as tables show it."""
-RESAMPLED: Final = "resampled"
-"""The column of trials whose jobs are resampled."""
+RESAMPLED: Final = "resampled"  # column of trials whose jobs are resampled
 RESERVED: Final = ("run", "replication", "seed", "measure", "level", "self", RESAMPLED)
 """Names of columns and arguments that no factor may have."""
 
@@ -100,8 +99,7 @@ def _levels_of(field: str, given: object) -> list[tuple[Label, Any]]:
         if isinstance(label, str):
             require_text(field, label)
         require(isinstance(label, bool | int | float | str | None), field, label, "a label must be a text or a number")
-        finite = not isinstance(label, float) or isfinite(label)
-        require(finite, field, label, "a number must be finite (None is allowed)")
+        require(not isinstance(label, float) or isfinite(label), field, label, "a number must be finite (None is allowed)")
         if label in before:  # 1, 1.0 and True are equal
             raise SpecificationError(f"{field}: {quoted(label)} is given twice; levels must be distinct")
         before.append(label)

@@ -151,8 +151,7 @@ class Sources:
     """The source files of the user in one experiment: its script, or the program of this process, and what that imports."""
 
     def __init__(self, script: str = "", text: str = "", settings: Mapping[str, str] | None = None) -> None:
-        self.token = secrets.token_hex(16)
-        """Identifies functions of this process without a source, which no other process has."""
+        self.token = secrets.token_hex(16)  # of functions of this process without a source, which no other process has
         self.digest = functools.cache(self._digest)
         self._known: dict[str, _Source] = {}
         self._settings = sorted((settings or {}).items())
@@ -216,22 +215,20 @@ class _Walk:
         self.modules: set[tuple[str, str]] = set()  # of the user, whose code the object reaches: names and files
         self.is_users = False
         self._token = token
-        self._names = [name]
-        self._path: list[int] = []
+        self._name = name
+        self._above: dict[int, str] = {}  # objects around the one that is looked at, from the outermost: ids and names
         self._known: dict[int, tuple[object, str]] = {}  # keeps objects alive, so that no other one gets their ids
 
     def of(self, thing: Any, name: str = "") -> str:
         """Return the digest of an object, which has a name in the object above it or none."""
         if type(thing) in _ATOMS:
             return f"{type(thing).__name__} {hex(thing) if type(thing) is int else repr(thing)}"
-        if id(thing) in self._path:
-            return f"again, {len(self._path) - self._path.index(id(thing))} above"
+        if id(thing) in self._above:
+            return f"again, {len(self._above) - list(self._above).index(id(thing))} above"
         if id(thing) not in self._known:
-            self._path.append(id(thing))
-            self._names.append(name)
+            self._above[id(thing)] = name
             self._known[id(thing)] = thing, _sha256(repr(self._parts(thing)))
-            self._path.pop()
-            self._names.pop()
+            del self._above[id(thing)]
         return self._known[id(thing)][1]
 
     def _pairs(self, pairs: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
@@ -329,10 +326,10 @@ class _Walk:
         return [*parts, *self._pairs(pair for pair in values if not _is_generated(*pair))]
 
     def _refused(self, thing: object, why: str) -> SpecificationError:
-        name, *names = filter(None, self._names)
+        names = list(filter(None, self._above.values()))
         reached = f" reaches {'.'.join(names)}, a {type(thing).__name__}," if names else f" is a {type(thing).__name__}"
         cannot = "so a run's key could not tell when it changes; define it in a file, from plain values"
-        return SpecificationError(visible(f"{name}:{reached} {why}, {cannot}"))
+        return SpecificationError(visible(f"{self._name}:{reached} {why}, {cannot}"))
 
 
 def _is_generated(name: str, value: object) -> bool:  # by Python, from what a class or its fields are

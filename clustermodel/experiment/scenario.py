@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
-NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
-"""First words of the warning that the slow mode had no time slice to simulate."""
+NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"  # begins the warning that the slow mode had no time slice to simulate
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -17,7 +16,7 @@ from typing import Any, Final
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment.executor import Options, run_trials
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.settings import scenario_of_function
+from clustermodel.experiment.settings import scenario_with_settings
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
@@ -121,7 +120,13 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
             "Scenario, or a function of none)"
         )
     if of_scenarios:
-        study = replace(study, scenario=partial(scenario_of_function, study.scenario, of_scenarios))
+        made = study.scenario
+
+        def with_settings(**levels: Any) -> Scenario | None:
+            scenario = made(**levels)
+            return scenario_with_settings(scenario, of_scenarios) if isinstance(scenario, Scenario) else scenario
+
+        study = replace(study, scenario=with_settings)
     return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
 
 

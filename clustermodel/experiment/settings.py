@@ -1,7 +1,7 @@
 """Fields of scenarios set by their dotted names in scenario files: ``--set machine.time_slicing.quantum_s=60``."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,18 +23,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> Scenario:
-    """Return a scenario with other values of some of its fields; its jobs stay.
-
-    ``settings`` are values by the dotted keys of scenario files, as texts: values of TOML, or words; ``none`` is the field's
-    default.
-
-    >>> from clustermodel import Machine, Scenario, synthetic_workload
-    >>> scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9))
-    >>> settings = {"machine.time_slicing.mpl": "3", "seed": "2"}
-    >>> changed = scenario_with_settings(scenario, settings)
-    >>> changed.machine.time_slicing.mpl, changed.seed
-    (3, 2)
-    """
+    """Return a scenario with other values of some of its fields, as texts by the dotted keys of files; its jobs stay."""
     if not settings:
         return scenario
     known = {field.name for field in fields(scenario)}
@@ -67,14 +56,6 @@ def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Mach
     return changed.used_machine
 
 
-def scenario_of_function(
-    function: Callable[..., Scenario | None], settings: Mapping[str, str], **factors: Any
-) -> Scenario | None:
-    """Return the scenario of a study's function with other values of some fields."""
-    scenario = function(**factors)
-    return scenario_with_settings(scenario, settings) if isinstance(scenario, Scenario) else scenario
-
-
 def _set(table: dict[str, Any], path: str, text: str) -> None:
     *parts, name = path.split(".")
     part: Any = table
@@ -83,7 +64,7 @@ def _set(table: dict[str, Any], path: str, text: str) -> None:
         if not isinstance(part, dict):
             whole = ".".join(parts[:number])
             raise SpecificationError(f"--set: {path}: not allowed; {whole} is {quoted(part)}, which has no fields")
-    if text.lower() == "none":
+    if text.lower() == "none":  # the field's default
         part.pop(name, None)
         return
     try:

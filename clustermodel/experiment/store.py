@@ -2,10 +2,8 @@
 
 A run is a file named by its key.  Every file is written to a temporary name that is then changed, and a run's tables come
 before its own file, which has their digests: whatever stops an experiment, a run is done only if its tables are complete.  A
-run that does not match its digests is damaged: it is named, left out of results, and run again.
-
-All tasks of a job array write into the same folders.  Each lists its trials in a file of its own, and readers join these lists.
-Nothing is locked: two processes that compute the same run write the same file.
+run that does not match its digests is damaged: it is named, left out of results, and run again.  Each task of a job array lists
+its trials in a file of its own, and readers join these lists.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import Label, Trial, describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.files import PART, write_file
+from clustermodel.files import PART, make_folder, write_file
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
@@ -54,11 +52,6 @@ class Entry:
     key: str
     about: dict[str, Label]  # policy, workload, nodes and seed of the scenario
     tables: list[str]  # of the run, which the experiment wants
-
-    @property
-    def trial(self) -> Trial:
-        """The point and the replication."""
-        return Trial(tuple(self.point), self.replication)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +138,8 @@ def _write(path: Path, content: str | bytes) -> None:
         if path.exists() and not path.is_file():  # writing a pipe would wait for a reader
             path.unlink()
     except OSError as problem:
-        raise _not_written(path, problem) from None
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
     write_file(path, content, durable=True)
-
-
-def _not_written(path: Path, problem: OSError) -> OutputError:
-    return OutputError(f"{path}: cannot be written: {problem.strerror or problem}")
 
 
 def _damaged(path: Path, what: str) -> SpecificationError:
@@ -181,15 +170,9 @@ class Store:
         directory = Path(directory)
         name = STUDY_FILE if shard is None else f"study-{shard[0]}-of-{shard[1]}.json"
         study = StudyFile(
-            study=design.name,
-            kind=type(design).__name__,
-            seed=design.seed,
-            warm_up_s=design.warm_up_s,
-            factors=list(design.levels.names),
-            shown=list(design.shown),
-            text=design.text,
-            version=version,
-        )
+            study=design.name, kind=type(design).__name__, version=version, seed=design.seed, warm_up_s=design.warm_up_s,
+            factors=list(design.levels.names), shown=list(design.shown), text=design.text,
+        )  # fmt: skip
         for other in _listings_in(directory):
             of_shard = _OF_SHARD.fullmatch(other)
             if shard is not None and of_shard is not None and int(of_shard[2]) != shard[1]:
@@ -204,11 +187,8 @@ class Store:
                 ours, theirs = str(getattr(study, fact)), str(getattr(known, fact))
                 if ours != theirs:
                     raise SpecificationError(f"{directory}: it holds the {fact} {theirs!r}, not {ours!r}; give another --out")
-        try:
-            for folder in (RUNS, *TABLES):
-                (directory / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise _not_written(directory, problem) from None
+        for folder in ("", RUNS, *TABLES):
+            make_folder(directory / folder)
         if shard is None:  # partial files of a stopped experiment; a task of a job array would take them from the others
             for folder in ("", EXHIBITS, RUNS, *TABLES):
                 for path in (directory / folder).glob(f".*{PART}"):
@@ -251,7 +231,7 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """Return the trials of all shards, in the order of the experiment; damaged and missing runs included."""
-        entries = {entry.trial: entry for listing in self._listings.values() for entry in listing.trials}
+        entries = {(*entry.point, entry.replication): entry for listing in self._listings.values() for entry in listing.trials}
         return sorted(entries.values(), key=lambda entry: entry.order)
 
     def run(self, key: str) -> RunFile | None:

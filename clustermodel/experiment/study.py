@@ -54,8 +54,7 @@ WorkloadMaker = Callable[[int], JobSource]
 Levels = Mapping[str, Sequence[Any] | Mapping[str, Any]]
 """The levels of each factor: a sequence, or objects by name."""
 
-_ABOUT: Final = ("policy", "workload", "seed")
-"""Fields of the summary that say what was run; a run may belong to several trials."""
+_ABOUT: Final = ("policy", "workload", "seed")  # fields of the summary that are not of a run, but of one of its trials
 MEASURED: Final = (*(part.name for part in fields(Summary) if part.name not in _ABOUT), *ACCOUNT_COLUMNS)
 """The numbers that every run has: fields of the summary, and accounts of the ledger."""
 SHOWN: Final = ("mean_response_s", "mean_bounded_slowdown", "mean_wait_s", "utilization", "kappa")
@@ -104,8 +103,8 @@ class Experiment(ABC, Generic[Conclusion]):
         object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
         choice("Study.job_tables", self.job_tables, get_args(JobTables))
         require(isinstance(self.text, str), "Study.text", self.text, "it must be a text")
-        by_name = isinstance(self.measures, Mapping)
-        require(by_name, "Study.measures", self.measures, "it must be a dictionary of functions by name")
+        must = "it must be a dictionary of functions by name"
+        require(isinstance(self.measures, Mapping), "Study.measures", self.measures, must)
         taken = {*MEASURED, *_ABOUT, *RESERVED, *self.levels.names}
         for name, measure in self.measures.items():
             require_text("Study.measures", name)
@@ -413,8 +412,7 @@ class Study(Experiment[StudyTable]):
         """
         streams = "it must be a Workload, an SwfStream, or a function of a seed that returns one"
         for label, workload in workloads.items() if isinstance(workloads, Mapping) else ():
-            known = isinstance(workload, JobSource) or callable(workload)
-            require(known, f"Study.workloads: {label}", workload, streams)
+            require(isinstance(workload, JobSource) or callable(workload), f"Study.workloads: {label}", workload, streams)
         for label, machine in machines.items() if isinstance(machines, Mapping) else ():
             require(isinstance(machine, Machine), f"Study.machines: {label}", machine, "it must be a Machine")
         factors: dict[str, Any] = {"workload": workloads, "policy": policies}

@@ -73,11 +73,9 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold signals to stop back until the end of the block; processes started in it never receive Ctrl-C.
-
-    Blocking alone would not be enough: the kernel then gives a signal of the process to a thread that does not block it, of
-    OpenBLAS for instance, and Python calls the handler in the main thread all the same.
-    """
+    """Hold signals to stop back until the end of the block; processes started in it never receive Ctrl-C."""
+    # Blocking is not enough: the kernel then gives a signal of the process to a thread that does not block it, such as one of
+    # OpenBLAS, and Python calls the handler in the main thread all the same.
     if not _in_main_thread():
         yield
         return
@@ -110,11 +108,9 @@ def as_failure(problem: BaseException) -> str:
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`RunTimeoutError` in a block that takes longer than ``seconds``; ``None`` is no limit.
-
-    In a main thread an alarm signal interrupts any Python code, even while it waits.  In another thread, such as a Dask
-    worker's, the exception is raised at the next Python instruction.
-    """
+    """Raise :class:`RunTimeoutError` in a block that takes longer than ``seconds``; ``None`` is no limit."""
+    # In a main thread an alarm interrupts any Python code, even while it waits; in another thread, such as a Dask worker's, the
+    # exception is raised at the next Python instruction.
     if seconds is None:
         yield
         return
@@ -194,10 +190,8 @@ def shortened(text: str, longest: int) -> str:
 
 @lru_cache(maxsize=10_000)
 def origin_of_file(name: str) -> str | None:
-    """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
-
-    It is ``None`` for code of the user, and for packages with plug-ins, which people edit as they edit scripts.
-    """
+    """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version."""
+    # None for code of the user, and for packages with plug-ins, which people edit as they edit scripts.
     if name.startswith("<"):
         return "python" if name.startswith("<frozen") or name == "<built-in>" else None
     path = Path(name).resolve()

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray
 from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
 from clustermodel.errors import SpecificationError, counted, refused, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
@@ -249,33 +248,12 @@ class Validation(Experiment[Verdicts]):
 
     def _judged(self, table: StudyTable, point: tuple[Label, ...]) -> tuple[int, Equivalence | None]:
         """Return the replications that a point needs, and the test after them, as far as they are finished."""
-        replications, formula, numbers = self._finished(table, self.levels.named(point))
-        look, test, expected = self.looks[0], None, self._expected[point]
-        for look in self.looks:
-            so_far = replications <= look
-            if not so_far.any():
-                break
-            means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
-            test = equivalence_test(
-                numbers[so_far, 0],
-                formula[so_far] if self.of_each_run else nan if expected is None else expected,
-                self.margin,
-                relative=self.relative,
-                controls=numbers[so_far, 1:],
-                control_means=np.array(means, dtype=float),
-                level=self.level,
-                looks=len(self.looks),
-            )
-            if test.verdict != "undecided" or so_far.sum() < look:
-                break  # fewer: not all are finished, some failed, or runs cannot differ
-        return look, test
-
-    def _finished(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the replications of a point and the formula of each, and in columns its measure and its controls."""
+        levels, expected = self.levels.named(point), self._expected[point]
+        look, test = self.looks[0], None
         try:
             frame = table.at(**levels).frame.sort_values("replication")
         except SpecificationError:  # nothing is finished there
-            return np.empty(0), np.empty(0), np.empty((0, 0))
+            return look, test
         if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
             frame = frame.drop_duplicates("run")
         names = [BY_FORMULA if self.of_each_run else self.quantity, self.quantity, *self.controls]
@@ -284,7 +262,24 @@ class Validation(Experiment[Verdicts]):
             row, column = missing[0]
             where = describe({**levels, "replication": frame["replication"].iloc[row]})
             raise SpecificationError(f"{self.name}: {names[column]} is missing in {where}")
-        return frame["replication"].to_numpy(dtype=float), numbers[:, 0], numbers[:, 1:]
+        means = [self._value(f"controls: {name}", control[1], point) for name, control in self.controls.items()]
+        for look in self.looks:
+            so_far = (frame["replication"] <= look).to_numpy()
+            if not so_far.any():
+                break
+            test = equivalence_test(
+                numbers[so_far, 1],
+                numbers[so_far, 0] if self.of_each_run else nan if expected is None else expected,
+                self.margin,
+                relative=self.relative,
+                controls=numbers[so_far, 2:],
+                control_means=np.array(means, dtype=float),
+                level=self.level,
+                looks=len(self.looks),
+            )
+            if test.verdict != "undecided" or so_far.sum() < look:
+                break  # fewer: not all are finished, some failed, or runs cannot differ
+        return look, test
 
 
 def _names(formula: object) -> list[str]:
