@@ -64,6 +64,11 @@ def refused(field: str, value: object, must: str, where: str = "") -> Specificat
     return SpecificationError(f"{field}: {quoted(value)} is not allowed{where}; {must}")
 
 
+def in_words(problem: BaseException) -> str:
+    """Return the type and the text of an exception of others' code, in one line."""
+    return " ".join(f"{type(problem).__name__}: {problem}".split())
+
+
 def visible(text: str, keep: str = "") -> str:
     r"""Return ``text`` with escape sequences written out: control characters, which terminals obey, as ``\x1b``.
 

@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib import import_module
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.errors import ClusterModelError, SpecificationError, shown
+from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, in_words, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,6 +78,33 @@ def is_plugin_code(module: str) -> bool:
     return module.partition(".")[0] in _packages(tuple(sys.path))
 
 
+def names_module(text: str) -> bool:
+    """Return whether a text has the form ``"module:name"``."""
+    return text.count(":") == 1 and all(map(str.isidentifier, text.replace(":", ".").split(".")))
+
+
+def of_module(field: str, name: str, known: Collection[str]) -> object:
+    """Return what ``"module:name"`` leads to, in a module on the path, or at last in the working directory."""
+    module, _, attribute = name.partition(":")
+    folder, field = str(Path.cwd()), f"{field}: {shown(name)!r}"
+    sys.path.append(folder)
+    try:
+        thing: object = import_module(module)
+    except ClusterModelError:
+        raise
+    except (Exception, SystemExit) as problem:  # of the module
+        if isinstance(problem, ModuleNotFoundError) and problem.name == module.partition(".")[0]:
+            where = f"in {folder}, in PYTHONPATH or among installed packages{did_you_mean(module, known)}"
+            raise SpecificationError(f"{field}: there is no module {shown(module)} {where}") from None
+        raise SpecificationError(f"{field}: the module cannot be imported: {in_words(problem)}") from problem
+    finally:
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]  # the last one: the program may have it there itself
+    for part in attribute.split("."):
+        if (thing := getattr(thing, part, None)) is None:
+            raise SpecificationError(f"{field} is not allowed: module {shown(module)} has no {shown(attribute)}")
+    return thing
+
+
 @lru_cache(maxsize=32)
 def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
     """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""
@@ -106,8 +135,7 @@ def _loaded(kind: str, entry: EntryPoint) -> Callable[..., object]:
     except ClusterModelError:
         raise
     except (Exception, SystemExit) as problem:  # of the other package
-        words = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise SpecificationError(f"{what} cannot be imported: {words}") from problem
+        raise SpecificationError(f"{what} cannot be imported: {in_words(problem)}") from problem
     if not callable(made):
         raise SpecificationError(f"{what}: {entry.value} is not allowed; it must be a class or a function that makes one")
     _log.info("imported %s %s from package %s", kind, entry.name, _package(entry))

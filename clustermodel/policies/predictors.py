@@ -11,19 +11,20 @@ has outlived its estimate too because nothing kills it, each policy has its own 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from operator import attrgetter, index
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import refused
+from clustermodel.errors import ClusterModelError, SpecificationError, in_words, refused
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
-from clustermodel.plugins import plugins
+from clustermodel.plugins import names_module, of_module, plugins
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, Stateless
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import choice, require_number
+from clustermodel.validation import choice, require, require_number
 
 Correction = Callable[[QueuedJob, int, int], int]
 """Returns how long a running job is now expected to run in all, given the job, its prediction and how long it has run, ticks.
@@ -235,20 +236,27 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
         except ValueError:
             raise refused(field, predictor, "write virtual:X, with the maximum error X in [0, 1]") from None
     if (make := installed_predictor(predictor)) is not None:
-        made = make()
+        try:
+            made = make() if callable(make) else make
+        except ClusterModelError:
+            raise
+        except Exception as problem:  # of the user's code
+            raise SpecificationError(f"{field} {predictor!r}: it cannot be made: {in_words(problem)}") from problem
         if not isinstance(made, Predictor):
             must = "it must have start, which returns an object with submitted, predict and ended"
             raise refused(f"{field} {predictor!r}", made, must)
         return made
-    other = ", virtual:X, a plug-in, or in Python an object with start"
+    other = ", virtual:X, a plug-in, module:Class, or in Python an object with start"
     return PREDICTORS[choice(field, predictor, [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)], other=other)]
 
 
-def installed_predictor(name: object) -> Callable[..., object] | None:
-    """Return what makes the predictor of another package with this name, which is imported; ``None`` if there is none."""
-    if not isinstance(name, str) or name in PREDICTORS or name not in (installed := plugins(PREDICTOR_PLUGINS)):
+def installed_predictor(name: object) -> object | None:
+    """Return the predictor of another package or a module, or what makes it, which is imported; ``None`` if there is none."""
+    if not isinstance(name, str) or name in PREDICTORS:
         return None
-    return installed[name].load()
+    if names_module(name):
+        return of_module("predictor", name, PREDICTORS)
+    return installed[name].load() if name in (installed := plugins(PREDICTOR_PLUGINS)) else None
 
 
 def holds_longer(setup: Setup) -> bool:
@@ -273,6 +281,17 @@ class Lengths:
     def __init__(self, policy: Any, setup: Setup, beyond: Callable[[int], int] = as_late_again, *, once: bool = False) -> None:
         predictor = predictor_of(policy.name, policy.predictor)
         self._predictions = predictions = predictor.start(setup)
+        name = policy.predictor if isinstance(policy.predictor, str) else type(predictor).__name__
+
+        def predict(job: QueuedJob) -> int:
+            ticks: Any = predictions.predict(job)
+            if type(ticks) is int and ticks > 0:
+                return ticks
+            must = "predict must return a whole number of ticks (microseconds), at least 1"
+            require(isinstance(ticks, Integral) and int(ticks) > 0, f"predictor {name}", ticks, must, f" for job {job.id}")
+            return int(ticks)
+
+        self._predict = predict
         self._correction = correction_of(policy.name, getattr(policy, "correction", None))
         self._beyond = beyond
         self._once = once or bool(getattr(predictor, "at_submission", False))
@@ -286,7 +305,7 @@ class Lengths:
         elif self._once:
             self.predicted = lambda job: self._predicted[job.id]
         else:
-            self.predicted = lambda job: self._predicted.get(job.id) or predictions.predict(job)
+            self.predicted = lambda job: self._predicted.get(job.id) or predict(job)
         self.of = self.predicted
         """Returns how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
         saved, or periodic checkpoints take time."""
@@ -307,7 +326,7 @@ class Lengths:
                 del self._jobs[gang.job.id]
                 predicted.pop(gang.job.id, None)
         if self._once:
-            predicted.update((job.id, predictions.predict(job)) for job in batch.submitted)
+            predicted.update((job.id, self._predict(job)) for job in batch.submitted)
         else:
             for job in batch.requeued:
                 predicted.pop(job.id, None)

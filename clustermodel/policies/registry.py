@@ -7,18 +7,16 @@ this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
-from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, refused, shown
-from clustermodel.plugins import POLICIES, plugins
+from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, in_words, quoted, refused, shown
+from clustermodel.plugins import POLICIES, names_module, of_module, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
 from clustermodel.policies.queue_order import CRITERIA
@@ -138,12 +136,13 @@ def policy_label(policy: str | Policy | PolicyFactory) -> str:
 
 def require_no_module(policy: str) -> None:
     """Refuse ``"module:Class"``, in files that others may have written: importing it would run code that they have chosen."""
-    name, _ = _split(policy)
-    if ":" in name:
-        raise SpecificationError(
-            f"{quoted(name)} is not allowed in a file, which must not run code; name a shipped policy or an installed plug-in, "
-            "or give module:Class with --policy or in Python"
-        )
+    name, text = _split(policy)
+    for given in (name, *(assignment.partition("=")[2] for assignment in text.split(","))):
+        if names_module(given):
+            raise SpecificationError(
+                f"{quoted(given)} is not allowed in a file, which must not run code; name what is shipped or an installed "
+                "plug-in, or give module:Class with --policy or in Python"
+            )
 
 
 def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
@@ -172,7 +171,7 @@ def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
     except ClusterModelError:
         raise
     except Exception as problem:  # of the user's code
-        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(_in_words(problem))}") from problem
+        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(in_words(problem))}") from problem
     return _checked(made, f"policy {shown(policy)}")
 
 
@@ -192,16 +191,11 @@ def _takes_setup(factory: object) -> bool:
     return next(iter(inspect.signature(factory).parameters), "") == "setup"
 
 
-def _in_words(problem: BaseException) -> str:
-    return " ".join(f"{type(problem).__name__}: {problem}".split())
-
-
 def _split(policy: str) -> tuple[str, str]:
     """Return the name of a policy, which may be ``module:Class``, and the text of its parameters."""
     name, _, text = policy.partition(":")
     attribute, _, parameters = text.partition(":")
-    of_module = all(map(str.isidentifier, (*name.split("."), *attribute.split("."))))
-    if of_module and name not in _FACTORIES and name not in plugins(POLICIES):
+    if names_module(f"{name}:{attribute}") and name not in _FACTORIES and name not in plugins(POLICIES):
         return f"{name}:{attribute}", parameters
     return name, text
 
@@ -233,29 +227,15 @@ def _with_level(typed: str) -> str:
 
 def _of_module(name: str) -> PolicyFactory:
     """Return the class or function of a module on the path, or at last in the working directory; only a policy is called."""
+    policy: Any = of_module("policy", name, policy_names())
     module, _, attribute = name.partition(":")
-    folder = str(Path.cwd())
-    sys.path.append(folder)
-    try:
-        policy: object = import_module(module)
-    except ClusterModelError:
-        raise
-    except (Exception, SystemExit) as problem:  # of the module
-        if isinstance(problem, ModuleNotFoundError) and problem.name == module.partition(".")[0]:
-            hint = did_you_mean(module, policy_names())
-            raise SpecificationError(f"policy: {shown(name)!r}: there is no module {shown(module)}{hint}") from None
-        raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {_in_words(problem)}") from problem
-    finally:
-        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]  # the last one: the program may have it there itself
-    for part in attribute.split("."):
-        policy = getattr(policy, part, None)
     if not (isinstance(policy, type) and callable(getattr(policy, "start", None))) and not _takes_setup(policy):
         renamed = "; begin is called start now" if hasattr(policy, "begin") else ""
         raise SpecificationError(
             f"policy: {shown(name)!r} is not allowed: module {shown(module)} has no policy {shown(attribute)}, a class with "
             f"start or a function of setup{renamed}"
         )
-    return cast("PolicyFactory", policy)
+    return policy  # type: ignore[no-any-return]
 
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, quoted, shown
+from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
 from clustermodel.files import without_compression
 from clustermodel.plugins import READERS, Plugin, plugins
 from clustermodel.validation import choice
@@ -101,8 +101,7 @@ def _read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
     except ClusterModelError:
         raise
     except Exception as problem:  # of the other package
-        words = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise TraceError(f"{path}: cannot be read as {reader.name}: {words}") from problem
+        raise TraceError(f"{path}: cannot be read as {reader.name}: {in_words(problem)}") from problem
     if not isinstance(workload, Workload):
         raise TraceError(f"{path}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload")
     _log.info("read %s as %s: %s jobs in %.2f s", path, reader.name, f"{len(workload):,}", perf_counter() - began)

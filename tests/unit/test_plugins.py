@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,11 +240,45 @@ def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypat
     assert sys.path == before
     assert len(scenario("beside_me:Narrowest").run().records) == 60
     with pytest.raises(
-        cm.SpecificationError, match=r"module beside_me has no policy Narrow, a class with start or a function of setup$"
+        cm.SpecificationError, match=r"module beside_me has no policy Start, a class with start or a function of setup$"
     ):
-        cm.make_policy("beside_me:Narrow")
-    with pytest.raises(cm.SpecificationError, match=r"there is no module bgss \(did you mean 'bgs'\?\)"):
+        cm.make_policy("beside_me:Start")
+    looked = rf"there is no module bgss in {tmp_path}, in PYTHONPATH or among installed packages \(did you mean 'bgs'\?\)$"
+    with pytest.raises(cm.SpecificationError, match=looked):
         cm.make_policy("bgss:mpl")
+
+
+def test_a_predictor_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "predictors_beside.py"
+    module.write_text(f"{HALF}\nhalf = Half()\n")
+    monkeypatch.chdir(tmp_path)
+    table = scenario("easy:predictor=predictors_beside:Half").run().jobs
+    assert table.equals(scenario("easy:predictor=predictors_beside:half").run().jobs)
+    assert not table.equals(scenario("easy").run().jobs)
+    half = scenario("easy:predictor=predictors_beside:Half,reserve_depth=2")
+    key = key_of_scenario(half)
+    monkeypatch.delitem(sys.modules, "predictors_beside")
+    module.write_text(HALF.replace("// 2", "// 33"))
+    assert key_of_scenario(replace(half)) != key
+    with pytest.raises(cm.SpecificationError, match="must not run code"):
+        half.to_toml()
+    monkeypatch.delitem(sys.modules, "predictors_beside")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("predictors_wrong:three", r"easy: predictor 'predictors_wrong:three': 3 is not allowed; it must have start, which"),
+        ("predictors_wrong:fails", r"easy: predictor 'predictors_wrong:fails': it cannot be made: KeyError: 'why'$"),
+        ("predictors_wrong:None", r"predictor: 'predictors_wrong:None' is not allowed: module predictors_wrong has no None$"),
+        ("lasst:P", r"predictor: 'lasst:P': there is no module lasst in .* \(did you mean 'last'\?\)$"),
+    ],
+)
+def test_what_is_no_predictor_of_a_module(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "predictors_wrong.py").write_text("three = lambda: 3\ndef fails(): raise KeyError('why')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cm.SpecificationError, match=message):
+        cm.make_policy(f"easy:predictor={name}")
 
 
 def test_the_example_package_is_installed_by_pip_and_found(tmp_path: Path) -> None:

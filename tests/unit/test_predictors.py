@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, synthetic_workload
+from clustermodel import Job, Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, synthetic_workload
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import PREDICTORS, Predictions, Predictor, UserEstimate, Virtual, predictor_of
 from clustermodel.policies.pv_easy import PVEasy
+from clustermodel.policies.registry import make_policy
 
 SECOND = 1_000_000
 
@@ -158,3 +160,29 @@ def test_a_predictor_of_ones_own_does_what_other_estimates_would_where_nothing_i
 def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         predictor_of("easy", predictor)
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "pv-easy", "srtf"])
+@pytest.mark.parametrize("says", [0, -5, 1.5, 2.0, None, "long"])
+def test_what_is_no_prediction_is_blamed_on_the_predictor(policy: str, says: Any) -> None:
+    class Wrong(UserEstimate):
+        def predict(self, job: QueuedJob) -> int:
+            return says  # type: ignore[no-any-return]
+
+    machine, jobs = Machine(nodes=4), [Job(id=n, nodes=4, submit_s=0, run_s=9) for n in (7, 8, 9)]
+    specified = replace(cast("Any", make_policy(policy)), predictor=Wrong())
+    message = (
+        f"^predictor Wrong: {says!r} is not allowed for job 7; predict must return a whole number of ticks .microseconds., "
+    )
+    with pytest.raises(SpecificationError, match=f"{message}at least 1$"):
+        Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=specified).run()
+
+
+def test_predictions_of_numpy_are_whole_numbers() -> None:
+    class Numpy(UserEstimate):
+        def predict(self, job: QueuedJob) -> int:
+            return np.int64(job.estimate)  # type: ignore[return-value]
+
+    workload = synthetic_workload(jobs=100)
+    starts = [Scenario(workload=workload, policy=Easy(predictor=of)).run().jobs["start_s"] for of in (Numpy(), "estimate")]
+    assert starts[0].equals(starts[1])
