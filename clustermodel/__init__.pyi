@@ -39,7 +39,9 @@ from .policies.interface import (
 from .policies.predictors import Predictor as Predictor
 from .policies.registry import make_policy as make_policy, policy_names as policy_names, register_policy as register_policy
 from .policies.slack import Quotas as Quotas, Slack as Slack
-from .policies.view import Batch as Batch, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View
+from .policies.view import (
+    Batch as Batch, Outage as Outage, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View,
+)
 from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status

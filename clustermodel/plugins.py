@@ -105,6 +105,16 @@ def of_module(field: str, name: str, known: Collection[str]) -> object:
     return thing
 
 
+def made_by(what: str, factory: Callable[..., object], **parameters: object) -> object:
+    """Return what a class or function of others makes; ``what`` begins the message of one that fails."""
+    try:
+        return factory(**parameters)
+    except ClusterModelError:
+        raise
+    except Exception as problem:
+        raise SpecificationError(f"{what}: it cannot be made: {in_words(problem)}") from problem
+
+
 @lru_cache(maxsize=32)
 def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
     """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import ClusterModelError, SpecificationError, in_words, refused
+from clustermodel.errors import refused
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
-from clustermodel.plugins import names_module, of_module, plugins
+from clustermodel.plugins import made_by, names_module, of_module, plugins
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, Stateless
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
@@ -236,12 +236,7 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
         except ValueError:
             raise refused(field, predictor, "write virtual:X, with the maximum error X in [0, 1]") from None
     if (make := installed_predictor(predictor)) is not None:
-        try:
-            made = make() if callable(make) else make
-        except ClusterModelError:
-            raise
-        except Exception as problem:  # of the user's code
-            raise SpecificationError(f"{field} {predictor!r}: it cannot be made: {in_words(problem)}") from problem
+        made = made_by(f"{field} {predictor!r}", make) if callable(make) else make
         if not isinstance(made, Predictor):
             must = "it must have start, which returns an object with submitted, predict and ended"
             raise refused(f"{field} {predictor!r}", made, must)

@@ -15,8 +15,8 @@ from itertools import chain
 from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
-from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, in_words, quoted, refused, shown
-from clustermodel.plugins import POLICIES, names_module, of_module, plugins
+from clustermodel.errors import SpecificationError, did_you_mean, quoted, refused, shown
+from clustermodel.plugins import POLICIES, made_by, names_module, of_module, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
 from clustermodel.policies.queue_order import CRITERIA
@@ -166,13 +166,8 @@ def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
         return PolicyFunction(policy, cast("Callable[..., Run | Decide]", factory), tuple(parameters.items()))
     if name in _SHIPPED:
         return cast("Policy", factory(**parameters))  # what its errors say is ours
-    try:
-        made = factory(**parameters)
-    except ClusterModelError:
-        raise
-    except Exception as problem:  # of the user's code
-        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {shown(in_words(problem))}") from problem
-    return _checked(made, f"policy {shown(policy)}")
+    what = f"policy {shown(policy)}"
+    return _checked(made_by(what, factory, **parameters), what)
 
 
 def _checked(policy: object, field: str) -> Policy:

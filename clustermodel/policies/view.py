@@ -15,25 +15,28 @@ from clustermodel.schedule.node_set import NodeSet
 class QueuedJob:
     """A job as the scheduler knows it; read-only by convention, equal only to itself."""
 
-    __slots__ = ("estimate", "group", "id", "memory", "nodes", "priority", "queue_order", "submit", "user")
+    __slots__ = {  # noqa: RUF023  help() shows the texts
+        "id": "",
+        "nodes": "Number of nodes the gang needs.",
+        "submit": "Submission time, ticks.",
+        "estimate": "The user's estimate of the run time, ticks.",
+        "user": "", "group": "", "priority": "",
+        "memory": "Memory that each task needs on its node, KiB; 0 where it is unknown.",
+        "queue_order": "Sorting key of the queue: priority (higher first), then submit time, then id (docs/model).",
+    }  # fmt: skip
 
     def __init__(
         self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int, memory: int = 0
     ) -> None:
         self.id = id
         self.nodes = nodes
-        """Number of nodes the gang needs."""
         self.submit = submit
-        """Submission time, ticks."""
         self.estimate = estimate
-        """The user's estimate of the run time, ticks."""
         self.user = user
         self.group = group
         self.priority = priority
         self.memory = memory
-        """Memory that each task needs on its node, KiB; 0 where it is unknown."""
         self.queue_order = (-priority, submit, id)
-        """Sorting key of the queue: priority (higher first), then submit time, then id (docs/model)."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
@@ -59,24 +62,27 @@ RETURNING: Final = GangState.RETURNING
 class RunningJob:
     """A running gang as the scheduler knows it: one run attempt of a job."""
 
-    __slots__ = ("columns", "expected_end", "job", "nodes", "ran", "rows", "start", "state")
+    __slots__ = {  # noqa: RUF023
+        "job": "",
+        "start": "Start time, ticks.",
+        "expected_end": """Start plus estimate or time limit, and what restoring and migrating the gang takes, ticks.  A gang
+        may end earlier; later only where nothing kills it at the estimate, where it shares its nodes in time, or where it
+        queues at the checkpoint store.""",
+        "columns": "The nodes it runs on; it holds them alone unless nodes are shared in time.",
+        "nodes": "Number of its nodes: as many as the job asked for, unless it was started on another number.",
+        "rows": "The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time.",
+        "ran": "How long the job has executed, ticks, with saved work of earlier run attempts; known when the gang has ended.",
+        "state": "",
+    }
 
     def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
         self.job = job
         self.start = start
-        """Start time, ticks."""
         self.expected_end = start + length
-        """Start plus estimate or time limit, and what restoring and migrating the gang takes, ticks.  A gang may end earlier;
-        later only where nothing kills it at the estimate, where it shares its nodes in time, or where it queues at the
-        checkpoint store."""
         self.columns = columns
-        """The nodes it runs on; it holds them alone unless nodes are shared in time."""
         self.nodes = nodes
-        """Number of its nodes: as many as the job asked for, unless it was started on another number."""
         self.rows = 0
-        """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
         self.ran = 0
-        """How long the job has executed, ticks, with the saved work of earlier run attempts; known when the gang has ended."""
         self.state = RUNNING
 
     @property
@@ -136,42 +142,40 @@ class Batch(NamedTuple):
 class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
-    __slots__ = (
-        "can_suspend", "down", "free_memory", "idle", "idle_nodes", "now", "overhead_left", "progress", "running", "saved",
-        "saved_on", "suspended_on", "up", "waiting",
-    )  # fmt: skip
+    __slots__ = {  # noqa: RUF023
+        "now": "The present, ticks.",
+        "idle": "Number of idle nodes; those that are down are not among them.",
+        "idle_nodes": "The idle nodes, as the bounds of ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0 to 3 and 7.",
+        "up": "Number of nodes that are not down.",
+        "down": "The outages of the nodes that are down, by node.",
+        "waiting": "Waiting jobs by id, in queue order; the jobs just submitted are among them.",
+        "running": "Running gangs by job id.",
+        "progress": """How long a gang's job has executed, ticks: without the slices of other gangs and without overheads, but
+        with the saved work of earlier run attempts.""",
+        "overhead_left": """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption,
+        checkpoints (the periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it
+        depends on the queue at the checkpoint store.""",
+        "saved": "How much of a waiting job's run time has been saved, ticks.",
+        "saved_on": """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved;
+        ``None`` where it can start on any number.""",
+        "suspended_on": "The nodes whose memory keeps a waiting job that has been suspended; ``None`` for any other job.",
+        "can_suspend": "Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``).",
+        "free_memory": """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks
+        of all gangs that run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the
+        decisions of an instant have been carried out.""",
+    }
 
     now: int
-    """The present, ticks."""
     idle: int
-    """Number of idle nodes; those that are down are not among them."""
     idle_nodes: Callable[[], NodeSet]
-    """The idle nodes, as the bounds of ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
     up: int
-    """Number of nodes that are not down."""
     down: Mapping[int, Outage]
-    """The outages of the nodes that are down, by node."""
     waiting: Mapping[int, QueuedJob]
-    """Waiting jobs by id, in queue order; the jobs just submitted are among them."""
     running: Mapping[int, RunningJob]
-    """Running gangs by job id."""
     progress: Callable[[RunningJob], int]
-    """How long a gang's job has executed, ticks: without the slices of other gangs and without overheads, but with the
-    saved work of earlier run attempts."""
     overhead_left: Callable[[RunningJob], int]
-    """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption, checkpoints (the
-    periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it depends on the queue
-    at the checkpoint store."""
     saved: Callable[[QueuedJob], int]
-    """How much of a waiting job's run time has been saved, ticks."""
     saved_on: Callable[[QueuedJob], int | None]
-    """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved; ``None`` where it
-    can start on any number."""
     suspended_on: Callable[[QueuedJob], NodeSet | None]
-    """The nodes whose memory keeps a waiting job that has been suspended; ``None`` for any other job."""
     can_suspend: Callable[[RunningJob], bool]
-    """Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``)."""
     free_memory: Callable[[], FreeMemory | None]
-    """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks of all gangs that
-    run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the decisions of an instant
-    have been carried out."""

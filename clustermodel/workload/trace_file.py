@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
 from clustermodel.files import without_compression
-from clustermodel.plugins import READERS, Plugin, plugins
+from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.validation import choice
 from clustermodel.workload.csv_jobs import is_muri, read_csv, read_muri
 from clustermodel.workload.log_file import log_lines
@@ -87,7 +87,7 @@ def reader_named(name: str) -> Reader:
 
 
 def _made(plugin: Plugin) -> Reader:
-    reader = plugin.load()()
+    reader = made_by(f"reader {shown(plugin.name)!r} of package {plugin.package}", plugin.load())
     if not isinstance(reader, Reader):
         raise SpecificationError(f"{quoted(reader)} is not allowed; it must have name, recognises and read")
     return reader

@@ -2,12 +2,15 @@
 
 import ast
 import doctest
+import inspect
+import pydoc
 import re
 from pathlib import Path
 
 import pytest
 
 import clustermodel
+from clustermodel.compiled import is_compiled
 
 ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -73,3 +76,12 @@ def test_scenarios_import_public_names_from_the_package(script: Path) -> None:
 
 def test_what_serves_pictures_only_is_not_public() -> None:
     assert not FOR_PICTURES_ONLY & set(clustermodel.__all__)
+
+
+@pytest.mark.skipif(is_compiled(), reason="a compiled class has no texts of attributes")
+@pytest.mark.parametrize("seen", [clustermodel.View, clustermodel.QueuedJob, clustermodel.RunningJob])
+def test_help_says_what_policies_see(seen: type) -> None:
+    texts = {name: text for name, text in seen.__slots__.items() if text}  # type: ignore[attr-defined]
+    shown = pydoc.render_doc(seen, renderer=pydoc.plaintext)
+    assert all(f" |  {name}\n |      {inspect.cleandoc(text).splitlines()[0]}" in shown for name, text in texts.items())
+    assert len(texts) > 4
