@@ -54,6 +54,12 @@ def decompressed(path: Path, *, named: bool = True) -> IO[bytes]:
     return opened_file
 
 
+def is_compressed(path: Path) -> bool:
+    """Return whether the first bytes of a file are those of gzip, bzip2 or xz."""
+    with open(path, "rb") as file:
+        return file.read(8).startswith(tuple(magic for magic, _ in _COMPRESSED.values()))
+
+
 def without_compression(name: str) -> str:
     """Return the name of a file without the ending of its compression."""
     return name[: -len(Path(name).suffix)] if name.endswith(tuple(_COMPRESSED)) else name

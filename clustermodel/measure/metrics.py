@@ -317,8 +317,8 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     known = wait != UNSET
     if not known.any():
         raise SpecificationError(
-            f"whatif: {workload.name} has no recorded waits (SWF field 3), so there is nothing to compare with; "
-            "`clustermodel run` simulates it"
+            f"whatif: {workload.name} has no recorded waits (SWF field 3; wait_s or start_s of --columns; of your reader: "
+            "wait_s in Workload.from_frame), so there is nothing to compare with; `clustermodel run` simulates it"
         )
     occupied = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
     start = workload.column("submit") + wait

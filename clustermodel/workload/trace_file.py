@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
-from clustermodel.files import without_compression
+from clustermodel.files import is_compressed, without_compression
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.validation import choice
 from clustermodel.workload.csv_jobs import is_muri, read_csv, read_muri
@@ -29,6 +29,7 @@ from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 _SWF_LINE: Final = re.compile(r"\s*(;|[-+]?\d+(\.\d+)?(\s|$))")
+_JSON: Final = re.compile(r"\{|\[\s*([\[{]|$)")
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,6 @@ class Format(NamedTuple):
 _OF_SACCT: Final = ("unit", "timezone", "cluster")
 _DEFAULTS: Final = {
     "unit": "auto", "timezone": None, "cluster": None, "lenient": False, "processors_from": "allocated", "feedback": False,
-    "waits": False,
 }  # fmt: skip
 """Of the options that not all kinds of files have."""
 _OF_LOGS: Final = ("unit", "processors_from", "use_estimates", "feedback")
@@ -101,7 +101,8 @@ def _read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
     except ClusterModelError:
         raise
     except Exception as problem:  # of the other package
-        raise TraceError(f"{path}: cannot be read as {reader.name}: {in_words(problem)}") from problem
+        hint = "; it is compressed: clustermodel.files.opened(path) opens it as text" if is_compressed(Path(path)) else ""
+        raise TraceError(f"{path}: cannot be read as {reader.name}: {in_words(problem)}{hint}") from problem
     if not isinstance(workload, Workload):
         raise TraceError(f"{path}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload")
     _log.info("read %s as %s: %s jobs in %.2f s", path, reader.name, f"{len(workload):,}", perf_counter() - began)
@@ -189,7 +190,7 @@ def read_trace(
         if option in _OF_SACCT:
             kinds = " or ".join(log.name for log in _LOGS if option in log.options)
             raise SpecificationError(f"--{option}: {path} is not {kinds} output; it has no such option")
-        if not options and (option != "waits" or columns is None):
+        if not options:
             named = option.replace("_", "-")
             raise SpecificationError(f"--{named}: {path} is read as {reader.name}, which has no such option")
     if isinstance(reader, Format) and options:
@@ -217,6 +218,9 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         columns = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
     except csv.Error:
         columns = []
+    if columns and _JSON.match(columns[0]):
+        others = "write the jobs as a CSV table, whose columns --columns names"
+        raise TraceError(f"{name}: it is JSON, of which the output of sacct --json is read, and no other; {others}")
     named = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in columns)
     if named and len(columns) >= _FEWEST_COLUMNS:
         raise TraceError(

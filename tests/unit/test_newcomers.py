@@ -14,6 +14,8 @@ SWF = """\
 2 5 -1 10 2 -1 -1 2 20 -1 1 1 1 1 1 1 -1 -1
 """
 TABLE = "id,arrival,runtime,procs\n1,0,10,2\n2,5,10,3\n"
+JOB = '{"submit": 0, "nodes": 2, "run": 10}'
+NOT_JSON = "it is JSON, of which the output of sacct --json is read, and no other; write the jobs as a CSV table, whose columns"
 NO_SCRIPT = "neither a Python script nor a scenario file (.toml); clustermodel run --trace {0} simulates a trace"
 TO_SAY = (
     "it is no trace, but looks like a table; say what its columns are: --columns submit_s=COLUMN,run_s=COLUMN,nodes=COLUMN; "
@@ -23,9 +25,11 @@ TO_SAY = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the working directory, with a trace without waits, and a table."""
+    """Return the working directory, with a trace without waits, a table, and jobs in JSON."""
     for name in ("KTH.swf", "KTH"):
         (tmp_path / name).write_text(SWF)
+    for name, text in {"jobs.json": f"[{JOB}, {JOB}]", "jobs.jsonl": f"{JOB}\n{JOB}\n", "pretty.json": f"[\n {JOB}\n]"}.items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "jobs.csv").write_text(TABLE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -61,7 +65,13 @@ def complaint(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
         ("run --trace jobs.csv", f"jobs.csv: {TO_SAY}"),
         ("whatif --trace jobs.csv", f"jobs.csv: {TO_SAY}"),
         ("trace info jobs.csv", f"jobs.csv: {TO_SAY}"),
-        ("whatif --trace KTH.swf", "whatif: KTH has no recorded waits (SWF field 3), so there is nothing to compare with;"),
+        ("run --trace jobs.json", f"jobs.json: {NOT_JSON}"),
+        ("trace info jobs.jsonl", f"jobs.jsonl: {NOT_JSON}"),
+        ("whatif --trace pretty.json", f"pretty.json: {NOT_JSON}"),
+        (
+            "whatif --trace KTH.swf",
+            "whatif: KTH has no recorded waits (SWF field 3; wait_s or start_s of --columns; of your reader: ",
+        ),
         ("run --policy bgs-5", "policy: 'bgs-5' is unknown (did you mean 'bgs:mpl=5'?); known are fcfs, "),
         ("run --policy mbgs3", "policy: 'mbgs3' is unknown (did you mean 'mbgs:mpl=3'?); known are fcfs, "),
         ("run --policy BGS-5", "policy: 'BGS-5' is unknown (did you mean 'bgs:mpl=5'?); known are fcfs, "),

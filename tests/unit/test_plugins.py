@@ -1,5 +1,6 @@
 """Policies, predictors and readers of other packages: by name everywhere, one line for each that cannot be used."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -212,8 +213,33 @@ def test_a_reader_of_another_package(install: Install, command_line: Callable[..
     assert again == given
     assert key_of_scenario(again) == key_of_scenario(given)
     trace.write_text("#lines\n0 two 10\n")
-    with pytest.raises(cm.TraceError, match=r"small\.txt: cannot be read as lines: ValueError: invalid literal"):
+    with pytest.raises(cm.TraceError, match=r"small\.txt: cannot be read as lines: ValueError: invalid literal.*'two'$"):
         cm.read_trace(trace)
+    trace.write_bytes(gzip.compress(b"#lines\n0 2 10\n"))
+    with pytest.raises(
+        cm.TraceError, match=r"'utf-8' .*; it is compressed: clustermodel\.files\.opened\(path\) opens it as text$"
+    ):
+        cm.read_trace(trace)
+
+
+def test_a_reader_of_another_package_gives_recorded_waits(
+    install: Install, command_line: Callable[..., Finished], tmp_path: Path
+) -> None:
+    install("lines_c", LINES, readers="lines = lines_c:Lines")
+    (trace := tmp_path / "small.txt").write_text("#lines\n0 2 10\n1 2 20.5\n5 1 3\n")
+    refused = command_line("whatif", "--trace", trace)
+    assert refused.code == 2
+    assert "whatif: small has no recorded waits" in refused.err
+    assert "of your reader: wait_s in Workload.from_frame" in refused.err
+    of_frame = "Workload.from_frame(Workload.from_jobs(jobs).frame.assign(wait_s=7.0)"
+    install(
+        "lines_d",
+        LINES.replace("Workload.from_jobs(jobs", of_frame).replace("#lines", "#waits"),
+        readers="waits = lines_d:Lines",
+    )
+    trace.write_text(trace.read_text().replace("#lines", "#waits"))
+    compared = command_line("whatif", "--trace", trace, "--policy", "easy", "--json")
+    assert json.loads(compared.out)[0]["mean_wait_s"] == 7
 
 
 def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
