@@ -67,7 +67,6 @@ def test_the_script_for_sbatch(folder: Path) -> None:
     assert_whole(folder)
 
 
-@pytest.mark.long
 def test_the_command_for_gnu_parallel(folder: Path) -> None:
     (line,) = [text.strip() for text in BASH if text.startswith("parallel ")]
     if shutil.which("parallel"):
@@ -79,7 +78,6 @@ def test_the_command_for_gnu_parallel(folder: Path) -> None:
     assert_whole(folder)
 
 
-@pytest.mark.long
 def test_the_rules_for_snakemake(folder: Path) -> None:
     (rules,) = [text for text in PYTHON if text.startswith("rule ")]
     (folder / "Snakefile").write_text(rules)
@@ -95,7 +93,6 @@ def test_the_rules_for_snakemake(folder: Path) -> None:
     assert_whole(folder)
 
 
-@pytest.mark.long
 def test_the_script_for_submitit(folder: Path) -> None:
     pytest.importorskip("submitit", reason="needs submitit")
     (script,) = [text for text in PYTHON if text.startswith("import submitit")]

@@ -308,10 +308,6 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"name": ""}, "Study.name: '' is not allowed; a name must be a text that is not empty"),
-        ({"workloads": {}}, "Study.factors: workload: no level is given; at least one is needed"),
-        ({"policies": []}, "Study.factors: policy: no level is given; at least one is needed"),
-        ({"policies": ["easy", "easy"]}, "Study.factors: policy: 'easy' is given twice; levels must be distinct"),
         ({"replications": 0}, "Study.replications: 0 is not allowed; it must be an integer >= 1"),
         ({"warm_up_s": -1.0}, "Study.warm_up_s: -1.0 is not allowed"),
         ({"name": "half \ud800"}, r"Study.name: 'half \\ud800' is not allowed; a name must be made of whole characters"),
@@ -320,15 +316,6 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
         ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed; it must be a Workload, an SwfStream, or a function"),
         ({"machines": {"m": 5}}, "Study.machines: m: 5 is not allowed; it must be a Machine"),
         ({"name": "a\0b"}, r"Study\.name: 'a\\x00b' is not allowed; a name must have no NUL character$"),
-        (
-            {"policies": "easy"},
-            "Study.factors: policy: 'easy' is not allowed; it must be a list of levels, or a dictionary of them",
-        ),
-        (
-            {"policies": [print]},
-            r"Study\.factors: policy: <built-in function print> is not allowed in a list; levels that are neither "
-            "numbers, texts nor policies must be a dictionary of them by name$",
-        ),
     ],
 )
 def test_a_study_names_the_field_and_what_is_allowed(given: dict[str, object], message: str) -> None:
