@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from traceback import format_exception
 from typing import Any, Final
@@ -28,8 +29,11 @@ from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.tables import comparison_table, run_row
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.plugins import POLICIES, plugins
+from clustermodel.plugins import POLICIES, READERS, plugins
+from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies import registry
+from clustermodel.policies.predictors import CORRECTIONS, PREDICTORS
+from clustermodel.policies.queue_order import QUEUE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
@@ -45,8 +49,11 @@ _OF_RUNS: Final = ("seed", "fidelity", "events", "speedup")  # options that are 
 def policies() -> None:
     """List the policies with their parameters and defaults.
 
-    Those of other installed packages are listed too; one that cannot be used is a line on standard error.
+    The names that some parameters and --format take follow.  Those of other installed packages are listed too; one that cannot
+    be used is a line on standard error.
     """
+    from clustermodel.workload.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
+
     out, installed, problems = standard_output(), plugins(POLICIES), registry.plugin_problems()
     for name in registry.policy_names():
         try:
@@ -59,6 +66,17 @@ def policies() -> None:
         origin = f"  [dim]({literal(installed[name].package)})[/]" if name in installed else ""
         out.print(f"[bold]{literal(name)}[/]{literal(parameters)}{origin}")
         out.print(f"    {literal(registry.policy_summary(name))}")
+    named = {
+        "predictors, easy:predictor=NAME": ([*PREDICTORS, "virtual:X"], plugins(PREDICTOR_PLUGINS)),
+        "corrections, easy:correction=NAME": (list(CORRECTIONS), {}),
+        "queue orders, gs:queue_order=NAME": (list(QUEUE_ORDERS), {}),
+        "readers of traces, --format NAME": ([reader.name for reader in SHIPPED], plugins(READERS)),
+    }
+    for what, (names, others) in named.items():
+        usable = [plugin for plugin in others.values() if not plugin.problem(names, unfit=registry.SEPARATORS)]
+        text = ", ".join([*names, *(f"{plugin.name} ({plugin.package})" for plugin in usable)])
+        out.print(f"[bold]{what}[/]")
+        out.print(fill(literal(text), 80, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))
     for line in problems:
         standard_error().print(literal(line))
 

@@ -58,7 +58,7 @@ NAMES_OF_PAPERS: Final = {
 """Policies by names that papers give them."""
 _WITH_LEVEL: Final = re.compile(r"([a-z/-]*[a-z])[-:_ ]?([0-9]+)", re.IGNORECASE)
 """A policy with a multiprogramming level, as in Zhang et al. 2003: ``BGS-5``."""
-_SEPARATORS: Final = ":,="  # characters that a name must not have
+SEPARATORS: Final = ":,="  # characters that a name must not have
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 """The simple types that parameters can be declared with."""
 
@@ -75,7 +75,7 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
         raise SpecificationError(f"policy name: {name!r} is already registered")
     if (plugin := plugins(POLICIES).get(name)) is not None:
         raise SpecificationError(f"policy name: {name!r} is already that of package {plugin.package}")
-    if not name or set(name) & set(_SEPARATORS):
+    if not name or set(name) & set(SEPARATORS):
         raise SpecificationError(f"policy name: {name!r} is not allowed; it must be non-empty, without ':', ',' or '='")
     _FACTORIES[name] = factory
 
@@ -93,7 +93,7 @@ def registered_policies() -> dict[str, PolicyFactory]:
 def policy_names() -> list[str]:
     """Return the names of this package's policies, of the registered ones, and of plug-ins, which are not imported."""
     of_others = plugins(POLICIES).values()
-    return [*_FACTORIES, *(plugin.name for plugin in of_others if not plugin.problem(_FACTORIES, unfit=_SEPARATORS))]
+    return [*_FACTORIES, *(plugin.name for plugin in of_others if not plugin.problem(_FACTORIES, unfit=SEPARATORS))]
 
 
 def plugin_problems() -> list[str]:
@@ -102,7 +102,7 @@ def plugin_problems() -> list[str]:
 
     taken: dict[str, Collection[str]] = {POLICIES: _FACTORIES, PREDICTOR_PLUGINS: PREDICTORS}
     of_others = [(plugin, names) for group, names in taken.items() for plugin in plugins(group).values()]
-    return [problem for plugin, names in of_others if (problem := plugin.problem(names, unfit=_SEPARATORS))]
+    return [problem for plugin, names in of_others if (problem := plugin.problem(names, unfit=SEPARATORS))]
 
 
 def policy_parameters(name: str) -> dict[str, inspect.Parameter]:

@@ -266,6 +266,16 @@ def test_policies_lists_every_name_with_parameters_and_a_summary(command_line: C
     assert "easy:backfill_order=arrival,reserve_depth=1,predictor=estimate,correction=None,reservation=renewed" in lines
     assert lines[lines.index("fcfs") + 1] == "    First come, first served."
     assert set(policy_names()) <= {line.partition(":")[0] for line in lines}
+    assert finished.out.endswith("""
+predictors, easy:predictor=NAME
+    estimate, last, last-submitted, last-two, perfect, virtual:X
+corrections, easy:correction=NAME
+    second, estimate, tsafrir, double
+queue orders, gs:queue_order=NAME
+    arrival, shortest, narrowest, widest
+readers of traces, --format NAME
+    pbs, lsf, sacct, muri, swf
+""")
 
 
 @pytest.mark.parametrize("arguments", [("run", "-h"), ("--version",)])

@@ -242,6 +242,21 @@ def test_a_reader_of_another_package_gives_recorded_waits(
     assert json.loads(compared.out)[0]["mean_wait_s"] == 7
 
 
+def test_predictors_and_readers_are_listed_and_not_imported(install: Install, command_line: Callable[..., Finished]) -> None:
+    long = "a-name-so-long-that-the-line-would-be-wider-than-eighty-columns"
+    install("half_e", HALF, predictors=f"half = half_e:Half\nlast = half_e:Half\n{long} = half_e:Half")
+    install("lines_e", LINES, readers="lines = lines_e:Lines")
+    listed = command_line("policies").out.splitlines()
+    first = listed.index("predictors, easy:predictor=NAME") + 1
+    assert listed[first : first + 2] == [
+        "    estimate, last, last-submitted, last-two, perfect, virtual:X,",
+        f"    {long} (half_e",
+    ]
+    assert listed[first + 2] == "    1.0), half (half_e 1.0)"
+    assert listed[-1] == "    pbs, lsf, sacct, muri, swf, lines (lines_e 1.0)"
+    assert not {"half_e", "lines_e"} & set(sys.modules)
+
+
 def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
     install: Install, command_line: Callable[..., Finished], tmp_path: Path
 ) -> None:
