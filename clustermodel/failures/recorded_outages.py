@@ -326,7 +326,7 @@ def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     clock, recorded = Clock(), _Recorded(file)
     for place, row in rows:
         try:
-            (start, _), (end, _) = (clock.passes(name, row[name]) for name in _SLURM[1:])
+            start, end = (clock.time(name, row[name]) for name in _SLURM[1:])
         except ValueError as problem:
             raise TraceError(f"{place}: {problem}") from None
         names = node_names(row["nodename"])

@@ -9,6 +9,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from clustermodel.errors import SpecificationError, quoted
+from clustermodel.job import UNSET
 from clustermodel.validation import LONGEST_S
 
 NO_VALUE: Final = frozenset(
@@ -41,7 +42,9 @@ class Clock:
                 raise SpecificationError(
                     f"timezone: {quoted(zone)} is not allowed; it must be the name of a time zone, as Europe/Paris"
                 ) from None
-        self._hours: dict[str, int | None] = {}
+        self.has_zone = zone is not None
+        self._hours: dict[str, int] = {}  # when those begin in which no clock changes
+        self._others: set[str] = set()
         self._in_hour = {f"{second // 60:02d}:{second % 60:02d}": second for second in range(3600)}
 
     def seconds(self, text: str) -> int | None:
@@ -64,27 +67,32 @@ class Clock:
             raise ValueError(f"{quoted(text)} is not a time") from None
         return seconds if seconds > EARLIEST_S else None
 
-    def passes(self, field: str, text: str) -> tuple[int, int]:
-        """Return a time stamp as seconds, -1 where the log has none; and its second pass in an hour that is repeated."""
+    def time(self, field: str, text: str) -> int:
+        """Return the time stamp of a field as seconds, -1 where the log has none; of a repeated hour, the first pass."""
         hour = text[:14]
         try:
-            if (begin := self._hours[hour]) is not None:  # nearly always
-                return (time := begin + self._in_hour[text[14:]]), time
+            return self._hours[hour] + self._in_hour[text[14:]]  # nearly always
         except KeyError:
-            if hour not in self._hours:
-                self._hours[hour] = self._begin_of_hour(hour)
-                return self.passes(field, text)
+            if hour not in self._hours and hour not in self._others:
+                if (begin := self._begin_of_hour(hour)) is None:
+                    self._others.add(hour)
+                else:
+                    self._hours[hour] = begin
+                return self.time(field, text)
         try:
-            seconds, text = self.seconds(text), text.strip()
+            seconds = self.seconds(text)
         except ValueError as problem:
             raise ValueError(f"field {field}: {problem}") from None
-        if seconds is None:
-            return -1, -1
-        if self._zone is None or len(text) < 19 or "-" not in text[:8] or text[19:20] in ("Z", "+", "-"):
-            return seconds, seconds
+        return UNSET if seconds is None else seconds
+
+    def second_pass(self, text: str, first: int) -> int:
+        """Return a time stamp that has been read in its second pass, if its hour is repeated, else as it was read."""
+        text = text.strip()
+        is_local = len(text) >= 19 and "-" in text[:8] and text[19:20] not in ("Z", "+", "-")
+        if not is_local or first == UNSET or text[:14] in self._hours:
+            return first
         minute = datetime.fromisoformat(text[:16]).replace(tzinfo=self._zone)
-        later = minute.replace(fold=1).timestamp() - minute.timestamp()
-        return seconds, seconds + max(0, int(later))
+        return first + max(0, int(minute.replace(fold=1).timestamp() - minute.timestamp()))
 
     def _begin_of_hour(self, text: str) -> int | None:
         """Return when the hour of ``2025-03-03T08:`` begins; ``None`` if it is none, too early, or the clock changes in it."""
@@ -92,10 +100,12 @@ class Clock:
             begin = datetime.fromisoformat(f"{text}00").replace(tzinfo=self._zone or UTC)
         except ValueError:
             return None
+        first = int(begin.timestamp())
+        if first <= EARLIEST_S or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:", text, re.ASCII):
+            return None
         last = begin.replace(minute=59, second=59)
-        first, *others = [int(stamp.replace(fold=fold).timestamp()) for stamp in (begin, last) for fold in (0, 1)]
-        is_plain = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:", text, re.ASCII) and others == [first, first + 3599, first + 3599]
-        return first if is_plain and first > EARLIEST_S else None
+        others = [begin.replace(fold=1), last, last.replace(fold=1)] if self.has_zone else []
+        return first if all(stamp.timestamp() - first in (0, 3599) for stamp in others) else None
 
     def changes(self, begin: int, end: int) -> bool:
         """Return whether a clock may have been changed between two times that have been read without a time zone."""

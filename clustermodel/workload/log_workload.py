@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from pathlib import Path
 from struct import Struct
-from struct import error as StructError  # noqa: N812
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +49,8 @@ whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``requeue
 this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
 run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
 """
-_pack: Final = Struct(f"{len(_NO_JOB)}q").pack
+packed: Final = Struct(f"{len(_NO_JOB)}q").pack
+"""Makes the bytes of a job from all fields of ``_NO_JOB``, those with names as their numbers."""
 
 _MOST_EXAMPLES: Final = 10
 _MOST_REASONS: Final = 30
@@ -66,21 +66,30 @@ _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
     """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not."""
     # One number: a tuple for each job would take much more memory.
-    return (((number << 30 | task) << 30) | component) << 10 | cluster + 1
+    return number << 70 | task << 40 | component << 10 | cluster + 1
+
+
+def require_size(largest: int) -> None:
+    """Refuse a record of which the largest size or amount does not fit 64 bits."""
+    if largest >= 2**63:
+        raise ValueError(f"a size or an amount is {largest}; it must be below {2**63}")
 
 
 class _Names(dict[Hashable, int]):
     """Numbers what it is asked for from 1, in order of appearance; an empty name is ``UNSET``."""
 
+    def __init__(self) -> None:
+        super().__init__({"": UNSET})
+
     def __missing__(self, name: Hashable) -> int:
         if not name:
             return UNSET
-        number = self[name] = len(self) + 1
+        number = self[name] = len(self)
         return number
 
     def texts(self) -> tuple[str, ...]:
         """Return the names in order of their numbers."""
-        return tuple(map(str, self))
+        return tuple(map(str, self))[1:]
 
 
 class LogJobs:
@@ -108,19 +117,16 @@ class LogJobs:
         self._array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
         self._examples: list[str] = []
         self._values = array("q")
+        self.append = self._values.frombytes  # adds a job that is ``packed``
         self._columns: dict[str, IntArray] = {}
+        self._nodes: tuple[IntArray, IntArray, IntArray]  # how many each node list has, the first of its, those of all lists
         self._remarks: list[str] = []
 
     def add(self, **job: Any) -> None:
         """Add a job with some of the fields of ``_NO_JOB``; its line is counted as :data:`JOBS` by the caller."""
-        self.append(*(self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items()))
-
-    def append(self, *values: int) -> None:
-        """Add a job with all fields of ``_NO_JOB``, those with names as their numbers in ``names``."""
-        try:
-            self._values.frombytes(_pack(*values))
-        except StructError:
-            raise ValueError(f"a size or an amount is {max(values)}; it must be below {2**63}") from None
+        require_size(max(job.get(name, 0) for name in (*_SIZES, "restarts")))
+        values = (self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items())
+        self.append(packed(*values))
 
     def note_array(self, number: int, cluster: str, tasks: str) -> None:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
@@ -148,9 +154,10 @@ class LogJobs:
 
     def left_out(self, reason: str, lines: int = 1) -> None:
         """Count a line by what became of it; a damaged file may have many reasons, of which the first are kept apart."""
-        if reason not in self.counts and len(self.counts) >= _MOST_REASONS:
+        counts = self.counts
+        if len(counts) >= _MOST_REASONS and reason not in counts:
             reason = "for other reasons"
-        self.counts[reason] += lines
+        counts[reason] += lines
 
     def workload(self, kind: str, nodes_of: Callable[[str], list[str]], *, slots: bool = False) -> Workload:
         """Return the jobs as a workload with a report, which calls the log ``kind``; ``nodes_of`` splits a list of nodes."""
@@ -158,14 +165,14 @@ class LogJobs:
         self._tabulate()
         self._choose_cluster()
         self._order_attempts()
-        members, distinct = self._node_numbers(nodes_of)
-        shared = self._share_on_held_nodes(members)
+        distinct = self._number_nodes(nodes_of)
+        shared = self._share_on_held_nodes()
         self._join_components()
         unit = self._choose_unit(shared, slots=slots)
         self._keep(self._columns[unit] > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
         self._require_jobs()
         columns, size, options = self._columns, self._columns[unit], self._options
-        peak, reached = self._peak(size, members)
+        peak, reached = self._peak(size)
         machine = counted(peak, "GPU" if unit == "gpus" else unit[:-1])
         named = f"the log names {counted(distinct, 'node') if distinct else 'no nodes'}"
         self._remarks.append(f"machine: {machine}, the most in use at the same time, at {_iso(reached)} ({named}; --nodes)")
@@ -211,7 +218,7 @@ class LogJobs:
             provenance=provenance,
             machine_nodes=peak,
             extra=tuple(recorded),
-            names={name: self.names[name].texts() for name in with_names if self.names[name]},
+            names={name: texts for name in with_names if (texts := self.names[name].texts())},
         )
         return workload.made_by("trace", {"trace": Path(self.path), **options})
 
@@ -306,39 +313,47 @@ class LogJobs:
         keep[places[~first]] = False
         self._keep(keep, "components of heterogeneous jobs, added to their first component")
 
-    def _node_numbers(self, nodes_of: Callable[[str], list[str]]) -> tuple[dict[int, list[int]], int]:
-        """Return the numbers of the nodes in node lists, and how many nodes there are."""
+    def _number_nodes(self, nodes_of: Callable[[str], list[str]]) -> int:
+        """Number the nodes of all node lists; return how many nodes there are."""
         # Only lists with 2,000,000 names together are split, unless jobs were suspended: their peak needs all.
         known: dict[str, int] = {}
-        members: dict[int, list[int]] = {}
         texts = self.names["node_list"].texts()
+        counts, members = np.zeros(len(texts) + 1, dtype=np.int64), array("q")
         most = LARGEST_WHOLE if self._columns["suspended"].any() else _MOST_NODES
         for code in np.unique(self._columns["node_list"]).tolist():
-            if code > 0 and most >= 0:
+            if code > 0 and len(members) <= most:
                 names = dict.fromkeys(filter(None, nodes_of(texts[code - 1])))
-                members[code] = [known.setdefault(name, len(known)) for name in names]
-                most -= len(members[code])
-        return members, len(known)
+                members.extend(known.setdefault(name, len(known)) for name in names)
+                counts[code] = len(names)
+        self._nodes = counts, np.cumsum(counts) - counts, np.frombuffer(members, dtype=np.int64)
+        return len(known)
 
-    def _share_on_held_nodes(self, members: dict[int, list[int]]) -> float | None:
+    def _nodes_of(self, lists: IntArray) -> tuple[IntArray, IntArray]:
+        """Return how many nodes each of some jobs has, by the numbers of their node lists; the nodes of all, job by job."""
+        counts, first, members = self._nodes
+        lists = np.maximum(lists, 0)
+        number = counts[lists]
+        within = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+        return number, members[np.repeat(first[lists], number) + within]
+
+    def _share_on_held_nodes(self) -> float | None:
         """Return the share of the jobs that started on a node that another job held; ``None`` without node names."""
         # Suspended jobs do not count: their nodes were then another job's, which shares nothing.
         columns = self._columns
         order = np.argsort(columns["start"], kind="stable")
         order = order[columns["suspended"][order] <= 0][:_MOST_JOBS]
-        lists = [members.get(code, []) for code in columns["node_list"][order].tolist()]
-        if not any(lists):
+        number, node = self._nodes_of(columns["node_list"][order])
+        if not len(node):
             return None
-        number = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-        job, node = np.repeat(np.arange(len(order)), number), np.concatenate(lists).astype(np.int64)
-        places = np.argsort(node, kind="stable")
+        job = np.repeat(np.arange(len(order)), number)
+        places = np.argsort(node.astype(np.min_scalar_type(node.max())), kind="stable")  # small numbers are sorted by digits
         job, node = job[places], node[places]
         zero = int(columns["start"].min())
         begin, until = (columns[name][order][job] - zero for name in ("start", "end"))
         base = node * (int(until.max()) + 1)  # each node in a time of its own: one running maximum for all
         released = np.maximum.accumulate(base + until)[:-1] - base[1:]
         held = (node[1:] == node[:-1]) & (released > begin[1:] + _OVERLAP_S)
-        return len(np.unique(job[1:][held])) / int((number > 0).sum())
+        return np.count_nonzero(np.bincount(job[1:][held])) / np.count_nonzero(number)
 
     def _choose_unit(self, shared: float | None, *, slots: bool) -> str:
         """Return the unit to use, and remark why."""
@@ -376,7 +391,7 @@ class LogJobs:
         np.maximum.at(most, partition, per_node)
         return bool((per_node < most[partition]).mean() > 0.1)
 
-    def _peak(self, size: IntArray, members: dict[int, list[int]]) -> tuple[int, int]:
+    def _peak(self, size: IntArray) -> tuple[int, int]:
         """Return the largest number of units in use at the same time, and when.
 
         Others may use the nodes of suspended jobs.  If each job has as many node names as units, a node that several jobs hold
@@ -385,12 +400,11 @@ class LogJobs:
         start, run, end, lists = (self._columns[name] for name in ("start", "run", "end", "node_list"))
         if not (self._columns["suspended"] > 0).any():
             return peak_in_use(start, end, size)
-        nodes = [members.get(code, []) for code in lists.tolist()]
-        if list(map(len, nodes)) != size.tolist():
+        number, node = self._nodes_of(lists)
+        if (number != size).any():
             executing = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
             return max(executing, (int(size.max()), int(start[size.argmax()])))
         job = np.repeat(np.arange(len(size)), size)
-        node = np.concatenate(nodes)
         order = np.lexsort((start[job], node))
         zero = int(start.min())
         node, begin, until = node[order], start[job][order] - zero, end[job][order] - zero

@@ -13,7 +13,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -59,7 +58,7 @@ _NEEDED: Final = {
 }
 """Of each line one field."""
 _OWN: Final = (
-    "jobidraw", "cluster", "jobname", "submit", "eligible", "start", "end", "elapsedraw", "elapsed", "state", "nodelist",
+    "jobidraw", "cluster", "jobname", "submit", "eligible", "start", "end", "elapsedraw", "elapsed", "nodelist",
 )  # fmt: skip
 """Fields that are read in each record."""
 _NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos"
@@ -73,7 +72,6 @@ _HEADERS: Final = "header lines"
 _LONGEST_CHANGE_S: Final = 3600  # by which clocks are changed
 _MOST_TASKS: Final = 1_000_000
 _MOST_KEPT: Final = 65_536
-_LARGEST: Final = 2**63
 
 
 def read_sacct(
@@ -145,66 +143,74 @@ def state_of(text: str) -> str:
 
 
 class _Facts(dict[tuple[str, ...], Any]):
-    """What the texts of :data:`_COMMON` fields say, with a list of nodes where they do not say how many.
+    """What the texts of the :data:`_COMMON` fields say that a layout has, and a list of nodes if they do not say how many.
 
-    Suspended time and limit (``None`` if one cannot be read), nodes, cores, GPUs, KiB, status, attempts before this one,
-    whether a further one follows, whether it is known that the job ran, whether the preferred size is missing.
+    Why the record counts as no job, what is wrong with the suspended time and with the limit (empty texts if nothing is);
+    these times, nodes, cores, GPUs, KiB, status, attempts before this one, the largest number; whether a further attempt
+    follows, whether it is known that the job ran, whether the preferred size is missing.
     """
 
-    def __init__(self, processors_from: str) -> None:
+    def __init__(self, layout: _Layout, processors_from: str) -> None:
         super().__init__()
-        self._processors_from = processors_from
+        self._fields, self._processors_from = (*layout.common, "", "", "nodelist"), processors_from
 
     def __missing__(self, texts: tuple[str, ...]) -> Any:
-        (
-            suspended, limit_raw, limit, state, alloc_nodes, nnodes, alloc_cpus, req_nodes, req_cpus, alloc_tres, req_tres,
-            alloc_gres, req_gres, req_mem, restarts, *node_list,
-        ) = texts  # fmt: skip
+        text = dict.fromkeys((*_COMMON, "nodelist"), "") | dict(zip(self._fields, texts, strict=False))
         amount, gres = log_values.whole, log_values.gres_gpus
-        granted_cores, granted_nodes, granted_kib, granted_gpus = log_values.tres(alloc_tres)
-        asked_cores, asked_nodes, asked_kib, asked_gpus = log_values.tres(req_tres)
-        first = granted_nodes or amount(alloc_nodes) or amount(nnodes), granted_cores or amount(alloc_cpus)
-        second = asked_nodes or amount(req_nodes), asked_cores or amount(req_cpus)
+        granted_cores, granted_nodes, granted_kib, granted_gpus = log_values.tres(text["alloctres"])
+        asked_cores, asked_nodes, asked_kib, asked_gpus = log_values.tres(text["reqtres"])
+        first = (
+            granted_nodes or amount(text["allocnodes"]) or amount(text["nnodes"]),
+            granted_cores or amount(text["alloccpus/ncpus"]),
+        )
+        second = asked_nodes or amount(text["reqnodes"]), asked_cores or amount(text["reqcpus"])
         if self._processors_from == "requested":
             first, second = second, first
-        nodes = first[0] or second[0] or len(log_values.node_names("".join(node_list)))
+        nodes = first[0] or second[0] or len(log_values.node_names(text["nodelist"]))
         cores = first[1] or second[1]
-        of_job, of_node, of_core = log_values.requested_kib(req_mem)
+        asked_gpus = asked_gpus or (gres(text["reqgres"]) or gres(text["reqtres"])) * max(nodes, 1)
+        of_job, of_node, of_core = log_values.requested_kib(text["reqmem"])
+        asked_kib = asked_kib or of_job + of_node * max(nodes, 1) + of_core * max(cores, 1)
+        sizes = nodes, cores, granted_gpus or gres(text["allocgres"]) or asked_gpus, granted_kib or asked_kib or UNSET
+        suspended, limit, wrong = 0, UNSET, ["", ""]
+        try:
+            suspended = round(_duration("suspended", text["suspended"]) or 0)
+        except ValueError as problem:
+            wrong[0] = str(problem)
+        try:
+            most = _duration("timelimitraw", text["timelimitraw"], 60)
+            most = _duration("timelimit", text["timelimit"], 60) if most is None else most
+            limit = UNSET if most is None else round(most)
+        except ValueError as problem:
+            wrong[1] = str(problem)
+        state, restarts = state_of(text["state"]), amount(text["restarts"])
+        no_job = ""
+        if state not in STATUS and "state" in self._fields:
+            no_job = _UNFINISHED.get(state, f"of unknown state {quoted(text['state'].strip())}")
         if len(self) > _MOST_KEPT:
             self.clear()
-        times: tuple[int | None, int | None] = None, None
-        with suppress(ValueError):
-            most = log_values.duration(limit_raw, 60)
-            most = log_values.duration(limit, 60) if most is None else most
-            times = round(log_values.duration(suspended) or 0), UNSET if most is None else round(most)
         facts = self[texts] = (
-            *times,
-            nodes,
-            cores,
-            granted_gpus or gres(alloc_gres) or asked_gpus or (gres(req_gres) or gres(req_tres)) * max(nodes, 1),
-            granted_kib or asked_kib or of_job + of_node * max(nodes, 1) + of_core * max(cores, 1) or UNSET,
-            STATUS.get(state_of(state), UNSET),
-            amount(restarts),
-            state_of(state) in _AGAIN,
-            granted_cores > 0 or state_of(state) == "COMPLETED",
-            not any(first) and (nodes or cores) > 0,
-        )
+            no_job, *wrong, suspended, limit, *sizes, STATUS.get(state, UNSET), restarts, max(*sizes, restarts),
+            state in _AGAIN, granted_cores > 0 or state == "COMPLETED", not any(first) and (nodes or cores) > 0,
+        )  # fmt: skip
         return facts
 
 
 class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
-    """Numbers of the names in :data:`_NAMED` fields: of cluster, user, group, account, partition, quality of service."""
+    """Numbers of cluster, user, group, account, partition, quality of service, by the :data:`_NAMED` fields of a layout."""
 
-    def __init__(self, jobs: LogJobs) -> None:
+    def __init__(self, layout: _Layout, jobs: LogJobs) -> None:
         super().__init__()
-        self._names = itemgetter("cluster", "user", "group", "account", "partition", "qos")(jobs.names)
+        self._fields, self._names = layout.named, jobs.names
 
     def __missing__(self, texts: tuple[str, ...]) -> tuple[int, ...]:
-        cluster, user, uid, group, gid, *others = texts
+        text = dict.fromkeys(_NAMED, "") | dict(zip(self._fields, texts, strict=False))
+        text |= {"user": text["user"] or text["uid"], "group": text["group"] or text["gid"]}
         if len(self) > _MOST_KEPT:
             self.clear()
-        used = cluster, user or uid, group or gid, *others
-        codes = self[texts] = tuple(names[text] for names, text in zip(self._names, used, strict=True))
+        codes = self[texts] = tuple(
+            self._names[name][text[name]] for name in ("cluster", "user", "group", "account", "partition", "qos")
+        )
         return codes
 
 
@@ -228,7 +234,8 @@ class _Reader:
         self._jobs, self._clock = jobs, clock
         self._layout: _Layout | None = None
         self._checked: _Layout | None = None
-        self._facts, self._codes = _Facts(jobs.processors_from), _Codes(jobs)
+        self._facts: _Facts
+        self._codes: _Codes
         other_names = itemgetter("key", "heterogeneous", "job_name", "node_list")(jobs.names)
         self._keys, self._heterogeneous, self._job_names, self._node_lists = other_names
         self._pending: list[str] = []  # lines of a record that has not ended
@@ -238,8 +245,9 @@ class _Reader:
     def read(self) -> None:
         """Read the file."""
         path = Path(self._jobs.path)
+        jobs = self._jobs
         for text in _json_lines(path) if looks_like_json(path) else log_lines(path):
-            self._jobs.lines += 1
+            jobs.lines += 1
             self._take_line(text)
         self._give_up()
         if self._checked is None and not self._jobs.counts[_HEADERS]:
@@ -263,6 +271,7 @@ class _Reader:
             if announced is not None:
                 self._give_up()
                 self._layout, self._complete = announced, False
+                self._facts, self._codes = _Facts(announced, jobs.processors_from), _Codes(announced, jobs)
                 if announced.has_header:
                     jobs.counts[_HEADERS] += 1
                 else:
@@ -338,32 +347,37 @@ class _Reader:
         """Add the jobs of a record; return what its line counts as.  ``ValueError`` says what is wrong with it."""
         assert identity is not None
         fields.append("")  # of what the log does not have
-        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, state, node_list = (
-            layout.own_fields(fields)
+        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, node_list = layout.own_fields(
+            fields
         )
-        jobs, time = self._jobs, self._clock.passes
-        number, task, listed, component, step = int(identity[1]), *identity.groups()[1:]
+        jobs, clock = self._jobs, self._clock
+        mark, task, listed, component, step = identity.group(1, 2, 3, 4, 5)
+        number = int(mark)
         if listed is not None:
             jobs.note_array(number, cluster, listed)
         if step is not None:
             return "steps"
         texts = layout.common_fields(fields)
-        suspended, limit, nodes, cores, gpus, memory, status, restarts, again, busy, missing = self._facts[texts]
-        if status == UNSET and layout.has_state:
-            return _UNFINISHED.get(state_of(state), f"of unknown state {quoted(state.strip())}")
-        submit, _ = time("submit", submitted)
-        start, second_start = time("start", started)
-        end, second_end = time("end", ended)
-        if suspended is None:
-            suspended = round(_duration("suspended", texts[0]) or 0)
+        (
+            no_job, wrong_suspended, wrong_limit, suspended, limit, nodes, cores, gpus, memory, status, restarts, largest,
+            again, busy, missing,
+        ) = self._facts[texts]  # fmt: skip
+        if no_job:
+            return str(no_job)
+        submit, start, end = clock.time("submit", submitted), clock.time("start", started), clock.time("end", ended)
+        later_start, later_end = start, end
+        if clock.has_zone:
+            later_start, later_end = clock.second_pass(started, start), clock.second_pass(ended, end)
+        if wrong_suspended:
+            raise ValueError(wrong_suspended)
         length = _duration("elapsedraw", elapsed_raw) if elapsed_raw else None
         if length is None and elapsed:
             length = _duration("elapsed", elapsed)
-        if start < submit <= second_start and start != UNSET:
-            start = second_start
+        if start < submit <= later_start and start != UNSET:
+            start = later_start
         if length is None and UNSET not in (start, end):
-            if end < start <= second_end:
-                end = second_end
+            if end < start <= later_end:
+                end = later_end
             if end < start:
                 return logs.BACKWARDS
             length = log_values.checked_run(max(0, end - start - suspended))
@@ -372,29 +386,27 @@ class _Reader:
         if length is None:
             return logs.NO_LENGTH
         run = round(length)
-        node_list = node_list.strip()
-        if node_list.lower() in log_values.NO_VALUE:
-            node_list = ""
+        if node_list:
+            node_list = _node_list(node_list)
         if not run:
             return logs.NO_TIME if busy or node_list else logs.NEVER
         if submit == UNSET:
             return logs.NO_SUBMISSION
-        if end != UNSET and (second_start > start or second_end > end):
-            start = _later_pass(start, second_start, end - run - suspended)
-            end = _later_pass(end, second_end, start + run + suspended)
-        eligible = submit if became_eligible in (submitted, "") else time("eligible", became_eligible)[0]
-        if limit is None and _duration("timelimitraw", texts[1], 60) is None:
-            _duration("timelimit", texts[2], 60)
+        if end != UNSET and (later_start > start or later_end > end):
+            start = _later_pass(start, later_start, end - run - suspended)
+            end = _later_pass(end, later_end, start + run + suspended)
+        eligible = submit if became_eligible in (submitted, "") else clock.time("eligible", became_eligible)
+        if wrong_limit:
+            raise ValueError(wrong_limit)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
         if not nodes and node_list:
-            nodes, cores, gpus, memory, *_, missing = self._facts[*texts, node_list][2:]
-        if (largest := max(nodes, cores, gpus, memory, restarts)) >= _LARGEST:
-            raise ValueError(f"a size or an amount is {largest}; it must be below {_LARGEST}")
+            nodes, cores, gpus, memory, _, _, largest, *_, missing = self._facts[*texts, node_list][5:]
+        logs.require_size(largest)
         if missing:
             jobs.repaired[jobs.size_missing] += 1
         off = 0 if end == UNSET else end - start - run - suspended
         if not -logs.MOST_SUSPICIOUS_S <= off <= logs.MOST_SUSPICIOUS_S:
-            if abs(abs(off) - _LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end):
+            if abs(abs(off) - _LONGEST_CHANGE_S) <= 2 and clock.changes(start, end):
                 jobs.clock_change += 1
             elif off > 0:
                 suspended += off
@@ -402,20 +414,30 @@ class _Reader:
             else:
                 jobs.repaired["elapsed time is not end - start - suspended time, elapsed time used"] += 1
         job, part = number, int(component) + 1 if component else 0
-        if raw and raw != identity[0] and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
+        if raw and raw != mark and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
             job = int(raw_number[1])
-        codes = self._codes[layout.named_fields(fields)]
+        cluster_code, user, group, account, partition, qos = self._codes[layout.named_fields(fields)]
+        whole, job_code, list_code, keys = UNSET, self._job_names[job_name], self._node_lists[node_list], self._keys
         for each in tasks:
+            if part:
+                whole = self._heterogeneous[number, each, cluster_code]
+            key = logs.task_key(number, each, part, cluster_code)
             jobs.append(
-                line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                self._keys[logs.task_key(number, each, part, codes[0])],
-                self._heterogeneous[number, each, codes[0]] if part else UNSET, *codes, UNSET, self._job_names[job_name],
-                self._node_lists[node_list],
+                logs.packed(
+                    line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
+                    keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
+                    job_code, list_code,
+                )
             )  # fmt: skip
         if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
             jobs.eligible_later += 1
         jobs.several_tasks += len(tasks) > 1
         return JOBS
+
+
+@lru_cache(maxsize=4096)
+def _node_list(text: str) -> str:
+    return "" if (text := text.strip()).lower() in log_values.NO_VALUE else text
 
 
 def _duration(name: str, text: str, unit: int = 1) -> float | None:
@@ -495,10 +517,10 @@ class _Layout:
         self.names, self.size, self.has_header = names, len(names), header
         self._separator, self._closed = separator, closed or not header
         self.id_at = self._place("jobid/jobidraw")
+        self.named, self.common = ([name for name in each if self._place(name) < self.size] for each in (_NAMED, _COMMON))
         self.own_fields, self.named_fields, self.common_fields = (
-            itemgetter(*map(self._place, fields)) for fields in (_OWN, _NAMED, _COMMON)
-        )
-        self.has_state = "state" in names
+            itemgetter(*map(self._place, fields)) for fields in (_OWN, [*self.named, "", ""], [*self.common, "", ""])
+        )  # two of none, so that they are always tuples
 
     def _place(self, field: str) -> int:
         """Return where a field is in a record, or the one after the stroke; behind all of them if the log has neither."""
