@@ -315,7 +315,6 @@ def tradeoff_map(
         options: dict[str, Any] = {"x": x, "y": y, "baseline": second, "relative": False}
         figures[f"{measure}: {first} - {second}"] = lambda table: table.plot.difference_map(measure, **options)
     exhibits: dict[str, Any] = {"tables": {title: lambda table: table.lowest(measure)}, "figures": figures, **fields}
-    grid = {**factors, "policy": policies}
-    study = Study(name=name, factors=grid, scenario=scenario, replications=replications, **exhibits)
+    study = Study(name=name, factors={**factors, "policy": policies}, scenario=scenario, replications=replications, **exhibits)
     study.require_column("measure", measure)
     return study

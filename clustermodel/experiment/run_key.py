@@ -450,8 +450,7 @@ class Opened:
             return self._policies[id(policy)][1]
         factory = policy_factory(policy)
         if policy not in self._policies:
-            ours = user_code.is_ours(factory)
-            identity: object = policy if ours else self._identity(policy, f"policy {policy}", factory)
+            identity: object = policy if user_code.is_ours(factory) else self._identity(policy, f"policy {policy}", factory)
             predictor = installed_predictor(policy_settings(policy).get("predictor"))
             if predictor is not None:
                 of_predictor = self._identity(policy, f"predictor of policy {policy}", predictor)

@@ -132,8 +132,7 @@ def _swf_rows(result: Result) -> pd.DataFrame:
     import pandas as pd
 
     records, count, unknown = result.records, len(result.records), swf.UNKNOWN
-    runs = records.runs
-    columns = {name: getattr(runs, name) for name in ("job", "start", "end", "nodes", "ended_as")}
+    columns = {name: getattr(records.runs, name) for name in ("job", "start", "end", "nodes", "ended_as")}
     attempts = pd.DataFrame({**columns, "spent": executed(records)})
     attempts = attempts[attempts["end"] != NEVER_HAPPENED].sort_values("job", kind="stable")
     job, start, end = (attempts[name].to_numpy() for name in ("job", "start", "end"))

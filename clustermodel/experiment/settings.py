@@ -52,8 +52,7 @@ def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Mach
     own = {path: text for path, text in settings.items() if path.startswith("machine.")}
     if not own:
         return machine
-    changed = scenario_with_settings(Scenario(machine=machine, workload=synthetic_workload(jobs=2, nodes=1)), own)
-    return changed.used_machine
+    return scenario_with_settings(Scenario(machine=machine, workload=synthetic_workload(jobs=2, nodes=1)), own).used_machine
 
 
 def _set(table: dict[str, Any], path: str, text: str) -> None:

@@ -179,8 +179,7 @@ class Experiment(ABC, Generic[Conclusion]):
             raise SpecificationError(f"Study.scenario: the function returned {quoted(made)}; it must return a Scenario or None")
         if made.stream is not False:
             raise SpecificationError("Scenario.stream: not allowed in a study, which keeps the jobs of its runs")
-        used_seed = seed if made.seed == Scenario.seed else made.seed
-        return replace(made, seed=used_seed, history=self.history or made.history)
+        return replace(made, seed=seed if made.seed == Scenario.seed else made.seed, history=self.history or made.history)
 
     def runs(self, trials: Sequence[Trial], opened: run_key.Opened) -> list[run_key.Run]:
         """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
