@@ -52,24 +52,11 @@ def run_again(directory: Path) -> dict[str, int]:
     return swept(directory.parent / "study.py", directory)
 
 
-def _foreign(_: bytes) -> bytes:
-    return b"<html>404 not found</html>" * 99
-
-
-def _other_table(_: bytes) -> bytes:
-    path = Path(__file__).with_suffix(".parquet.tmp")
-    pd.DataFrame({"job": [1, 2], "submit_s": [0.0, 1.0]}).to_parquet(path)
-    try:
-        return path.read_bytes()
-    finally:
-        path.unlink()
-
-
 HARM: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda content: content[: len(content) // 2],
     "empty": lambda _: b"",
-    "foreign": _foreign,
-    "another table": _other_table,
+    "foreign": lambda _: b"<html>404 not found</html>" * 99,
+    "another table": lambda _: pd.DataFrame({"job": [1, 2], "submit_s": [0.0, 1.0]}).to_parquet(),
     "one bit": lambda content: content[:100] + bytes([content[100] ^ 4]) + content[101:],
 }
 

@@ -59,24 +59,20 @@ def test_replications_are_added_until_there_is_a_verdict(whole: Path) -> None:
     assert study.looks == (5, 10, 20, 40, 80)
     assert len(study) == 4 * 5
     found = study.stored(whole)
+    frame = found.table.frame
     counts = {tuple(levels.values()): test.count for levels, test in found.points}
     assert set(counts.values()) <= set(study.looks)
     assert len(found.table) == sum(counts.values()) > 4 * 5
     for levels, test in found.points:
         if (count := test.count) > 5:
-            earlier = StudyTable(found.table.frame[found.table.frame["replication"] <= count // 2], *study_names(found.table))
+            earlier = StudyTable(frame[frame["replication"] <= count // 2], study.levels.names, study.name)
             assert study.conclude(earlier).at(**levels).verdict == "undecided"
-
-
-def study_names(table: StudyTable) -> tuple[tuple[str, ...], str]:
-    return table.factors, table.name
 
 
 def test_a_point_without_a_verdict_says_how_many_replications_it_needs(whole: Path) -> None:
     study = replace(example(), at_most=5)
-    table = example().stored(whole).table
-    first = StudyTable(table.frame[table.frame["replication"] <= 5], *study_names(table))
-    found = study.conclude(first)
+    frame = example().stored(whole).table.frame
+    found = study.conclude(StudyTable(frame[frame["replication"] <= 5], study.levels.names, study.name))
     (undecided, *_) = [test for _, test in found.points if test.verdict == "undecided"]
     assert undecided.more is not None
     assert str(undecided) == f"undecided: needs {undecided.more:,} more replications"

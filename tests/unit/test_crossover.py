@@ -23,7 +23,7 @@ def line(half: float, zero: float, slope: float = 1.0) -> Callable[[float], Inte
 
 
 def crossing(difference: Callable[[float], Interval], low: float, high: float, **options: Any) -> Crossover:
-    return crossover(unused, "value", low, high, ["a", "b"], "kappa", **options).search(difference)
+    return searched(low, high, **options).search(difference)
 
 
 def test_a_straight_difference_crosses_at_its_zero_with_the_interval_of_its_width() -> None:
