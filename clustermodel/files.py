@@ -6,25 +6,32 @@ Errors of texts name file and line.  In tables a spreadsheet must not take texts
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import lzma
 import os
 import secrets
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
-from clustermodel.errors import OutputError, SpecificationError, TraceError, quoted
+from clustermodel.errors import OutputError, SpecificationError, TraceError, counted, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST_LINE: Final = 65_536  # characters, unless a format has longer ones
+LONGEST_LINE, LONGEST_LINE_OF_A_LOG = 65_536, 2**20  # characters
+MOST_LINES: Final = 512
+"""Largest number of lines in a block.  With more, their texts may be out of the processor's cache when they are read."""
+UNREADABLE: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)
+"""What is raised by a file that cannot be read or is damaged."""
+_CHUNK: Final = 2**18  # characters
 LARGEST_SPECIFICATION: Final = 2**22  # bytes; parsing a file takes some hundred times its size
 PART: Final = ".part"  # ends the names of files that are being written
 _COMPRESSED: Final[dict[str, tuple[bytes, Any]]] = {
@@ -80,19 +87,35 @@ def specification_bytes(path: Path) -> bytes:
     return content
 
 
-def numbered_lines(
-    path: Path, *, opened: Callable[[Path], IO[str]] = opened, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line with its line break) of a file that a function opens as text."""
+def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the lines of :func:`text_blocks`."""
+    return chain.from_iterable(text_blocks(path))
+
+
+def text_blocks(
+    path: str | os.PathLike[str], *, newline: str | None = "\n", longest: int = LONGEST_LINE_OF_A_LOG, most: int = MOST_LINES
+) -> Iterator[list[str]]:
+    """Yield lists of at most ``most`` lines of a file, without line ends; a TraceError comes after the lines before it."""
+    # As in accounting logs, a carriage return may be part of a line, and the content alone tells how a file is compressed; with
+    # ``newline=None`` it ends a line, and a name that ends in .gz promises that the file is compressed.
+    path, read = Path(path), 0
+    if os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
+        with suppress(ValueError, *UNREADABLE):  # reading line by line says where
+            for lines in _blocks(path, newline, longest):
+                for first in range(0, len(lines), most):
+                    yield lines[first : first + most]
+                read += len(lines)
+            return
     number = 0
     try:
         _require_file(path)
-        with closing(opened(path)) as file:
+        with closing(opened(path, newline=newline)) as file:
             for line in iter(partial(file.readline, longest + 1), ""):
                 number += 1
                 if len(line) > longest and line[-1] != "\n":
                     raise TraceError(f"{path}:{number}: the line has more than {longest:,} characters")
-                yield number, line
+                if number > read:
+                    yield [line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")]
     except EOFError:
         raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as problem:
@@ -100,6 +123,50 @@ def numbered_lines(
         raise TraceError(f"{path}: not readable as {kind} after line {number}: {problem}") from None
     except OSError as problem:  # bz2 reports damaged data so, without an error number
         raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+
+
+def _blocks(path: Path, newline: str | None, longest: int) -> Iterator[list[str]]:
+    """Yield the lines of a file; a line that is too long raises ``ValueError``, a damaged file one of :data:`UNREADABLE`."""
+    rest = ""
+    with closing(opened(path, newline=newline)) as file:
+        while more := file.read(_CHUNK):
+            text = rest + more
+            *lines, rest = text.split("\n")
+            if len(rest) > longest or (lines and len(max(lines, key=len)) > longest):
+                raise ValueError
+            if "\r" in text:
+                lines = [line.removesuffix("\r") for line in lines]
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def table_rows(path: str | os.PathLike[str], separators: str = ",", *, strict: bool = False) -> Iterator[tuple[str, list[str]]]:
+    """Yield (``file:line``, fields) of the lines of a table that are not blank, the header first; ``strict`` about quotes.
+
+    The separator is the first of ``separators`` that the header has.
+    """
+    header: list[str] = []
+    separator = separators[-1]
+    for number, line in enumerate(text_lines(path), 1):
+        place = f"{os.fspath(path)}:{number}"
+        if "\r" in line:  # a file of which each line ends in one is a single line
+            raise TraceError(
+                f"{place}: it has a carriage return within the line, which is not allowed; lines end in a line feed, "
+                "which may follow a carriage return"
+            )
+        if not header:
+            separator = next((each for each in separators if each in line), separator)
+        try:
+            fields = next(csv.reader([line], delimiter=separator, strict=strict and separator == ","), [])
+        except csv.Error as problem:
+            raise TraceError(f"{place}: not readable as CSV: {problem}") from None
+        if not any(map(str.strip, fields)):
+            continue
+        header = header or fields
+        if len(fields) != len(header):
+            raise TraceError(f"{place}: the line has {counted(len(fields), 'field')}; the header has {len(header)}")
+        yield place, fields
 
 
 def _require_file(path: Path) -> None:

@@ -16,7 +16,6 @@ A node without an end is down until the end of the run.  Nodes are numbered in t
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections import Counter
@@ -31,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
-from clustermodel.errors import SpecificationError, TraceError, counted, quoted
+from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.failures.failure import Failure
-from clustermodel.files import numbered_lines, without_compression
+from clustermodel.files import table_rows, without_compression
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
 from clustermodel.workload.log_values import Clock, node_names
@@ -377,24 +376,12 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
 def _rows(file: Path) -> _Rows:
     """Yield (``file:line``, column -> text without margins) of the lines that are not blank; the first one is the header."""
     header: list[str] = []
-    separator = ","
-    for number, line in numbered_lines(file):
-        place = f"{file}:{number}"
-        try:
-            if not header:
-                separator = "|" if "|" in line else ","
-            words = [word.strip() for word in next(csv.reader([line], strict=separator == ",", delimiter=separator), [])]
-        except csv.Error as problem:
-            raise TraceError(f"{place}: not readable as CSV: {problem}") from None
-        if not any(words):
-            continue
+    for place, fields in table_rows(file, "|,", strict=True):
         if not header:
-            header = [word.lower() for word in words]
+            header = [name.strip().lower() for name in fields]
             if repeated := [name for name, times in Counter(header).items() if times > 1]:
                 raise TraceError(f"{place}: column {quoted(repeated[0])} is there more than once")
-        if len(words) != len(header):
-            raise TraceError(f"{place}: {counted(len(words), 'column')}; there must be {len(header)}, as in the first line")
-        yield place, dict(zip(header, words, strict=True))
+        yield place, dict(zip(header, map(str.strip, fields), strict=True))
 
 
 def _refused(place: str, row: dict[str, str], field: str, allowed: str) -> TraceError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections import Counter
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
+from clustermodel.files import table_rows
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
-from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.workload.sacct import STATUS, state_of
 from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload, counts_in_words
@@ -212,31 +211,14 @@ def _number(text: str) -> float | None:
 
 def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
     """Yield the lines of a table that has the columns needed; blank ones are skipped."""
-    texts = log_lines(path)
-    header = _fields(f"{path}:1", next(texts, ""))
+    rows = table_rows(path)
+    place, header = next(rows, (f"{path}:1", []))
     for column in needed:
         if column not in header:
             names = [visible(shown(name)) for name in header[:_MOST_LISTED]] + ["..."] * (len(header) > _MOST_LISTED)
             hint = did_you_mean(column, header)
-            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {', '.join(names) or 'none'}")
-    for number, text in enumerate(texts, 2):
-        if text.strip():
-            fields = _fields(f"{path}:{number}", text)
-            if len(fields) != len(header):
-                raise TraceError(f"{path}:{number}: the line has {len(fields)} fields; the header has {len(header)}")
-            yield _Line(f"{path}:{number}", dict(zip(header, fields, strict=True)))
-
-
-def _fields(place: str, text: str) -> list[str]:
-    if "\r" in text:  # a file of which each line ends in one is a single line
-        raise TraceError(
-            f"{place}: it has a carriage return within the line, which is not allowed; lines end in a line feed, "
-            "which may follow a carriage return"
-        )
-    try:
-        return next(csv.reader([text]), [])
-    except csv.Error as problem:
-        raise TraceError(f"{place}: it is no CSV: {problem}") from None
+            raise TraceError(f"{place}: there is no column {quoted(column)}{hint}; there are {', '.join(names) or 'none'}")
+    return (_Line(place, dict(zip(header, fields, strict=True))) for place, fields in rows)
 
 
 def is_muri(text: str) -> bool:

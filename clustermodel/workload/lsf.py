@@ -12,9 +12,9 @@ from itertools import chain
 from typing import Final
 
 from clustermodel.errors import TraceError, quoted
+from clustermodel.files import text_lines
 from clustermodel.job import UNSET
 from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import checked_run
 from clustermodel.workload.table import JOBS, Workload
 
@@ -59,7 +59,7 @@ def is_lsf(text: str) -> bool:
 def _read(jobs: logs.LogJobs) -> None:
     pending: list[str] = []  # lines of a record with a line break in a text
     any_record = False
-    for text in chain(log_lines(jobs.path), [None]):
+    for text in chain(text_lines(jobs.path), [None]):
         begins = text is None or is_lsf(text)
         if begins and pending:
             jobs.damaged(jobs.lines + 1 - len(pending), "a text without a closing quotation mark", len(pending))

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import TraceError, quoted
+from clustermodel.files import text_lines
 from clustermodel.job import UNSET
 from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import checked_run, duration, kib, whole
 from clustermodel.workload.table import JOBS, Workload
 
@@ -77,7 +77,7 @@ class _Reader:
     def read(self) -> None:
         """Read the file."""
         jobs, any_record = self._jobs, False
-        for text in log_lines(jobs.path):
+        for text in text_lines(jobs.path):
             jobs.lines += 1
             if match := _RECORD.fullmatch(text):
                 any_record = True

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import opened
+from clustermodel.files import UNREADABLE, opened, text_lines
 from clustermodel.job import UNSET
 from clustermodel.workload import log_values
 from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_file import UNREADABLE, log_lines
 from clustermodel.workload.log_workload import LogJobs
 from clustermodel.workload.table import JOBS, Workload
 
@@ -246,7 +245,7 @@ class _Reader:
         """Read the file."""
         path = Path(self._jobs.path)
         jobs = self._jobs
-        for text in _json_lines(path) if looks_like_json(path) else log_lines(path):
+        for text in _json_lines(path) if looks_like_json(path) else text_lines(path):
             jobs.lines += 1
             self._take_line(text)
         self._give_up()

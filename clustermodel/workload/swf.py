@@ -33,12 +33,11 @@ import numpy as np
 from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import TraceError, quoted, shown, visible
-from clustermodel.files import LONGEST_LINE, without_compression, write_file
+from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
-from clustermodel.workload.log_file import log_blocks
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
 from clustermodel.workload.transforms import ID, SUBMIT, JobFilter, LoadScale, filtered, scaled
 
@@ -361,7 +360,7 @@ def data_lines(
 def _texts(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield lines without margins, comments and blank ones among them, some thousand at a time, and the number of the first."""
     number, others, length = 1, 0, 0  # others: consecutive lines without a job, and their characters
-    for lines in log_blocks(path, newline=None, longest=LONGEST_LINE, most=_BLOCK):
+    for lines in text_blocks(path, newline=None, longest=LONGEST_LINE, most=_BLOCK):
         texts = [line.strip() for line in lines]
         if {text[:1] for text in texts}.isdisjoint(("", ";")):
             others = length = 0

@@ -16,11 +16,10 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
-from clustermodel.files import is_compressed, without_compression
+from clustermodel.files import is_compressed, text_lines, without_compression
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.validation import choice
 from clustermodel.workload.csv_jobs import is_muri, read_csv, read_muri
-from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.lsf import is_lsf, read_lsf
 from clustermodel.workload.pbs import is_pbs, read_pbs
 from clustermodel.workload.sacct import SACCT_COMMAND, is_sacct, looks_like_json, read_sacct
@@ -117,7 +116,7 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
     """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace."""
     if looks_like_json(Path(path)):
         return SACCT
-    lines = [text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()]
+    lines = [text for text in islice(text_lines(path), _LOOKED_AT) if text.strip()]
     for reader in SHIPPED:
         if reader.recognises(lines):
             return reader
@@ -215,7 +214,7 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
     if reader is not None or os.path.getsize(path) == 0:  # noqa: PTH202
         return reader or SWF
     try:
-        columns = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
+        columns = [field.strip() for field in next(csv.reader(text_lines(path)), [])]
     except csv.Error:
         columns = []
     if columns and _JSON.match(columns[0]):

@@ -134,7 +134,7 @@ def test_what_has_no_usable_time_is_left_out_and_counted(tmp_path: Path) -> None
         (("node,node,down_s,up_s",), ":1: column 'node' is there more than once"),
         (("node,down_s,up_s",), ": no usable outage: the file has no data lines"),
         (("node,down_s,up_s", "1,3,2"), ": no usable outage: 1 left out: repaired before the failure"),
-        (("node,down_s,up_s", "1,2"), ":2: 2 columns; there must be 3, as in the first line"),
+        (("node,down_s,up_s", "1,2"), ":2: the line has 2 fields; the header has 3"),
         (("node,down_s,up_s", "", "x,1,2"), ":3: field node: 'x' is not allowed; it must be an integer from 0 to"),
         (("node,down_s,up_s", "-1,1,2"), ":2: field node: '-1' is not allowed"),
         (("node,down_s,up_s", "0,nan,2"), ":2: field down_s: 'nan' is not allowed; it must be a number >= 0 and <= 1e+10"),
