@@ -24,7 +24,7 @@ from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted, in_words
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
@@ -390,8 +390,9 @@ class FinishedRuns:
         except SpecificationError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-            words = " ".join(f"{type(problem).__name__}: {problem}".split())
-            raise SpecificationError(f"{self._store.directory}: the tables of a run are damaged: {words}") from problem
+            raise SpecificationError(
+                f"{self._store.directory}: the tables of a run are damaged: {in_words(problem)}"
+            ) from problem
 
     def _states(self, trial: Any) -> StatesOfRun:
         lead = self._study.lead

@@ -140,7 +140,7 @@ def require_log(path: str | os.PathLike[str]) -> str:
         raise TraceError(f"{path}: it is in SWF already; every command reads it as it is")
     raise TraceError(
         f"{path}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
-        f"HH:MM:SS;E;ID;key=value ...) or of LSF (lsb.acct), or the output of {SACCT_COMMAND}"
+        f"HH:MM:SS;E;ID;key=value ...) or of LSF (lsb.acct), or the output of sacct --json or {SACCT_COMMAND}"
     )
 
 

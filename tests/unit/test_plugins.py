@@ -271,6 +271,11 @@ def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
     assert first.startswith("clustermodel: warning: reader lines of package lines_b 1.0 is not used: reader 'lines' of package")
     assert second.startswith(f"clustermodel: error: {trace}: it is no trace; expected are SWF")
     assert second.endswith("; --format has a file read as lines")
+    install("lines_f", "def fails(): raise KeyError('why')", readers="fails = lines_f:fails")
+    with pytest.raises(
+        cm.SpecificationError, match=r"^reader 'fails' of package lines_f 1\.0: it cannot be made: KeyError: 'why'$"
+    ):
+        cm.read_trace(trace, format="fails")
 
 
 def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
