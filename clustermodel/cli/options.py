@@ -18,6 +18,7 @@ from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
+from clustermodel.site import Site
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, load_model
@@ -90,6 +91,7 @@ POLICY: Final = option(
     "--policy policies", "Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
     multiple=True, shell_complete=completion(policy_names),
 )  # fmt: skip
+SITE: Final = option("--site", "Rules of the site, as limits of users: a TOML file (docs/site).", FILE)
 SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
 
 
@@ -389,5 +391,7 @@ def require_size(processors: int | None, trace: object) -> int:
 def scenarios_of(options: Mapping[str, Any], machine: Machine, workload: JobSource, **fields: Any) -> list[Scenario]:
     """Return a scenario for each policy."""
     settings, policies = settings_of(options["settings"]), options["policies"] or POLICIES
+    if options.get("site") is not None:
+        fields["site"] = Site.from_toml(options["site"])
     scenarios = [Scenario(machine=machine, workload=workload, policy=policy, **fields) for policy in policies]
     return [scenario_with_settings(scenario, settings) for scenario in scenarios]

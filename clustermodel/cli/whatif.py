@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from rich.console import Console
 
 import clustermodel.cli.options as opt
 from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
+from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
+from clustermodel.measure.inferred_site import InferredLimit, infer_limits, inferred_site
 from clustermodel.measure.metrics import Observed, observed_schedule
+from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
+from clustermodel.site import Site
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload
 
@@ -28,6 +33,8 @@ _MEASURES: Final = {
     "utilization": ("utili-\nzation", "{:.4f}"),
 }
 """Columns of the table: heading and format by measure."""
+_MOST_GROUPS: Final = 12  # rows of a table of groups
+_WITHOUT_SITES: Final = 2  # what the rows are called where there are no rules: the empty text and "none"
 _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
@@ -48,33 +55,45 @@ class _OfTrace(opt.GroupedCommand):
 
 @click.command(cls=_OfTrace)
 @option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
+@option_group(
+    "Rules of the site",
+    opt.SITE,
+    option("--infer-site", "Find out which limits of users, accounts, partitions the log shows, and simulate with them too.",
+           is_flag=True),
+    option("--write-site", "Write the limits that the log shows to a site file, for --site.", opt.FILE),
+)  # fmt: skip
 @option_group("Runs", opt.POLICY, opt.SEED)
-@option_group("Output", json_option("Print a JSON list, an object per row, instead of the table."))
+@option_group(
+    "Output",
+    option("--by", "Show the waits of each user, group, account, partition, QOS, queue or size too; repeat for several.",
+           click.Choice(GROUPINGS), multiple=True),
+    json_option("Print a JSON list, an object per row, instead of the table; one object with --infer-site, --site or --by."),
+)  # fmt: skip
 @option_group("Machine", option("--nodes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in "
                                 "use at the same time.", click.IntRange(1, LARGEST_WHOLE)))  # fmt: skip
 @opt.machine_options
 @opt.trace_options
-def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
+def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | None, by: Sequence[str], **options: Any) -> None:
     """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
-    at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.
+    at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.  With rules of
+    a site (--site, --infer-site), each policy runs without them and with them.
 
     \b
     Examples:
       clustermodel whatif --trace jobs.sacct
-      clustermodel whatif --trace jobs.sacct --nodes 512 --policy easy
+      clustermodel whatif --trace jobs.sacct --policy easy --infer-site --by user
+      clustermodel whatif --trace jobs.sacct --policy easy --site site.toml
       clustermodel whatif --trace KTH-SP2-1996-2.2.swf.gz --nodes 100
     """
     notes = standard_error()
     options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
     machine, is_given = opt.machine_of(options)
-    for name in opt.SCALES:
-        if options[name] != 1:
-            because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
-            raise SpecificationError(f"{option_name(name)}: {because}")
-    if options["resample"] is not None:
-        raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
+    _require_recorded_jobs(options)
+    sites: dict[str, Site | None] = {"none": None}
+    if (file := options.pop("site")) is not None:
+        sites[str(file)] = Site.from_toml(file)
     workload = opt.load_workload(options, waits=True)
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}")
@@ -84,25 +103,107 @@ def whatif(trace: Path, *, as_json: bool, **options: Any) -> None:
         machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    rows: list[dict[str, Any]] = [{"policy": "observed", **{name: getattr(recorded, name) for name in _MEASURES}}]
+    rules: list[InferredLimit] | None = None
+    if infer_site or write_site is not None:
+        rules = infer_limits(workload, max(size, own_size))
+        sites |= {"inferred": inferred_site(rules)} if rules else {}
+        for line in _about_rules(rules):
+            notes.print(literal(line))
+        if write_site is not None:
+            inferred_site(rules).to_toml(write_site)
+    groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
-    for scenario in scenarios:
-        with progress_of_run(scenario, notes) as advance:
-            summary = scenario.run(progress=advance).summary().as_dict()
-        rows.append({"policy": policy_label(scenario.policy), **{name: summary[name] for name in (*_MEASURES, "rejected")}})
-    for line in (*_about_machine(workload, size, peak, is_given=is_given), *_remarks(rows, recorded)):
+    rows = [
+        _simulated(replace(scenario, site=site), label, groups, notes)
+        for scenario in scenarios
+        for label, site in sites.items()
+    ]
+    compared = [row for row in rows if (row["site"] == "none") == (len(sites) == 1)]
+    about_rows = _remarks(compared, recorded, with_site=len(sites) > 1)
+    for line in (*_about_machine(workload, size, peak, is_given=is_given), *about_rows):
         notes.print(literal(line))
-    if as_json:
-        print_json(json.dumps(rows, indent=2))
-        return
-    names = [str(row["policy"]) for row in rows]
+    observed = {name: getattr(recorded, name) for name in _MEASURES}
+    if as_json and (by or rules is not None or len(sites) > 1):
+        whole: dict[str, object] = {
+            "recorded_mean_wait_s": recorded.mean_wait_s,
+            "rules": [each.as_json() for each in rules or []],
+        }
+        whole |= {"rows": rows}
+        whole |= {"groups": [group for each in groups for group in each.as_json()]} if by else {}
+        print_json(json.dumps(whole, indent=2))
+    elif as_json:
+        without_site = [{key: value for key, value in row.items() if key != "site"} for row in rows]
+        print_json(json.dumps([{"policy": "observed", **observed}, *without_site], indent=2))
+    else:
+        names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
+        title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
+        print_table(_table_of_rows(title, [{"policy": "observed", "site": "", **observed}, *rows], ["observed", *names]))
+        for each in groups:
+            print_table(_table_of_groups(each, names))
+
+
+def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
+    """Refuse options that make other jobs of those in the log."""
+    for name in opt.SCALES:
+        if options[name] != 1:
+            because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
+            raise SpecificationError(f"{option_name(name)}: {because}")
+    if options["resample"] is not None:
+        raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
+
+
+def _simulated(scenario: Scenario, site: str, groups: Sequence[RecordedGroups], notes: Console) -> dict[str, Any]:
+    """Return the row of a simulation, and note its waits in the groups."""
+    with progress_of_run(scenario, notes) as advance:
+        result = scenario.run(progress=advance)
+    for each in groups:
+        each.add(result.records)
+    summary = result.summary().as_dict()
+    return {"policy": policy_label(scenario.policy), "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}}
+
+
+def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
     columns = [
         Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
         for name, (heading, form) in _MEASURES.items()
     ]
     plain = {name: [row[name] for row in rows] for name in ("policy", *_MEASURES)}
-    title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
-    print_table(TextTable(title, [Column("policy", names, number=False)], [columns], plain))
+    if len({row["site"] for row in rows}) > _WITHOUT_SITES:
+        plain["site"] = [row["site"] for row in rows]
+    return TextTable(title, [Column("policy", names, number=False)], [columns], plain)
+
+
+def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
+    """Return the table of groups; the smallest ones are summed up, unless they are sizes."""
+    every = groups.groups()
+    shown, others = (every, []) if len(every) <= _MOST_GROUPS else (every[: _MOST_GROUPS - 1], every[_MOST_GROUPS - 1 :])
+    if others:
+        jobs = sum(group.jobs for group in others)
+        means = [sum(group.jobs * group.mean_wait_s[run] for group in others) / jobs for run in range(len(names))]
+        recorded = sum(group.jobs * group.recorded_mean_wait_s for group in others) / jobs
+        gap_share = sum(group.gap_share for group in others)
+        shown = [*shown, Group(f"{len(others)} others", jobs, recorded, means, gap_share)]
+    key = [
+        Column(groups.by, [group.who for group in shown], number=False),
+        Column("jobs", [f"{each.jobs:,}" for each in shown]),
+    ]
+    waits = [
+        Column(f"{name}\nmean wait (s)", [f"{wait:,.0f}" for wait in column])
+        for name, column in zip(
+            ("recorded", *names),
+            ([each.recorded_mean_wait_s for each in shown], *zip(*[each.mean_wait_s for each in shown], strict=True)),
+            strict=True,
+        )
+    ]
+    gap = Column("of the\ngap (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
+    plain: dict[str, list[Any]] = {
+        groups.by: [each.who for each in every],
+        "jobs": [each.jobs for each in every],
+        "recorded_mean_wait_s": [each.recorded_mean_wait_s for each in every],
+        **{name: [each.mean_wait_s[run] for each in every] for run, name in enumerate(names)},
+        "gap_share": [each.gap_share for each in every],
+    }
+    return TextTable(f"by {groups.by}", key, [[*waits, gap]], plain)
 
 
 def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> Iterator[str]:
@@ -115,15 +216,28 @@ def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) 
             yield f"observed: on {counted(own_size, unit)}, not on {size:,}"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> Iterator[str]:
+def _about_rules(rules: Sequence[InferredLimit]) -> Iterator[str]:
+    """Yield the rules that the log shows, each with its evidence, and what a log cannot show."""
+    for rule in rules:
+        yield f"site: {rule}"
+    if not rules:
+        yield "site: no limit of running jobs or nodes explains the waits with enough idle nodes"
+    yield (
+        "site: a log does not show limits that were never reached, nor priorities, fair shares, reservations and dependencies "
+        "that kept jobs waiting for other reasons"
+    )
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed, *, with_site: bool) -> Iterator[str]:
     """Yield what the reader of the table should know."""
     if recorded.without_wait:
         yield f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait"
-    if rejected := max(row.get("rejected", 0) for row in rows):
-        yield f"simulated: {counted(rejected, 'job')} larger than the machine rejected"
-    own, *simulated = (row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None)
-    if all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
+    if rejected := max(row["rejected"] for row in rows):
+        yield f"simulated: {counted(rejected, 'job')} larger than the machine{' or a limit' * with_site} rejected"
+    own, simulated = recorded.mean_wait_s, [row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None]
+    if own is not None and all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
+        unknown = "priorities" if with_site else "priorities, limits per user (--infer-site)"
         yield (
             "observed and simulated mean waits differ by more than 10 %: the model knows no reservations, downtime, "
-            "priorities, limits per user and dependencies of the real machine"
+            f"{unknown} and dependencies of the real machine"
         )

@@ -15,7 +15,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
-from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.simulation import Outcome
@@ -92,6 +92,8 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; last what a log has recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        if self.scenario.site is not None:
+            table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property

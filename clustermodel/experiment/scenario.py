@@ -30,7 +30,9 @@ from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
 from clustermodel.recording.run_attempts import UNKNOWN
+from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
+from clustermodel.site import Site
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require, whole_fields
@@ -83,6 +85,8 @@ class Scenario:
     stream: bool | str | PathLike[str] = False
     """Run in constant memory: no job is kept after it has left the system, and the summary is made of running sums
     (docs/outputs says what can be streamed, and which results there are).  A path is that of a Parquet file for the jobs."""
+    site: Site | None = None
+    """The rules of the site, as limits of users; jobs that they hold are no policy's (docs/site)."""
     speedup: Speedup = LINEAR
     """How the run time of a job depends on its size, for policies that choose the size (Perkovic & Keleher 2000, section 7)."""
     name: str = ""
@@ -100,6 +104,7 @@ class Scenario:
         for source in self.sources:
             require(isinstance(source, JobSource), "Scenario.workload", source, "it must be a Workload or an SwfStream")
         require(isinstance(self.machine, Machine | None), "Scenario.machine", self.machine, "it must be a Machine")
+        require(isinstance(self.site, Site | None), "Scenario.site", self.site, "it must be a Site")
         flag("Scenario.explain", self.explain)
         flag("Scenario.history", self.history)
         if isinstance(self.stream, (str, PathLike)):
@@ -191,7 +196,7 @@ class Scenario:
             "policy": policy_label(self.policy),
             "seed": str(self.seed),
         }
-        others = ("fidelity", "events", "speedup", "explain", "history", "stream")
+        others = ("fidelity", "events", "site", "speedup", "explain", "history", "stream")
         fields |= {name: getattr(self, name) for name in others if getattr(self, name) != getattr(Scenario, name)}
         return html_fields(f"Scenario {self.label}", fields.items())
 
@@ -244,9 +249,15 @@ class Scenario:
             progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
             records=records,
+            held=self._held_jobs(),
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
+
+    def _held_jobs(self) -> HeldJobs | None:
+        if self.site is None or not self.site.limits:
+            return None
+        return HeldJobs(self.site.limits, {name: self.streams.names_of_jobs(name) for name in self.site.subjects})
 
     def _run_streamed(self, machine: Machine, progress: Callable[[int], None] | None) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
@@ -257,6 +268,7 @@ class Scenario:
             ("a machine with failures is", machine.failures is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
+            ("a site with limits is", self.site is not None and self.site.limits),
         ):
             if wrong:
                 raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")

@@ -20,6 +20,7 @@ from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.registry import require_no_module
+from clustermodel.site import Site, site_fields
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
@@ -94,6 +95,11 @@ def _speedup_from(value: object, place: Place) -> Speedup:
     return placed(lambda: speedup_of(value), place, ()) if isinstance(value, str) else made(DowneySpeedup, value, place)
 
 
+def _site_from(value: object, place: Place) -> Site:
+    table, place = table_at(value, place, "a site")
+    return Site(**site_fields(table, place))
+
+
 def _workloads_from(value: object, place: Place) -> JobSource | tuple[JobSource, ...]:
     if not isinstance(value, list):
         return workload_from(value, place)
@@ -110,6 +116,7 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
 _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
     "machine": partial(_part_from, kind=Machine, what="a machine"),
     "policy": _policy_from,
+    "site": _site_from,
     "speedup": _speedup_from,
     "workload": _workloads_from,
 }
@@ -136,6 +143,8 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         table["machine"] = plain(scenario.machine, place.at("machine"))
+    if scenario.site is not None:
+        table["site"] = plain(scenario.site, place.at("site"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
     return text_of_table(table)

@@ -99,7 +99,7 @@ def _waits(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
     """Yield the waits that ended with a start: index of the record, since when, start, when at the head of the queue."""
     runs = records.runs
     runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
-    since = records.column("submit")[runs.job]
+    since = records.column("eligible")[runs.job]
     again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
     since[again + 1] = runs.end[again]
     yield from zip(*(column.tolist() for column in (runs.job, since, runs.start, runs.head_since)), strict=True)
@@ -109,7 +109,7 @@ class _Schedule:
     """Which jobs ran when, in queue order."""
 
     def __init__(self, records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> None:
-        order = np.lexsort((records.column("id"), records.column("submit"), -records.column("priority")))
+        order = np.lexsort((records.column("id"), records.column("eligible"), -records.column("priority")))
         self._position = np.empty(len(order), dtype=np.int64)  # of each job
         self._position[order] = np.arange(len(order))
         self._spare = nodes - records.column("nodes")

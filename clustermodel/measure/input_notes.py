@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import counted, shown
+from clustermodel.errors import counted, did_you_mean, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
@@ -19,8 +19,10 @@ from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
+from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
+from clustermodel.site import EACH
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import to_seconds
 
@@ -62,11 +64,16 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
     if any(run.streamed for run in runs):
         return [*count_notes(counts, unit, with_memory=True), *unused]
     refused = [_needing_too_much(run) for run in runs]
-    counts = [replace(count, rejected=count.rejected - number) for count, number in zip(counts, refused, strict=True)]
+    limited = [_beyond_limits(run, number) for run, number in zip(runs, refused, strict=True)]
+    counts = [
+        replace(count, rejected=count.rejected - memory - limit)
+        for count, memory, limit in zip(counts, refused, limited, strict=True)
+    ]
     return [
         *_estimates_in_minutes(runs),
         *count_notes(counts, unit),
         *_memory_notes(runs, refused),
+        *_site_notes(runs, limited),
         *_discarded_work(runs),
         *_cut_switches(runs),
         *unused,
@@ -95,6 +102,39 @@ def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[No
     if unknown := int((memory == UNSET).sum()):
         fact = f"the memory of {unknown:,} of {counted(len(memory), 'job')} is unknown: they count as needing none"
         yield Note(fact, "give such jobs a default", "--default-memory")
+
+
+def _beyond_limits(run: Result, needing_too_much: int) -> int:
+    """Return how many jobs are rejected only because of the rules of the site."""
+    nodes, ended_as = run.records.column("nodes"), run.records.column("ended_as")
+    fits = (nodes > 0) & (nodes <= run.machine.processors)
+    return 0 if run.scenario.site is None else int(((ended_as == Status.REJECTED) & fits).sum()) - needing_too_much
+
+
+def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note]:
+    if most := max(limited):
+        these = f"{counted(most, 'job')} {'is' if most == 1 else 'are'}"
+        fact = f"{these} rejected: limits of the site never allow such a size or estimate"
+        yield Note(fact, "raise the limits, or leave such jobs out", "--site")
+    for run in (run for run in runs if run.scenario.site is not None):
+        yield from _limits_of_nobody(run)
+        held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
+        if jobs := int((held_s > 0).sum()):
+            of_wait = f"{held_s.mean():.4g} s of the mean wait"
+            fact = f"rules of the site hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}"
+            yield Note(fact, "no policy could have started them sooner")
+        return
+
+
+def _limits_of_nobody(run: Result) -> Iterator[Note]:
+    assert run.scenario.site is not None
+    for name in run.scenario.site.subjects:
+        known = set(run.scenario.streams.names_of_jobs(name).values())
+        for who in dict.fromkeys(getattr(limit, name) for limit in run.scenario.site.limits):
+            if who is not None and who not in known and (who != EACH or not known):
+                whom = f"no job has a {name}" if who == EACH else f"no job has {name} {shown(who)}"
+                near = did_you_mean(who, sorted(known)) or (f"; there are {_names(sorted(known), [])}" if known else "")
+                yield Note(f"{whom}{near}", "the limits that name it have no effect", "--site")
 
 
 def _discarded_work(runs: Sequence[Result]) -> list[Note]:

@@ -48,9 +48,9 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     accepted = records.column("ended_as") != Status.REJECTED
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
-    submitted = records.column("submit")[accepted]
+    submitted, joined = (records.column(name)[accepted] for name in ("submit", "eligible"))
     busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
-    waiting: _Changes = [(submitted, 1), (runs.start, -1), (stopped.end, 1)]
+    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1)]
     held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
     down: _Changes = []
     if len(outages.node) and len(submitted):  # a node that fails before the first submission is down from then on
@@ -58,7 +58,7 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         down = [(start[during], 1), (np.minimum(end[during], last), -1)]
-    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)]))
+    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)] + [submitted]))
     in_use, queued, overhead, failed = (_steps(ticks, changes) for changes in (busy, waiting, held_up, down))
     return EventLog(ticks, nodes - in_use - failed, queued, overhead, failed)
 

@@ -53,7 +53,8 @@ class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; ``due``, the
-    guaranteed start that was the first to come, after renewals; and of the job's last run attempt ``start``, ``end``;
+    guaranteed start that was the first to come, after renewals; ``eligible``, when the job joined the queue, later than it was
+    submitted if it was held; and of the job's last run attempt ``start``, ``end``;
     ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded
     work; ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before the attempt;
     ``backfilled``, 1 if the attempt started while a job ahead in the queue kept waiting.  ``UNKNOWN`` where something never
@@ -75,6 +76,7 @@ class JobRecords:
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
         self._memory = array("q")  # of the memory in use, where it is limited: time, change
+        self._eligible: dict[int, int] = {}  # when jobs that were held joined the queue
 
     def __len__(self) -> int:
         return len(self._reserved)
@@ -97,6 +99,10 @@ class JobRecords:
 
     def rejected(self, index: int) -> None:
         self._attempts[self._attempt[index] + _ENDED_AS] = Status.REJECTED
+
+    def held(self, index: int, until: int) -> None:
+        """Note until when the rules of the site have kept the job from the queue."""
+        self._eligible[index] = until
 
     def started(self, index: int, now: int, columns: NodeSet) -> None:
         attempt = self._attempt[index]
@@ -175,6 +181,10 @@ class JobRecords:
             return _rows(self._submitted, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
         if name in ("reserved", "due"):
             return _numbers(self._reserved if name == "reserved" else self._due)
+        if name == "eligible":
+            eligible = self.column("submit")
+            eligible[list(self._eligible)] = list(self._eligible.values())
+            return eligible
         return self._of_last(RunAttempts._fields.index(name))
 
     def seconds(self, name: str) -> FloatArray:

@@ -35,7 +35,7 @@ class Coordinator:
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
-        self._policy, self._decide = policy, decide
+        self._policy, self._decide, self._held = policy, decide, run.held
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -60,14 +60,16 @@ class Coordinator:
             if row.id in self._ids:
                 raise submitted_twice(row.id)
             self._ids.add(row.id)
-        index = self._records.submitted(row)
+        index, held = self._records.submitted(row), self._held
         self._settled.arm()
-        if not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory):
+        too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
+        if too_large or (held is not None and held.refuses(row)):
             self._records.rejected(index)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
         life = job_life(job, self._pool.request, self._attempt_ended)
-        job.process = process = WaitingProcess(self.env, life, self._pool.request(job))
+        joins = held is None or held.lets_go(job)
+        job.process = process = WaitingProcess(self.env, life, self._pool.request(job, joins=joins))
         return process
 
     def stream_finished(self) -> None:
@@ -78,6 +80,10 @@ class Coordinator:
         del self._running[job.queued.id]
         self._ended.append(job.execution)
         self._settled.arm()
+        if self._held is not None and job.execution.outcome not in REQUEUING:
+            for released in self._held.left(job):
+                self._records.held(released.index, self.env.now)
+                self._pool.join(released)
 
     def _ring(self) -> None:
         self._rings = True

@@ -32,11 +32,18 @@ class NodePool:
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
-    def request(self, job: JobInSystem) -> Grant:
-        """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
-        self.arrived.append(job)
+    def request(self, job: JobInSystem, *, joins: bool = True) -> Grant:
+        """Return a job's request for its nodes; if it joins the queue, it waits there once the present time has settled."""
+        if joins:
+            self.arrived.append(job)
         job.request = request = Grant(self._env)
         return request
+
+    def join(self, job: JobInSystem) -> None:
+        """Put a job that has been held into the queue, behind jobs that joined it earlier, as a request does."""
+        queued = job.queued
+        queued.queue_order = (-queued.priority, self._env.now, queued.id)
+        self.arrived.append(job)
 
     def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:
         """Put jobs that have asked for nodes into the queue; return those just submitted, and those that have run."""

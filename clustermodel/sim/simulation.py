@@ -19,6 +19,7 @@ from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock, InstantSettled
+from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
@@ -53,11 +54,13 @@ class RunContext:
         history: bool,
         fidelity: str,
         events: str,
+        held: HeldJobs | None,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
+        self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
         self.env = Clock()
         self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
         self.running: dict[int, Execution] = {}  # the running gangs by job id
@@ -95,6 +98,7 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     failure_rng: np.random.Generator | None = None,
     records: JobRecords | None = None,
+    held: HeldJobs | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -102,7 +106,7 @@ def simulate(
     follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
-    since the last call.
+    since the last call; ``held`` keeps jobs from the queue by the rules of a site.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -112,7 +116,7 @@ def simulate(
     """
     process = os.getpid()
     records = JobRecords() if records is None else records
-    run = RunContext(machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events)
+    run = RunContext(machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events, held=held)
     env = run.env
     decide = decide_of(
         policy,

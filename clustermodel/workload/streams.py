@@ -18,7 +18,17 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.table import PRECEDING, RECORDED_FIELDS, STREAM, THINK, JobSource, Provenance, Workload, table_of
+from clustermodel.workload.table import (
+    NAMED_COLUMNS,
+    PRECEDING,
+    RECORDED_FIELDS,
+    STREAM,
+    THINK,
+    JobSource,
+    Provenance,
+    Workload,
+    table_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,6 +111,17 @@ class JobStreams:
         table = pd.concat(tables) if len(tables) > 1 else tables[0]
         table = table.rename(columns={"wait_s": "recorded_wait_s", "suspended_s": "recorded_suspended_s"}).reindex(ids)
         return {str(name): column.reset_index(drop=True) for name, column in table.items()}
+
+    def names_of_jobs(self, field: str) -> dict[int, str]:
+        """Return what jobs in memory have in ``field``, as ``"user"``, as texts by number; jobs without a name are left out."""
+        names: dict[int, str] = {}
+        for source in self:
+            if isinstance(source, Workload) and (field in JobRow._fields or source.has(field)):
+                texts, least = source.names.get(field, ()), 1 if field in NAMED_COLUMNS else 0
+                for job, code in zip(source.column("id").tolist(), source.column(field).tolist(), strict=True):
+                    if code >= least:
+                        names[job] = texts[code - 1] if 0 < code <= len(texts) else str(code)
+        return names
 
     def __iter__(self) -> Iterator[JobSource]:
         for source, shift in zip(self._sources, self._shifts, strict=True):

@@ -24,7 +24,7 @@ FOUNDATION = {
     "tables",
     "formatting",
 }
-SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
+SPECIFICATION = FOUNDATION | {"failures", "machine", "site", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim", "theory"}
@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "tables": {"errors", "validation", "files"},
     "failures": FOUNDATION | {"failures", "workload"},  # values of logs
     "machine": FOUNDATION | {"failures"},
+    "site": FOUNDATION,
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,

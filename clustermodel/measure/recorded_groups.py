@@ -1,0 +1,93 @@
+"""Recorded beside simulated waits by group: which users, partitions or sizes make up how much of the difference."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.job import UNSET
+from clustermodel.measure.metrics import size_classes
+from clustermodel.site import SUBJECTS
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.table import WAIT, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clustermodel.recording.job_records import JobRecords
+
+SIZE: Final = "size"
+GROUPINGS: Final = (*SUBJECTS, SIZE)
+"""What jobs can be grouped by."""
+NO_NAME: Final = "(none)"
+
+
+class Group(NamedTuple):
+    """The jobs of one group whose recorded wait is known."""
+
+    who: str
+    jobs: int
+    recorded_mean_wait_s: float
+    mean_wait_s: list[float]
+    """Of each simulation; ``nan`` where all jobs of the group were rejected."""
+    gap_share: float
+    """Share of the group in the difference between recorded and simulated waiting time of all jobs, of the first simulation.
+    Groups that waited longer in the simulation have negative ones."""
+
+
+class RecordedGroups:
+    """The groups of a log's jobs, by user, partition, size and so on."""
+
+    def __init__(self, workload: Workload, by: str) -> None:
+        import pandas as pd
+
+        self.by = by
+        self._order: list[str]  # of sizes
+        known = workload.column(WAIT) != UNSET
+        ids, wait_s = workload.column("id")[known], workload.column(WAIT)[known] / TICKS_PER_SECOND
+        if by == SIZE:
+            nodes = workload.column("nodes")[known]
+            bounds = [2**power for power in range(max(int(nodes.max(initial=1)) - 1, 1).bit_length() + 1)]
+            classes = size_classes(nodes, bounds)
+            labels, self._order = classes.astype(str).tolist(), list(classes.cat.categories)
+        else:
+            names = JobStreams([workload]).names_of_jobs(by)
+            labels, self._order = [names.get(job, NO_NAME) for job in ids.tolist()], []
+        self._frame = pd.DataFrame({"who": labels, "recorded": wait_s}, index=pd.Index(ids))
+
+    def add(self, records: JobRecords) -> None:
+        """Note the waits of a simulation of these jobs."""
+        start, submit = records.seconds("start"), records.seconds("submit")
+        waits = dict(zip(records.column("id").tolist(), (start - submit).tolist(), strict=True))
+        self._frame[len(self._frame.columns)] = [waits.get(job, np.nan) for job in self._frame.index.tolist()]
+
+    def groups(self) -> list[Group]:
+        """Return the groups: sizes in order, others by their part in the recorded waiting time."""
+        grouped = self._frame.groupby("who", sort=False)
+        means, simulated = grouped.mean(), list(self._frame.columns[2:])
+        gap: pd.Series[Any] = self._frame["recorded"] - self._frame[simulated[0]] if simulated else self._frame["recorded"]
+        gaps, jobs = gap.groupby(self._frame["who"], sort=False).sum(), grouped.size()
+        total = float(gaps.sum())
+        groups = [
+            Group(
+                str(who),
+                int(jobs[who]),
+                float(means.loc[who, "recorded"]),
+                [float(means.loc[who, name]) for name in simulated],
+                float(gaps[who]) / total if total else 0.0,
+            )
+            for who in means.index
+        ]
+        if self._order:
+            return sorted(groups, key=lambda group: self._order.index(group.who))
+        return sorted(groups, key=lambda group: -group.recorded_mean_wait_s * group.jobs)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return the groups as values for JSON."""
+        return [
+            {"by": self.by, **group._asdict(), "mean_wait_s": [None if isnan(wait) else wait for wait in group.mean_wait_s]}
+            for group in self.groups()
+        ]

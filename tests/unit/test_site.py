@@ -1,0 +1,176 @@
+"""The rules of a site: what limits mean, which jobs they hold, and site files."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from clustermodel import Limits, Machine, Result, Scenario, Site, Workload
+from clustermodel.measure.input_notes import run_notes
+from tests.conftest import refusal
+
+JOBS = ("submit_s", "nodes", "run_s", "user", "account", "partition")
+
+
+def site(*limits: Limits) -> Site:
+    return Site(limits=limits)
+
+
+def run(jobs: list[tuple[Any, ...]], *limits: Limits, policy: str = "easy", nodes: int = 8, **fields: Any) -> Result:
+    """Run jobs given by submission, nodes, run time, user, account and partition."""
+    frame = pd.DataFrame(jobs, columns=JOBS[: len(jobs[0])])
+    workload = Workload.from_frame(frame, name="jobs")
+    return Scenario(workload=workload, machine=Machine(nodes=nodes), policy=policy, site=site(*limits), **fields).run()
+
+
+def starts(result: Result) -> list[float]:
+    return list(result.jobs["start_s"])
+
+
+def test_a_job_over_a_limit_is_held_until_one_ends_and_others_pass() -> None:
+    # User 1 may run one job.  The machine has room for all; only the first of user 1 and the job of user 2 start.
+    result = run([(0, 1, 100, 1), (0, 1, 50, 1), (10, 1, 30, 1), (20, 1, 10, 2)], Limits(user=1, running_jobs=1))
+    assert starts(result) == [0, 100, 150, 20]
+    assert list(result.jobs["held_s"]) == [0, 100, 140, 0]
+    assert list(result.jobs["wait_s"]) == [0, 100, 140, 0]
+
+
+def test_a_held_job_blocks_no_queue() -> None:
+    # First come first served: the held job is not at the head of the queue, so the wide job behind it starts.
+    jobs = [(0, 2, 100, 1), (1, 2, 100, 1), (2, 6, 100, 2)]
+    assert starts(run(jobs, Limits(user="*", running_jobs=1), policy="fcfs")) == [0, 100, 2]
+    assert list(run(jobs, Limits(user="*", running_jobs=1), policy="fcfs").jobs["blocked"]) == [False, False, False]
+
+
+def test_a_job_that_was_held_joins_the_queue_behind_those_that_wait() -> None:
+    # When job 2 is let go at 100, job 3 waits for eight nodes since 5; both could start, and job 3 comes first.
+    result = run([(0, 8, 100, 1), (1, 8, 10, 1), (5, 8, 10, 2)], Limits(user=1, running_jobs=1), policy="fcfs")
+    assert starts(result) == [0, 110, 100]
+    assert list(result.jobs["held_s"]) == [0, 99, 0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "starts_s"),
+    [
+        ({"nodes": 4}, [0, 0, 100, 0]),  # 2 + 2, then 3 fits not, 1 of another user does
+        ({"running_jobs": 1}, [0, 100, 200, 0]),
+        ({"node_hours": 400 / 3600}, [0, 0, 100, 0]),  # 2 x 100 s and 2 x 100 s; 3 x 100 s has to wait for both
+        ({"submitted_jobs": 2}, [0, 0, 100, 0]),
+    ],
+)
+def test_kinds_of_limits(limit: dict[str, Any], starts_s: list[float]) -> None:
+    jobs = [(0, 2, 100, 1), (0, 2, 100, 1), (0, 3, 100, 1), (0, 1, 100, 2)]
+    assert starts(run(jobs, Limits(user="*", **limit))) == starts_s
+
+
+def test_a_narrow_job_passes_a_wide_one_that_a_limit_of_nodes_holds() -> None:
+    result = run([(0, 3, 100, 1), (1, 3, 100, 1), (2, 1, 10, 1)], Limits(user=1, nodes=4))
+    assert starts(result) == [0, 100, 2]
+
+
+def test_limits_of_an_account_and_of_each_user_in_a_partition() -> None:
+    jobs = [
+        (0, 1, 100, 1, "bio", "debug"),
+        (0, 1, 100, 2, "bio", "debug"),
+        (0, 1, 100, 1, "bio", "long"),
+        (0, 1, 100, 1, "geo", "debug"),
+        (0, 1, 100, 3, "geo", None),
+    ]
+    assert starts(run(jobs, Limits(account="bio", running_jobs=2))) == [0, 0, 100, 0, 0]
+    assert starts(run(jobs, Limits(user="*", partition="debug", running_jobs=1))) == [0, 0, 0, 100, 0]
+    both = run(jobs, Limits(account="bio", running_jobs=2), Limits(user="*", partition="debug", running_jobs=1))
+    assert starts(both) == [0, 0, 100, 100, 0]
+
+
+def test_jobs_that_no_limit_ever_allows_are_rejected() -> None:
+    jobs = [(0, 2, 100, 1), (0, 5, 100, 1), (0, 5, 100, 2)]
+    for limit in (Limits(user=1, nodes=4), Limits(user=1, node_hours=499 / 3600)):
+        result = run(jobs, limit)
+        assert list(result.jobs["status"]) == ["completed", "rejected", "completed"]
+        (note,) = run_notes([result])
+        assert note.fact == "1 job is rejected: limits of the site never allow such a size or estimate"
+    assert list(run(jobs, Limits(wall_time_s=99)).jobs["status"]) == ["rejected"] * 3
+
+
+def test_two_stages_jobs_in_the_system_then_running_ones() -> None:
+    # Two jobs may be in the system, one may run: the third enters when the first ends, and is then held by the other limit.
+    result = run([(0, 1, 10, 1)] * 3, Limits(user=1, submitted_jobs=2), Limits(user=1, running_jobs=1))
+    assert starts(result) == [0, 10, 20]
+    assert list(result.jobs["held_s"]) == [0, 10, 20]
+
+
+def test_a_preempted_job_still_counts() -> None:
+    jobs = [(0, 8, 100, 1), (10, 8, 10, 2), (20, 1, 10, 1)]
+    result = run(jobs, Limits(user=1, running_jobs=1), policy="srtf")
+    assert starts(result) == [20, 10, 110]  # job 1 goes on at 20, and ends at 110
+    assert result.jobs["tries"][0] == 2
+
+
+def test_waiting_time_of_held_jobs_is_no_loss_of_capacity() -> None:
+    result = run([(0, 1, 100, 1), (0, 1, 50, 1)], Limits(user=1, running_jobs=1))
+    assert result.ledger.capacity_loss == result.kappa_by_formula == 0
+    assert (result.events.waiting == 0).all()
+
+
+def test_notes_say_what_was_held_and_which_limit_concerns_nobody() -> None:
+    jobs = [(0, 1, 100, 1, "bio"), (0, 1, 50, 1, "bio")]
+    result = run(jobs, Limits(user=1, running_jobs=1), Limits(account="boi", nodes=1), Limits(partition="*", nodes=1))
+    assert [note.fact for note in run_notes([result])] == [
+        "no job has account boi (did you mean 'bio'?)",
+        "no job has a partition",
+        "rules of the site hold 1 job under easy, 50 s of the mean wait",
+    ]
+
+
+def test_a_streamed_run_takes_no_limits() -> None:
+    assert "a site with limits is not allowed in a streamed run" in refusal(
+        lambda: run([(0, 1, 1, 1)], Limits(running_jobs=1), stream=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"user": 1}, "Limits: no limit is given; one of running_jobs, nodes, node_hours, submitted_jobs, wall_time_s"),
+        ({"user": 1.5, "nodes": 1}, "Limits.user: 1.5 is not allowed; it must be a name, a number, or '*' for each"),
+        ({"nodes": 0}, "Limits.nodes: 0 is not allowed; it must be an integer >= 1"),
+        ({"node_hours": 0}, "Limits.node_hours: 0 is not allowed; it must be a number of hours > 0"),
+        ({"wall_time_s": "1h"}, "Limits.wall_time_s: '1h' is not a number"),
+    ],
+)
+def test_limits_that_are_not_allowed(fields: dict[str, Any], message: str) -> None:
+    assert refusal(lambda: Limits(**fields)).startswith(message)
+
+
+def test_a_site_takes_limits_only() -> None:
+    assert "Site.limits: 3 is not allowed" in refusal(lambda: Site(limits=3))  # type: ignore[arg-type]
+    assert Site(limits=Limits(nodes=1)) == site(Limits(nodes=1))  # type: ignore[arg-type]
+    assert "Scenario.site: 'site.toml' is not allowed; it must be a Site" in refusal(
+        lambda: Scenario(workload=Workload.from_frame(pd.DataFrame([(0, 1, 1)], columns=JOBS[:3])), site="site.toml")  # type: ignore[arg-type]
+    )
+
+
+def test_site_files(tmp_path: Path) -> None:
+    rules = site(Limits(user="*", running_jobs=2), Limits(account="bio", partition="debug", nodes=4, node_hours=1.5))
+    path = tmp_path / "site.toml"
+    rules.to_toml(path)
+    assert Site.from_toml(path) == rules
+    path.write_text('[[limits]]\nuser = "ann"\nrunning_job = 1\n')
+    assert "limits[0].running_job: unknown key (did you mean 'running_jobs'?)" in refusal(lambda: Site.from_toml(path))
+    path.write_text("limits = 1\n")
+    assert f"{path}: limits: 1 is not allowed; it must be tables [[limits]]" in refusal(lambda: Site.from_toml(path))
+    path.write_text("[[limit]]\nnodes = 1\n")
+    assert f"{path}: limit: unknown key (did you mean 'limits'?)" in refusal(lambda: Site.from_toml(path))
+
+
+def test_scenario_files_have_the_rules_or_name_a_site_file(tmp_path: Path) -> None:
+    text = 'policy = "easy"\n[workload]\nsynthetic = true\njobs = 5\n'
+    rules = site(Limits(user="*", running_jobs=2))
+    scenario = Scenario.from_toml(text + "[[site.limits]]\nuser = '*'\nrunning_jobs = 2\n")
+    assert scenario.site == rules
+    assert Scenario.from_toml(scenario.to_toml()) == scenario
+    rules.to_toml(tmp_path / "site.toml")
+    path = tmp_path / "scenario.toml"
+    path.write_text(f'site = "site.toml"\n{text}')
+    assert Scenario.from_toml(path).site == rules
