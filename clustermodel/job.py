@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
@@ -10,9 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, shown
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
-from clustermodel.validation import require_gib, seconds_fields, to_gib, to_kib, whole_fields
+from clustermodel.validation import require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1  # stands for a value that a job does not have
+NAMES: Final = ("account", "partition", "qos")
+"""Fields of a job that are names."""
+DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok")
+"""Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
 _LARGEST: Final = 2**63 - 1
 
@@ -103,10 +107,27 @@ class Job:
     checkpoint_interval_s: float | None = None
     """How long this job executes between two periodic checkpoints, seconds; for machines with
     :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
+    account: str | None = None
+    """Names, for the rules of a site and for groups of results."""
+    partition: str | None = None
+    qos: str | None = None
+    after: Sequence[int] = ()
+    """Numbers of jobs that must have begun before this one may, as in Slurm; one of them may stand alone."""
+    after_ok: Sequence[int] = ()
+    """Numbers of jobs that must have completed; if one does not (killed, aborted, rejected), this one is rejected."""
+    after_not_ok: Sequence[int] = ()
+    """Numbers of jobs that must have ended otherwise; if one completes, this one is rejected."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Job.", id=0)
         prefix = f"Job {self.id}: "
+        for name in NAMES:
+            value = getattr(self, name)
+            require(value is None or (isinstance(value, str) and value), prefix + name, value, "it must be a name")
+        for name in DEPENDENCIES:
+            value = getattr(self, name)
+            others = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+            object.__setattr__(self, name, tuple(require_whole(prefix + name, other) for other in others))
         whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None)
         seconds_fields(self, prefix, "submit_s")
         seconds_fields(self, prefix, "run_s", positive=True)

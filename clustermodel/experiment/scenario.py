@@ -255,9 +255,10 @@ class Scenario:
         return outcome
 
     def _held_jobs(self) -> HeldJobs | None:
-        if self.site is None or not self.site.limits:
+        site, dependencies = self.site or Site(), self.streams.dependencies()
+        if not (site.limits or len(dependencies)):
             return None
-        return HeldJobs(self.site.limits, {name: self.streams.names_of_jobs(name) for name in self.site.subjects})
+        return HeldJobs(site.limits, {name: self.streams.names_of_jobs(name) for name in site.subjects}, dependencies)
 
     def _run_streamed(self, machine: Machine, progress: Callable[[int], None] | None) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
@@ -269,6 +270,7 @@ class Scenario:
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
             ("a site with limits is", self.site is not None and self.site.limits),
+            ("a workload with dependencies is", len(self.streams.dependencies())),
         ):
             if wrong:
                 raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")

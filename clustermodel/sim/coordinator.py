@@ -65,6 +65,8 @@ class Coordinator:
         too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
         if too_large or (held is not None and held.refuses(row)):
             self._records.rejected(index)
+            if held is not None:
+                self._tell_dependents(row.id, ok=False)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
         life = job_life(job, self._pool.request, self._attempt_ended)
@@ -80,10 +82,29 @@ class Coordinator:
         del self._running[job.queued.id]
         self._ended.append(job.execution)
         self._settled.arm()
-        if self._held is not None and job.execution.outcome not in REQUEUING:
-            for released in self._held.left(job):
-                self._records.held(released.index, self.env.now)
-                self._pool.join(released)
+        if self._held is not None and (outcome := job.execution.outcome) not in REQUEUING:
+            self._join(self._held.left(job))
+            self._tell_dependents(job.row.id, ok=outcome is Status.COMPLETED)
+
+    def _join(self, released: Iterable[JobInSystem]) -> None:
+        """Let jobs that were held join the queue."""
+        for job in released:
+            self._records.held(job.index, self.env.now)
+            self._pool.join(job)
+            self._settled.arm()
+
+    def _tell_dependents(self, job: int, *, ok: bool) -> None:
+        """Let the jobs that depend on one that has ended join the queue, or reject them."""
+        assert self._held is not None
+        released, never = self._held.ended(job, ok=ok)
+        self._join(released)
+        for dependent in never:
+            self._records.rejected(dependent.index)
+            del self._jobs[dependent.row.id]
+            dependent.is_cancelled = True
+            dependent.request.give()  # its process ends, for jobs whose submission follows it
+            self._settled.arm()
+            self._tell_dependents(dependent.row.id, ok=False)
 
     def _ring(self) -> None:
         self._rings = True
@@ -214,6 +235,9 @@ class Coordinator:
                 if job.queue_order > head.queue_order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
         if started:
+            if self._held is not None:
+                for job in started:
+                    self._join(self._held.began(job.id))
             self._pool.compact_queue()
             self._states.without_start = 0
             started.clear()

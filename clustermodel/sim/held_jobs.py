@@ -1,15 +1,17 @@
-"""Jobs that the rules of a site keep from the queue: each limit has a counter, and jobs for which it has no room are held."""
+"""Jobs that are kept from the queue: by jobs that they depend on, and by limits of a site, each of which has a counter."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from clustermodel.job import JobRow
+from clustermodel.arrays import IntArray
+from clustermodel.job import DEPENDENCIES, JobRow
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.site import EACH, SUBJECTS, Limits
 from clustermodel.ticks import to_ticks
 
+AFTER, AFTER_OK, AFTER_NOT_OK = range(len(DEPENDENCIES))
 Facts = Mapping[str, Mapping[int, str]]
 """What jobs have by the names of :data:`~clustermodel.site.SUBJECTS`, then by job id."""
 
@@ -43,14 +45,23 @@ class HeldJobs:
     # A job that has been let go counts from then on until it leaves the system, whether it waits, runs or has been preempted.
     # So no policy can exceed a limit, whatever it starts.
 
-    def __init__(self, limits: Sequence[Limits], facts: Facts) -> None:
+    def __init__(self, limits: Sequence[Limits], facts: Facts, dependencies: IntArray) -> None:
         self._limits, self._facts = limits, facts
+        self._pending: dict[int, set[tuple[int, int]]] = {}  # job id -> kinds and ids of the jobs that it still depends on
+        self._dependents: dict[int, list[int]] = {}  # job id -> ids of the jobs that depend on it
+        for job, kind, other in dependencies.tolist():
+            self._pending.setdefault(job, set()).add((kind, other))
+            self._dependents.setdefault(other, []).append(job)
+        self._never: set[int] = set()  # ids of jobs that depend on what cannot happen any more
+        self._waiting: dict[int, JobInSystem] = {}  # jobs that depend on others
         self._counters: dict[tuple[object, ...], tuple[_Counter | None, _Counter | None]] = {}
         self._counted: dict[int, list[_Counter]] = {}  # job id -> what it counts against
         self._ahead: dict[int, list[list[_Counter]]] = {}  # id of a held job -> those that it has still to pass, in stages
 
     def refuses(self, row: JobRow) -> bool:
-        """Return whether a limit never lets a job start."""
+        """Return whether a limit, or a job that it depends on, never lets a job start."""
+        if row.id in self._never:
+            return True
         for limit in self._limits:
             if self._key(limit, row) is not None and (
                 (limit.wall_time_s is not None and row.estimate > to_ticks(limit.wall_time_s))
@@ -70,10 +81,43 @@ class HeldJobs:
                 of_running += [] if running is None else [running]
         self._counted[job.row.id] = []
         self._ahead[job.row.id] = [of_submission, of_running]
+        if job.row.id in self._pending:
+            self._waiting[job.row.id] = job
+            return False
         return self._passes(job)
 
+    def began(self, job: int) -> list[JobInSystem]:
+        """Note that a job has begun; return the jobs that join the queue now."""
+        return [other for other in self._resolved(job, (AFTER,)) if self._passes(other)]
+
+    def ended(self, job: int, *, ok: bool) -> tuple[list[JobInSystem], list[JobInSystem]]:
+        """Note how a job has ended, or that it was rejected; return jobs that join the queue, and those that never will."""
+        lost = AFTER_NOT_OK if ok else AFTER_OK
+        never = []
+        for other in self._dependents.get(job, ()):
+            if (lost, job) in self._pending.get(other, ()):
+                del self._pending[other]
+                self._never.add(other)
+                if (held := self._waiting.pop(other, None)) is not None:
+                    del self._ahead[other], self._counted[other]
+                    never.append(held)
+        met = (AFTER, AFTER_OK) if ok else (AFTER, AFTER_NOT_OK)
+        return [other for other in self._resolved(job, met) if self._passes(other)], never
+
+    def _resolved(self, job: int, kinds: tuple[int, ...]) -> list[JobInSystem]:
+        """Return the jobs in the system that depend on nothing any more, as something has happened to a job."""
+        free = []
+        for other in self._dependents.get(job, ()):
+            if (pending := self._pending.get(other)) is not None:
+                pending -= {(kind, job) for kind in kinds}
+                if not pending:
+                    del self._pending[other]
+                    if (held := self._waiting.pop(other, None)) is not None:
+                        free.append(held)
+        return free
+
     def left(self, job: JobInSystem) -> list[JobInSystem]:
-        """Note that a job has left the system; return the jobs that join the queue now."""
+        """Note that a job has left the system; return the jobs that join the queue now, as limits have room for them."""
         released = []
         counters = self._counted.pop(job.row.id)
         for counter in counters:

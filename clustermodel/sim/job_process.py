@@ -78,8 +78,8 @@ class JobInSystem:
     """All that the mechanism knows of a job between its submission and its completion."""
 
     __slots__ = (
-        "attempts", "execution", "image", "index", "memory_on", "most_saved", "process", "queued", "request", "row",
-        "run_time", "without_progress",
+        "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "process", "queued", "request",
+        "row", "run_time", "without_progress",
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
@@ -97,6 +97,7 @@ class JobInSystem:
         self.image: Image | None = None  # what has been saved of it
         self.memory_on: NodeSet = ()  # the nodes on which it has memory, running or suspended, where memory is limited
         self.attempts = 0  # how often it has been started
+        self.is_cancelled = False  # whether it never runs, as a job that it depends on did not end as it had to
         self.most_saved = 0  # the most that has been saved of it, ticks
         self.without_progress = 0  # run attempts since more of it was saved
 
@@ -193,7 +194,7 @@ def job_life(
 ) -> Generator[Event, object, None]:
     """Run, and wait for nodes and run again for as long as run attempts do not end the job."""
     # The process (WaitingProcess) has waited for the job's first nodes when this begins.
-    while True:
+    while not job.is_cancelled:
         yield from job.execution.run()
         ended(job)
         if job.execution.outcome not in REQUEUING:

@@ -123,6 +123,11 @@ class JobStreams:
                         names[job] = texts[code - 1] if 0 < code <= len(texts) else str(code)
         return names
 
+    def dependencies(self) -> IntArray:
+        """Return which jobs in memory wait for which, as :class:`~clustermodel.workload.table.Workload` has them."""
+        own = [source.dependencies for source in self if isinstance(source, Workload) and len(source.dependencies)]
+        return np.concatenate(own) if own else np.empty((0, 3), dtype=np.int64)
+
     def __iter__(self) -> Iterator[JobSource]:
         for source, shift in zip(self._sources, self._shifts, strict=True):
             if not shift:
@@ -292,4 +297,5 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
         machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
         extra=extra,
         streams=tuple(sources),
+        dependencies=JobStreams(list(sources.values())).dependencies(),
     ).made_by("merge", {"workloads": dict(sources)})

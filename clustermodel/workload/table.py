@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, runtime_checkable
 from zlib import crc32
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.formatting import duration, html_fields
-from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
+from clustermodel.job import DEPENDENCIES, LEAST_TICKS, NAMES, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
 from clustermodel.workload import transforms
@@ -55,6 +56,7 @@ _OF_FRAME: Final = {
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
+_KEPT: Final = ("name", "provenance", "machine_nodes", "extra", "streams", "names", "dependencies")
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 COLUMNS_OF_JOBS: Final = (*_NEEDED, *(column for column in _OF_FRAME if column not in _NEEDED))
 """The columns of a table that :meth:`Workload.from_frame` knows."""
@@ -74,6 +76,20 @@ def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
             f"preceding: job {ids[circular[0]]} would wait for itself, through the jobs before it; "
             "each chain of preceding jobs must begin with a job that has none"
         )
+
+
+def _require_no_circle(dependencies: IntArray) -> None:
+    """Refuse jobs of which each waits for another one, so that none would ever start."""
+    graph: dict[int, list[int]] = {}
+    for job, _, other in dependencies.tolist():
+        graph.setdefault(job, []).append(other)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        jobs = ", ".join(map(str, problem.args[1]))
+        raise SpecificationError(
+            f"dependencies: jobs {jobs} wait for each other; a chain of jobs must begin somewhere"
+        ) from None
 
 
 def _refused(message: str) -> SpecificationError:
@@ -259,6 +275,8 @@ class Workload:
         streams: labels of the streams that were merged into this workload, by the numbers of the column ``stream``.
         names: the names that the numbers 1, 2, ... of a column stand for: ``names["user"][number - 1]``.  Workloads from
             accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
+        dependencies: which jobs wait for which, shape ``(dependencies, 3)``: a job, a position in
+            :data:`~clustermodel.job.DEPENDENCIES`, the other job; jobs that are not in the workload are ignored.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
@@ -276,6 +294,7 @@ class Workload:
         extra: Sequence[str] = (),
         streams: tuple[str, ...] = (),
         names: Mapping[str, tuple[str, ...]] | None = None,
+        dependencies: IntArray | None = None,
         recipe: Recipe | None = None,
     ) -> None:
         def refused(message: str) -> SpecificationError:
@@ -312,6 +331,10 @@ class Workload:
         self.name, self.machine_nodes, self.recipe = name, machine_nodes, recipe
         self.provenance = provenance or Provenance(source=name)
         self.streams, self.names = streams, names or {}
+        given = np.empty((0, 3), dtype=np.int64) if dependencies is None else dependencies
+        self.dependencies: IntArray = given[np.isin(given[:, [0, 2]], ids).all(axis=1)]
+        if len(self.dependencies):
+            _require_no_circle(self.dependencies)
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
@@ -363,7 +386,26 @@ class Workload:
         for job in given:
             if not isinstance(job, Job):
                 raise SpecificationError(f"Workload.from_jobs: {quoted(job)} is not allowed; it must be a Job")
-        return cls((job.row() for job in given), name=name, machine_nodes=machine_nodes)
+        of_names, codes = {name: dict[str, int]() for name in NAMES}, list[list[int]]()
+        for job in given:
+            texts = [(of_names[field], getattr(job, field)) for field in NAMES]
+            codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
+        extra = [field for field in NAMES if of_names[field]]
+        chosen = [NAMES.index(field) for field in extra]
+        table = [[*job.row(), *(own[place] for place in chosen)] for job, own in zip(given, codes, strict=True)]
+        waits = [
+            (job.id, kind, other) for job in given for kind, field in enumerate(DEPENDENCIES) for other in getattr(job, field)
+        ]
+        return cls(
+            np.array(table, dtype=np.int64).reshape(-1, len(JobRow._fields) + len(extra))
+            if extra
+            else (job.row() for job in given),
+            name=name,
+            machine_nodes=machine_nodes,
+            extra=extra,
+            names={field: tuple(of_names[field]) for field in extra},
+            dependencies=np.array(waits, dtype=np.int64).reshape(-1, 3),
+        )
 
     def __len__(self) -> int:
         return len(self.table)
@@ -373,7 +415,9 @@ class Workload:
         if not isinstance(other, Workload):
             return NotImplemented
         own, others = ((each.name, each.machine_nodes, each.streams, each._places.keys()) for each in (self, other))
-        return own == others and all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
+        if own != others or not np.array_equal(self.dependencies, other.dependencies):
+            return False
+        return all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
 
     def __hash__(self) -> int:
         return hash((len(self), *self.table[[0, -1], : len(JobRow._fields)].ravel().tolist()))
@@ -402,7 +446,16 @@ class Workload:
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""
-        return map(Job.from_row, self.rows())
+        texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
+        codes = [self.column(name).clip(min=0).tolist() for name in texts]
+        others: dict[int, dict[str, Any]] = {}
+        for job, kind, other in self.dependencies.tolist():
+            others.setdefault(job, {}).setdefault(DEPENDENCIES[kind], []).append(other)
+        for row, *own in zip(self.rows(), *codes, strict=True):
+            job = Job.from_row(row)
+            named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
+            named |= others.get(job.id, {})
+            yield replace(job, **named) if named else job
 
     def column(self, name: str) -> IntArray:
         """Return a column of :class:`~clustermodel.job.JobRow`, or one of ``EXTRA_COLUMNS`` or ``RECORDED_COLUMNS``.
@@ -554,7 +607,7 @@ class Workload:
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
         self._add_to_ids(table := self.table.copy(), shift)
-        return self._like(table)
+        return self._like(table, dependencies=self.dependencies + np.array([shift, 0, shift]))
 
     def _add_to_ids(self, table: IntArray, added: IntArray | int) -> None:
         table[:, ID] += added
@@ -613,7 +666,7 @@ class Workload:
 
     def _like(self, rows: IntArray, **changes: Any) -> Workload:
         """Return other rows with all else as it is here, but for ``changes``; the recipe is not kept."""
-        kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra", "streams", "names")}
+        kept = {name: getattr(self, name) for name in _KEPT}
         return Workload(rows, **{**kept, **changes})
 
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Limits, Machine, Result, Scenario, Site, Workload
+from clustermodel import Job, Limits, Machine, Result, Scenario, Site, Workload, merge
 from clustermodel.measure.input_notes import run_notes
 from tests.conftest import refusal
 
@@ -174,3 +175,103 @@ def test_scenario_files_have_the_rules_or_name_a_site_file(tmp_path: Path) -> No
     path = tmp_path / "scenario.toml"
     path.write_text(f'site = "site.toml"\n{text}')
     assert Scenario.from_toml(path).site == rules
+
+
+def chained(*jobs: Job, site: Site | None = None, nodes: int = 8, policy: str = "easy", **fields: Any) -> Result:
+    """Run jobs that depend on each other."""
+    workload = Workload.from_jobs(jobs)
+    return Scenario(workload=workload, machine=Machine(nodes=nodes), policy=policy, site=site, **fields).run()
+
+
+def job(number: int, submit_s: float = 0, run_s: float = 10, nodes: int = 1, **fields: Any) -> Job:
+    return Job(id=number, nodes=nodes, submit_s=submit_s, run_s=run_s, **fields)
+
+
+def test_a_chain_of_jobs_runs_one_after_the_other() -> None:
+    result = chained(job(1), job(2, after_ok=1), job(3, after_ok=[2]), job(4))
+    assert starts(result) == [0, 10, 20, 0]
+    assert list(result.jobs["held_s"]) == [0, 10, 20, 0]
+
+
+def test_a_chain_ends_where_a_job_fails_and_another_one_takes_over() -> None:
+    # Job 1 is killed at its estimate: job 2, which needs it, is rejected, so is job 3, which needs job 2; job 4 cleans up.
+    result = chained(
+        job(1, run_s=20, estimate_s=10),
+        job(2, after_ok=1),
+        job(3, after_ok=2),
+        job(4, after_not_ok=1),
+        job(5, after_not_ok=3),
+        job(6, after_not_ok=4),
+        job(7, submit_s=15, after_ok=1),
+    )
+    status = dict(zip(result.jobs["job"], result.jobs["status"], strict=True))
+    assert status == {
+        1: "killed", 2: "rejected", 3: "rejected", 4: "completed", 5: "completed", 6: "rejected", 7: "rejected"
+    }  # fmt: skip
+    assert starts(result)[3] == starts(result)[4] == 10
+
+
+def test_after_waits_for_the_start_only_and_a_wide_job_delays_it() -> None:
+    result = chained(job(1, nodes=8), job(2, nodes=8, run_s=30), job(3, submit_s=1, after=2), policy="fcfs", nodes=9)
+    assert starts(result) == [0, 10, 10]
+
+
+def test_a_job_may_depend_on_one_that_is_submitted_later_and_on_several() -> None:
+    result = chained(job(1, after_ok=[2, 3]), job(2, submit_s=5), job(3, submit_s=50))
+    assert starts(result) == [60, 5, 50]
+
+
+def test_a_job_that_depends_on_others_is_then_under_limits() -> None:
+    frame = Workload.from_jobs([job(1, account="a"), job(2, account="a", run_s=30), job(3, account="a", after_ok=1)])
+    result = Scenario(
+        workload=frame, machine=Machine(nodes=8), policy="easy", site=site(Limits(account="a", running_jobs=1))
+    ).run()
+    assert starts(result) == [0, 10, 40]
+
+
+def test_dependencies_survive_a_selection_renumbering_and_merging() -> None:
+    first = Workload.from_jobs([job(1, account="a"), job(2, after_ok=1, qos="high"), job(3, submit_s=1)])
+    assert [each.after_ok for each in first.jobs()] == [(), (1,), ()]
+    assert [each.qos for each in first.jobs()] == [None, "high", None]
+    assert Workload.from_jobs(first.jobs()) == first
+    second = first.renumbered(10)
+    assert [each.after_ok for each in second.jobs()] == [(), (11,), ()]
+    result = Scenario(workload=[first, first], machine=Machine(nodes=8), policy="easy").run()
+    assert sorted(result.jobs["start_s"]) == [0, 0, 1, 1, 10, 10]
+    assert sorted(Scenario(workload=merge(a=first, b=first), machine=Machine(nodes=8)).run().jobs["start_s"]) == [
+        0, 0, 1, 1, 10, 10
+    ]  # fmt: skip
+    part = first.part(first.column("id") != 1, "without the first")
+    assert list(Scenario(workload=part, machine=Machine(nodes=8)).run().jobs["start_s"]) == [0, 1]
+
+
+def test_dependencies_that_are_not_allowed() -> None:
+    circle = [job(1, after_ok=2), job(2, after=3), job(3, after_not_ok=1)]
+    assert "wait for each other; a chain of jobs must begin somewhere" in refusal(lambda: Workload.from_jobs(circle))
+    assert "Job 1: after: 'a' is not a whole number" in refusal(lambda: job(1, after="a"))
+    assert "Job 1: account: 5 is not allowed; it must be a name" in refusal(lambda: job(1, account=5))
+    assert "a workload with dependencies is not allowed in a streamed run" in refusal(
+        lambda: chained(job(1), job(2, after_ok=1), stream=True)
+    )
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "conservative", "mbgs", "srtf", "slack", "pv-easy"])
+def test_a_random_graph_of_jobs_under_other_policies(policy: str) -> None:
+    rng = np.random.default_rng(7)
+    jobs = []
+    for number in range(1, 61):
+        others = {int(other) for other in rng.integers(1, max(number, 2), 2) if other < number}
+        jobs.append(
+            job(
+                number,
+                float(rng.integers(0, 100)),
+                float(rng.integers(1, 50)),
+                int(rng.integers(1, 9)),
+                after_ok=sorted(others),
+            )
+        )
+    table = chained(*jobs, policy=policy).jobs.set_index("job")
+    assert (table["status"] == "completed").all()
+    for each in jobs:
+        for other in each.after_ok:
+            assert table.loc[each.id, "start_s"] >= table.loc[other, "end_s"]
