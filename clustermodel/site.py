@@ -1,17 +1,18 @@
-"""The rules of a site, beside machine and policy: how much of the machine users, accounts, partitions may have at a time."""
+"""The rules of a site, beside machine and policy: what users, accounts, partitions may have at a time, and who comes first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
-from clustermodel.errors import SpecificationError
-from clustermodel.tables import Place, made, plain, read_file, require_keys, text_of_table
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
-from clustermodel.validation import LARGEST_WHOLE, require, require_number, seconds_fields, whole_fields
+from clustermodel.validation import LARGEST_WHOLE, choice, require, require_number, seconds_fields, whole_fields
 
 EACH: Final = "*"
 """Stands for each user, account and so on, with a limit of its own."""
@@ -81,12 +82,118 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FairShare:
+    """An order of the queue: accounts, and in them users, come first that have used least of what is theirs.
+
+    Usage is nodes x time, as long as jobs run, and halves every half-life.  Accounts are compared by usage over shares, then
+    the users of an account in the same way (the Fair Tree of Slurm 19.05, with accounts on one level); jobs of a user keep
+    their order.  A value that is not allowed is a ``SpecificationError``.
+    """
+
+    name: ClassVar[str] = "fair-share"
+    half_life_s: float = 7 * 86_400.0
+    """In which usage counts half, seconds (Slurm: PriorityDecayHalfLife)."""
+    account_shares: Mapping[str, float] = field(default_factory=dict)
+    """Shares of accounts; 1 by default."""
+    user_shares: Mapping[str, float] = field(default_factory=dict)
+    """Shares of users in their accounts; 1 by default."""
+
+    def __post_init__(self) -> None:
+        _check_shares(self, "FairShare")
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.half_life_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multifactor:
+    """An order of the queue by a weighted sum of factors from 0 to 1 (the multifactor priority plug-in of Slurm).
+
+    Age is the time in the queue over ``max_age_s``, at most 1; fair share is 2 to the power of -(usage / share), both as parts
+    of all usage and all shares (Slurm's classic formula); size is the part of the machine that a job asks for; partitions,
+    QOS and queues have the values given for them, 0 by default.  A value that is not allowed is a ``SpecificationError``.
+    """
+
+    name: ClassVar[str] = "multifactor"
+    age: float = 1.0
+    """Weights of the factors."""
+    fair_share: float = 0.0
+    size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    queue: float = 0.0
+    max_age_s: float = 7 * 86_400.0
+    """After which a job's age no longer grows, seconds."""
+    half_life_s: float = 7 * 86_400.0
+    """As for :class:`FairShare`, with the shares."""
+    account_shares: Mapping[str, float] = field(default_factory=dict)
+    user_shares: Mapping[str, float] = field(default_factory=dict)
+    partitions: Mapping[str, float] = field(default_factory=dict)
+    """Values of partitions, QOS and queues, by name, from 0 to 1."""
+    qos_values: Mapping[str, float] = field(default_factory=dict)
+    queues: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in WEIGHTS:
+            require_number(f"Multifactor.{name}", getattr(self, name), "a finite number >= 0", lambda value: 0 <= value < inf)
+        seconds_fields(self, "Multifactor.", "max_age_s", positive=True)
+        _check_shares(self, "Multifactor")
+        for name in ("partitions", "qos_values", "queues"):
+            _check_numbers(f"Multifactor.{name}", getattr(self, name), "a number >= 0 and <= 1", lambda value: 0 <= value <= 1)
+
+    def __hash__(self) -> int:
+        return hash((self.name, *(getattr(self, name) for name in WEIGHTS)))
+
+
+WEIGHTS: Final = ("age", "fair_share", "size", "partition", "qos", "queue")
+"""Factors of :class:`Multifactor`."""
+ORDERS: Final[Mapping[str, type[FairShare | Multifactor]]] = {order.name: order for order in (FairShare, Multifactor)}
+"""Orders of the queue by name."""
+
+
+def _check_shares(order: FairShare | Multifactor, name: str) -> None:
+    seconds_fields(order, f"{name}.", "half_life_s", positive=True)
+    for kind in ("account_shares", "user_shares"):
+        _check_numbers(f"{name}.{kind}", getattr(order, kind), "a finite number > 0", lambda value: 0 < value < inf)
+
+
+def _check_numbers(name: str, values: object, allowed: str, holds: Callable[[float], bool]) -> None:
+    require(isinstance(values, Mapping), name, values, "it must be a table of numbers by name")
+    assert isinstance(values, Mapping)
+    for key, value in values.items():
+        require_number(f"{name}.{key}", value, allowed, holds)
+
+
+def order_of(text: str) -> FairShare | Multifactor:
+    """Return an order of the queue by its name, perhaps with parameters: ``"fair-share:half_life_s=3600"``."""
+    name, _, settings = text.partition(":")
+    kind = ORDERS[choice("order", name, ORDERS)]
+    values: dict[str, Any] = {}
+    known = [each.name for each in fields(kind) if each.type == "float"]
+    for setting in filter(None, settings.split(",")):
+        key, _, value = setting.partition("=")
+        key = choice(f"order {name}", key.strip(), known)
+        try:
+            values[key] = float(value)
+        except ValueError:
+            raise SpecificationError(f"order {name}: {key}: {quoted(value)} is not a number") from None
+    return kind(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """The rules of a site; jobs that they keep from starting are *held*: no policy sees them (docs/site)."""
 
     limits: Sequence[Limits] = ()
+    order: FairShare | Multifactor | str | None = None
+    """In which order jobs stand in the queue, among jobs of equal priority: ``"fair-share"``, ``"multifactor"``, with
+    parameters as policies have them, or an object; ``None``: as they joined it."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.order, str):
+            object.__setattr__(self, "order", order_of(self.order))
+        allowed = f"it must be one of {', '.join(ORDERS)}, FairShare(...) or Multifactor(...)"
+        require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
         if isinstance(self.limits, Limits):
             object.__setattr__(self, "limits", (self.limits,))
         known = isinstance(self.limits, Sequence) and all(isinstance(limit, Limits) for limit in self.limits)
@@ -95,18 +202,20 @@ class Site:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Which of :data:`SUBJECTS` the rules name."""
+        """Which of :data:`SUBJECTS` the limits name."""
         return tuple(name for name in SUBJECTS if any(getattr(limit, name) is not None for limit in self.limits))
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields."""
+        """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields, and
+        ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
+        """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))
 
     def to_toml(self, path: str | PathLike[str] | None = None) -> str:
         """Return the rules as TOML, of which :meth:`from_toml` makes equal ones, and write them to ``path``, if given."""
-        text = text_of_table(plain(self, Place("Site.to_toml", Path())))
+        text = text_of_table(table_of_site(self, Place("Site.to_toml", Path())))
         if path is not None:
             from clustermodel.files import write_file  # noqa: PLC0415
 
@@ -114,10 +223,28 @@ class Site:
         return text
 
 
+def table_of_site(site: Site, place: Place) -> dict[str, Any]:
+    """Return a site as a table of plain values."""
+    table: dict[str, Any] = plain(site, place)
+    if isinstance(site.order, FairShare | Multifactor):
+        table["order"] = {"name": site.order.name, **{key: value for key, value in table["order"].items() if value != {}}}
+    return {key: value for key, value in table.items() if value}
+
+
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
-    require_keys(table, [field.name for field in fields(Site)], place)
-    given, place = table.get("limits", []), place.at("limits")
+    require_keys(table, [each.name for each in fields(Site)], place)
+    given, below = table.get("limits", []), place.at("limits")
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise place.refused(given, "tables [[limits]]")
-    return {"limits": [made(Limits, each, place.at(number)) for number, each in enumerate(given)]}
+        raise below.refused(given, "tables [[limits]]")
+    site: dict[str, Any] = {"limits": [made(Limits, each, below.at(number)) for number, each in enumerate(given)]}
+    if (order := table.get("order")) is not None:
+        below = place.at("order")
+        if isinstance(order, str):
+            site["order"] = placed(lambda: order_of(order), below, ())
+        elif not isinstance(order, dict) or order.get("name") not in ORDERS:
+            raise below.refused(order, f"a text, or a table whose name is {' or '.join(ORDERS)}")
+        else:
+            settings = dict(order)
+            site["order"] = made(ORDERS[settings.pop("name")], settings, below)
+    return site

@@ -18,7 +18,7 @@ from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.site import Site
+from clustermodel.site import ORDERS, Site
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, load_model
@@ -92,6 +92,7 @@ POLICY: Final = option(
     multiple=True, shell_complete=completion(policy_names),
 )  # fmt: skip
 SITE: Final = option("--site", "Rules of the site, as limits of users: a TOML file (docs/site).", FILE)
+ORDER: Final = option("--order", f"Order of the queue: {', '.join(ORDERS)}, with parameters as fair-share:half_life_s=86400.")
 SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
 
 
@@ -388,10 +389,17 @@ def require_size(processors: int | None, trace: object) -> int:
     return processors
 
 
+def site_of(options: Mapping[str, Any], site: Site | None = None) -> Site | None:
+    """Return the rules of ``--site``, or ``site``, with the order of ``--order``."""
+    if options.get("site") is not None:
+        site = Site.from_toml(options["site"])
+    return site if options.get("order") is None else replace(site or Site(), order=options["order"])
+
+
 def scenarios_of(options: Mapping[str, Any], machine: Machine, workload: JobSource, **fields: Any) -> list[Scenario]:
     """Return a scenario for each policy."""
     settings, policies = settings_of(options["settings"]), options["policies"] or POLICIES
-    if options.get("site") is not None:
-        fields["site"] = Site.from_toml(options["site"])
+    if (site := site_of(options)) is not None:
+        fields["site"] = site
     scenarios = [Scenario(machine=machine, workload=workload, policy=policy, **fields) for policy in policies]
     return [scenario_with_settings(scenario, settings) for scenario in scenarios]

@@ -35,7 +35,6 @@ from clustermodel.policies import registry
 from clustermodel.policies.predictors import CORRECTIONS, PREDICTORS
 from clustermodel.policies.queue_order import QUEUE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
-from clustermodel.site import Site
 from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
 from clustermodel.workload.model import shipped_models
@@ -90,7 +89,7 @@ _JOBS: Final = option_group(
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
 )  # fmt: skip
 _RUNS: Final = option_group(
-    "Runs", opt.POLICY, opt.SITE, opt.SEED,
+    "Runs", opt.POLICY, opt.SITE, opt.ORDER, opt.SEED,
     option("--fidelity", "Time sharing only: compute progress between scheduling events, or simulate every time slice on every "
            "node, slowly.", click.Choice(FIDELITIES), "fast"),
     option("--events", "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of "
@@ -207,9 +206,8 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
         scenario = Scenario.from_toml(path)
         policies = options.get("policies") or (scenario.policy,)
         changes: dict[str, Any] = {name: options[name] for name in _OF_RUNS if name in options}
-        if "site" in options:
-            changes["site"] = Site.from_toml(options["site"])
-        if options.keys() - changes.keys() - {"policies"}:
+        changes["site"] = opt.site_of(options, scenario.site)
+        if options.keys() - changes.keys() - {"policies", "order"}:
             machine = opt.machine_with(scenario.used_machine, options)
             changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
         name = scenario.name or (path.stem if len(paths) > 1 else "")

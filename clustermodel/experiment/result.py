@@ -101,13 +101,19 @@ class Result:
         """The run attempts: a row for each, by job, then by time (``start_s``, ``end_s``, ``outcome`` and others)."""
         return attempt_table(self.records)
 
+    @property
+    def _has_site_order(self) -> bool:
+        return self.scenario.site is not None and self.scenario.site.order is not None
+
     @cached_property
     def _summary(self) -> metrics.Summary:
         scenario = self.scenario
         about: dict[str, Any] = {"policy": scenario.label, "workload": scenario.workload_name, "seed": scenario.seed}
         if self._sums is not None:
             return self._sums.summary(self.ledger, **about)
-        return metrics.summarize(self.records, self.ledger, **about, shared_in_time=self.slices is not None)
+        return metrics.summarize(
+            self.records, self.ledger, **about, defines_delays=not (self.slices is not None or self._has_site_order)
+        )
 
     def summary(self, *, warm_up_s: float = 0.0) -> metrics.Summary:
         """Return the metrics of the run in one row.
@@ -152,6 +158,8 @@ class Result:
         if self.slices is not None:
             defined = "delays by lower-priority jobs are defined for dedicated nodes only"
             raise SpecificationError(f"fairness: {self.scenario.label} shares nodes in time; {defined}")
+        if self._has_site_order:
+            raise SpecificationError("fairness: the order of the site changes with time; no job has a lower priority for good")
         return fairness.fairness_by_width(self.records, self.ledger)
 
     @cached_property

@@ -32,7 +32,8 @@ from clustermodel.recording.job_records import JobRecords, StreamedJob, Streamed
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
-from clustermodel.site import Site
+from clustermodel.sim.site_order import SiteOrder
+from clustermodel.site import FairShare, Multifactor, Site
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require, whole_fields
@@ -250,6 +251,7 @@ class Scenario:
             failure_rng=random_stream(self.seed, "failures"),
             records=records,
             held=self._held_jobs(),
+            order=self._site_order(machine),
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
@@ -260,6 +262,12 @@ class Scenario:
             return None
         return HeldJobs(site.limits, {name: self.streams.names_of_jobs(name) for name in site.subjects}, dependencies)
 
+    def _site_order(self, machine: Machine) -> SiteOrder | None:
+        if self.site is None or not isinstance(self.site.order, FairShare | Multifactor):
+            return None
+        facts = {name: self.streams.names_of_jobs(name) for name in ("account", "user", "partition", "qos", "queue")}
+        return SiteOrder(self.site.order, facts, machine.processors)
+
     def _run_streamed(self, machine: Machine, progress: Callable[[int], None] | None) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
         feedback = any(isinstance(source, Workload) and source.has_feedback for source in self.sources)
@@ -269,7 +277,7 @@ class Scenario:
             ("a machine with failures is", machine.failures is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
-            ("a site with limits is", self.site is not None and self.site.limits),
+            ("a site is", self.site is not None),
             ("a workload with dependencies is", len(self.streams.dependencies())),
         ):
             if wrong:

@@ -20,7 +20,7 @@ from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.registry import require_no_module
-from clustermodel.site import Site, site_fields
+from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
@@ -144,7 +144,7 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         table["machine"] = plain(scenario.machine, place.at("machine"))
     if scenario.site is not None:
-        table["site"] = plain(scenario.site, place.at("site"))
+        table["site"] = table_of_site(scenario.site, place.at("site"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
     return text_of_table(table)

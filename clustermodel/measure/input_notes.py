@@ -17,8 +17,9 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
-from clustermodel.policies.preemptive import PreemptiveScheduler
+from clustermodel.policies.preemptive import PreemptiveScheduler, Srtf
 from clustermodel.policies.registry import make_policy
+from clustermodel.policies.selective_suspension import SelectiveSuspension
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
@@ -37,6 +38,7 @@ DISCARDED_SHARE: Final = 0.1  # of the executed work that is discarded, where no
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10  # estimate in minutes over run time up to which most run times exceed the estimates
 _NAMED: Final = 3
+_WITH_AN_ORDER: Final = (SelectiveSuspension, Srtf)  # policies that do not go through the queue in its order
 _LOAD_TO_TRY: Final = 0.9
 
 
@@ -116,6 +118,13 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
         these = f"{counted(most, 'job')} {'is' if most == 1 else 'are'}"
         fact = f"{these} rejected: limits of the site never allow such a size or estimate"
         yield Note(fact, "raise the limits, or leave such jobs out", "--site")
+    ordered = [run for run in runs if run.scenario.site is not None and run.scenario.site.order is not None]
+    own = [run.scenario.label for run in ordered if isinstance(make_policy(run.scenario.policy), _WITH_AN_ORDER)]
+    if own:
+        names = _names(own, [run.scenario.label for run in runs])
+        yield Note(
+            f"the order of the site has no effect under {names}, which has one of its own", "choose another policy", "--policy"
+        )
     for run in (run for run in runs if run.scenario.site is not None):
         yield from _limits_of_nobody(run)
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))

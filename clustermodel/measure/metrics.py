@@ -274,7 +274,7 @@ class Sums:
         )
 
 
-def summarize(records: JobRecords, ledger: Ledger, *, shared_in_time: bool = False, **about: Any) -> Summary:
+def summarize(records: JobRecords, ledger: Ledger, *, defines_delays: bool = True, **about: Any) -> Summary:
     """Return the summary of a run; delays are unknown if gangs shared nodes in time, as no number of idle nodes exists."""
     sums = Sums()
     sums.add(Jobs.of(records))
@@ -282,7 +282,7 @@ def summarize(records: JobRecords, ledger: Ledger, *, shared_in_time: bool = Fal
     return sums.summary(
         ledger,
         **about,
-        delays=None if shared_in_time else (delays_by_later_jobs(records, nodes), reservation_violations(records, nodes)),
+        delays=(delays_by_later_jobs(records, nodes), reservation_violations(records, nodes)) if defines_delays else None,
         failures=int(((failed >= ledger.start) & (failed <= ledger.end)).sum()),
         failed_attempts=int((records.stopped_runs.ended_as == Status.FAILED).sum()),
     )

@@ -35,7 +35,8 @@ class Coordinator:
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
-        self._policy, self._decide, self._held = policy, decide, run.held
+        self._policy, self._decide = policy, decide
+        self._held, self._order = run.held, run.order
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -119,12 +120,18 @@ class Coordinator:
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
             later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
+            if self._order is not None:
+                pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
+                submitted.sort(key=lambda job: job.queue_order)
+                requeued.sort(key=lambda job: job.queue_order)
             if self._ended or submitted or self._rings or failed or repaired:
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
+                if self._order is not None:
+                    self._order.note(self._running.values())
                 if later[0] or later[1]:
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()

@@ -63,7 +63,7 @@ class NodePool:
             for job in jobs:
                 waiting[job.id] = job
             if not in_order:
-                self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
+                self.arrange(sorted(waiting.values(), key=lambda job: job.queue_order))
         return submitted, requeued
 
     def grant(self, job: JobInSystem) -> Grant:
@@ -77,9 +77,10 @@ class NodePool:
         # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would
         # take quadratic time.
         if self._deletions > len(self.waiting) // 8 + 64:
-            self._rebuild_queue(self.waiting.values())
+            self.arrange(self.waiting.values())
 
-    def _rebuild_queue(self, jobs: Iterable[QueuedJob]) -> None:
+    def arrange(self, jobs: Iterable[QueuedJob]) -> None:
+        """Put the waiting jobs into this order."""
         in_order = [(job.id, job) for job in jobs]
         self.waiting.clear()
         self.waiting.update(in_order)

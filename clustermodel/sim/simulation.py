@@ -25,6 +25,7 @@ from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
+from clustermodel.sim.site_order import SiteOrder
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.streams import Follower, JobsWithFeedback
@@ -55,11 +56,13 @@ class RunContext:
         fidelity: str,
         events: str,
         held: HeldJobs | None,
+        order: SiteOrder | None,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
+        self.order = order  # the order of the queue, if it is the site's
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
         self.env = Clock()
         self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
@@ -99,6 +102,7 @@ def simulate(
     failure_rng: np.random.Generator | None = None,
     records: JobRecords | None = None,
     held: HeldJobs | None = None,
+    order: SiteOrder | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -106,7 +110,7 @@ def simulate(
     follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
-    since the last call; ``held`` keeps jobs from the queue by the rules of a site.
+    since the last call; ``held`` keeps jobs from the queue, and ``order`` the queue in order, by the rules of a site.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -116,7 +120,9 @@ def simulate(
     """
     process = os.getpid()
     records = JobRecords() if records is None else records
-    run = RunContext(machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events, held=held)
+    run = RunContext(
+        machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events, held=held, order=order
+    )
     env = run.env
     decide = decide_of(
         policy,

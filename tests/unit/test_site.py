@@ -125,7 +125,7 @@ def test_notes_say_what_was_held_and_which_limit_concerns_nobody() -> None:
 
 
 def test_a_streamed_run_takes_no_limits() -> None:
-    assert "a site with limits is not allowed in a streamed run" in refusal(
+    assert "a site is not allowed in a streamed run" in refusal(
         lambda: run([(0, 1, 1, 1)], Limits(running_jobs=1), stream=True)
     )
 

@@ -1,0 +1,122 @@
+"""The order of a site: it keeps the queue sorted by usage, age, size and names before any policy looks at it."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from math import log
+
+from clustermodel.policies.view import QueuedJob, RunningJob
+from clustermodel.sim.held_jobs import Facts
+from clustermodel.site import FairShare, Multifactor
+from clustermodel.ticks import to_ticks
+
+Leaf = tuple[str, str]  # an account and a user in it
+Key = Callable[[QueuedJob, int], int]  # of a job that joined the queue at a time
+
+
+class Usage:
+    """Node time by account and user, of which half is forgotten in each half-life."""
+
+    def __init__(self, half_life: int) -> None:
+        self._half_life, self._until = half_life, 0
+        self.used: defaultdict[Leaf, float] = defaultdict(float)  # node-ticks
+        self.nodes: dict[Leaf, int] = {}  # in use since then
+
+    def settle(self, now: int) -> None:
+        """Charge the nodes in use until ``now``; what was used at each moment is halved from that moment on."""
+        if (elapsed := now - self._until) <= 0:
+            return
+        self._until = now
+        kept = 0.5 ** (elapsed / self._half_life)
+        for leaf in self.used:
+            self.used[leaf] *= kept
+        for leaf, nodes in self.nodes.items():
+            self.used[leaf] += nodes * (1 - kept) * self._half_life / log(2)
+
+
+class SiteOrder:
+    """The order of the queue in one run."""
+
+    def __init__(self, order: FairShare | Multifactor, facts: Facts, nodes: int) -> None:
+        self._order, self._facts, self._nodes = order, facts, nodes
+        self._usage = Usage(to_ticks(order.half_life_s))
+        self._joined: dict[int, int] = {}  # job id -> when it joined the queue
+        accounts, users = facts["account"], facts["user"]
+        leaves = {(accounts.get(job, ""), users.get(job, "")) for job in accounts.keys() | users.keys()} | {("", "")}
+        # The part of each account and user in all shares.
+        of_accounts = {account: order.account_shares.get(account, 1.0) for account, _ in leaves}
+        of_users = {leaf: order.user_shares.get(leaf[1], 1.0) for leaf in leaves}
+        in_account: defaultdict[str, float] = defaultdict(float)
+        for (account, _), share in of_users.items():
+            in_account[account] += share
+        whole = sum(of_accounts.values())
+        self._shares = {leaf: of_accounts[leaf[0]] / whole * share / in_account[leaf[0]] for leaf, share in of_users.items()}
+
+    def note(self, running: Iterable[RunningJob]) -> None:
+        """Note who uses how many nodes from now on."""
+        nodes = self._usage.nodes = defaultdict[Leaf, int](int)
+        for gang in running:
+            nodes[self._leaf(gang.job)] += gang.nodes
+
+    def arrange(self, waiting: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
+        """Return the waiting jobs in the order of the site, which they keep as their sorting key."""
+        self._usage.settle(now)
+        jobs = list(waiting)
+        key = self._by_shares() if isinstance(self._order, FairShare) else self._by_factors(self._order, now)
+        for job in jobs:
+            joined = self._joined.setdefault(job.id, now)
+            job.queue_order = (-job.priority, key(job, joined) << 64 | joined, job.id)
+        jobs.sort(key=lambda job: job.queue_order)
+        return jobs
+
+    def _leaf(self, job: QueuedJob) -> Leaf:
+        return self._facts["account"].get(job.id, ""), self._facts["user"].get(job.id, "")
+
+    def _by_shares(self) -> Key:
+        """Return the key of a fair-share order: the usage of its account over its shares, then that of its user."""
+        order, used = self._order, self._usage.used
+        of_account: defaultdict[str, float] = defaultdict(float)
+        for (account, _), amount in used.items():
+            of_account[account] += amount
+        keys: dict[Leaf, int] = {}
+
+        def key(job: QueuedJob, _: int) -> int:
+            leaf = self._leaf(job)
+            if leaf not in keys:
+                account, user = leaf
+                above = of_account[account] / order.account_shares.get(account, 1.0)
+                keys[leaf] = _rising(above) << 64 | _rising(used[leaf] / order.user_shares.get(user, 1.0))
+            return keys[leaf]
+
+        return key
+
+    def _by_factors(self, order: Multifactor, now: int) -> Key:
+        used, facts = self._usage.used, self._facts
+        whole, most_age = sum(used.values()), to_ticks(order.max_age_s)
+        most = order.age + order.fair_share + order.size + order.partition + order.qos + order.queue
+        named = (
+            (order.partition, "partition", order.partitions),
+            (order.qos, "qos", order.qos_values),
+            (order.queue, "queue", order.queues),
+        )
+
+        def key(job: QueuedJob, joined: int) -> int:
+            value = order.age * min((now - joined) / most_age, 1.0) + order.size * min(job.nodes / self._nodes, 1.0)
+            if order.fair_share:
+                leaf = self._leaf(job)
+                part = used[leaf] / whole if whole else 0.0
+                value += order.fair_share * 2 ** (-part / self._shares[leaf])
+            for weight, field, values in named:
+                if weight:
+                    value += weight * values.get(facts[field].get(job.id, ""), 0.0)
+            return _rising(max(most - value, 0.0))
+
+        return key
+
+
+def _rising(value: float) -> int:
+    """Return a whole number of 64 bits that rises with a value, which is not negative."""
+    (bits,) = struct.unpack(">q", struct.pack(">d", value))
+    return int(bits)

@@ -1,0 +1,189 @@
+"""The order of a site: fair shares and weighted factors, by hand and against a few lines of arithmetic."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustermodel import FairShare, Job, Limits, Machine, Multifactor, Result, Scenario, Site, Workload
+from clustermodel.measure.input_notes import run_notes
+from clustermodel.policies.registry import policy_names
+from tests.conftest import refusal
+
+HOUR = 3600.0
+
+
+def run(jobs: list[tuple[Any, ...]], order: FairShare | Multifactor | str, policy: str = "fcfs", **fields: Any) -> Result:
+    """Run jobs on one node, given by submission and run time (hours), user and account."""
+    frame = pd.DataFrame(jobs, columns=["submit_s", "run_s", "user", "account"]).assign(nodes=1)
+    frame[["submit_s", "run_s"]] *= HOUR
+    machine, site = Machine(nodes=1), Site(order=order)
+    return Scenario(workload=Workload.from_frame(frame), machine=machine, policy=policy, site=site, **fields).run()
+
+
+def starts(result: Result) -> list[float]:
+    return [start / HOUR for start in result.jobs["start_s"]]
+
+
+def test_users_who_have_used_less_come_first() -> None:
+    # User 1 uses the node for ten hours; then user 2 comes first although user 1 submitted earlier.
+    jobs = [(0, 10, 1, "a"), (1, 1, 1, "a"), (2, 1, 2, "a")]
+    assert starts(run(jobs, "fair-share")) == [0, 11, 10]
+    assert starts(run(jobs, FairShare(user_shares={"1": 1000}))) == [0, 11, 10]  # any use at all is more than none
+
+
+def test_shares_of_users_weigh_their_usage() -> None:
+    # At 3 h user 1 has used two hours and user 2 one hour; with three shares user 1 has used less of what is its own.
+    jobs = [(0, 2, 1, "a"), (0, 1, 2, "a"), (0.5, 1, 1, "a"), (0.5, 1, 2, "a")]
+    month = 30 * 24 * HOUR
+    assert starts(run(jobs, FairShare(half_life_s=month))) == [0, 2, 4, 3]
+    assert starts(run(jobs, FairShare(half_life_s=month, user_shares={"1": 3}))) == [0, 2, 3, 4]
+
+
+def test_accounts_are_compared_before_users() -> None:
+    # Account a has used nothing: its user 3 comes before user 2 of account b, who has used nothing either.
+    jobs = [(0, 5, 1, "b"), (1, 1, 2, "b"), (2, 1, 3, "a")]
+    assert starts(run(jobs, "fair-share")) == [0, 6, 5]
+    # Without accounts, users 2 and 3 are alike, and the first to come is served first.
+    assert starts(run([(*job[:3], None) for job in jobs], "fair-share")) == [0, 5, 6]
+
+
+def test_usage_is_forgotten_with_its_half_life() -> None:
+    # User 1 used 4 h long ago, user 2 one hour just now: which is more depends on the half-life.
+    jobs = [(0, 4, 1, "a"), (20, 1, 2, "a"), (20.5, 1, 2, "a"), (20.6, 1, 1, "a")]
+    assert starts(run(jobs, FairShare(half_life_s=100 * HOUR))) == [0, 20, 21, 22]
+    assert starts(run(jobs, FairShare(half_life_s=4 * HOUR))) == [0, 20, 22, 21]
+
+
+@pytest.mark.parametrize("half_life_h", [0.5, 3.0, 24.0])
+def test_fair_share_of_two_users_against_a_few_lines(half_life_h: float) -> None:
+    rng = np.random.default_rng(3)
+    jobs = [
+        (0.0, float(run_h), int(user), None)
+        for run_h, user in zip(rng.uniform(0.1, 2, 60), rng.integers(1, 3, 60), strict=True)
+    ]
+    result = run(jobs, FairShare(half_life_s=half_life_h * HOUR))
+    # All jobs are there from the beginning: one after the other, by the user's decayed usage.
+    now, used, left, expected = 0.0, {1: 0.0, 2: 0.0}, list(range(60)), {}
+    while left:
+        one = min(left, key=lambda number: (used[jobs[number][2]], number))
+        left.remove(one)
+        _, run_h, user, _ = jobs[one]
+        expected[one] = now
+        kept = 0.5 ** (run_h / half_life_h)
+        used = {each: amount * kept for each, amount in used.items()}
+        used[user] += (1 - kept) * half_life_h / np.log(2)
+        now += run_h
+    assert starts(result) == pytest.approx([expected[number] for number in range(60)], abs=1e-6)
+
+
+def test_usage_counts_while_jobs_run() -> None:
+    # Two nodes: user 1 runs a long job on one; its second job comes after that of user 2, although nothing of it has ended.
+    frame = pd.DataFrame(
+        {"submit_s": [0, 0, 100, 200], "run_s": [1e4, 500, 10, 10], "nodes": 1, "user": [1, 3, 1, 2]}
+    )  # fmt: skip
+    site = Site(order="fair-share")
+    result = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=2), policy="fcfs", site=site).run()
+    assert list(result.jobs["start_s"]) == [0, 0, 510, 500]
+
+
+def test_priority_comes_before_the_order_and_the_order_before_arrival() -> None:
+    jobs = [
+        Job(id=1, nodes=1, submit_s=0, run_s=100, user=1),
+        Job(id=2, nodes=1, submit_s=1, run_s=10, user=2),
+        Job(id=3, nodes=1, submit_s=2, run_s=10, user=1, priority=1),
+    ]
+    site = Site(order="fair-share")
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=Machine(nodes=1), policy="fcfs", site=site).run()
+    assert list(result.jobs["start_s"]) == [0, 110, 100]
+
+
+def test_factors_of_multifactor() -> None:
+    jobs = [
+        Job(id=1, nodes=4, submit_s=0, run_s=100),
+        Job(id=2, nodes=1, submit_s=1, run_s=10, partition="low"),
+        Job(id=3, nodes=4, submit_s=2, run_s=10, partition="high"),
+        Job(id=4, nodes=4, submit_s=3, run_s=10, qos="gold"),
+    ]
+    workload, machine = Workload.from_jobs(jobs), Machine(nodes=4)
+
+    def order(**fields: Any) -> list[int]:
+        site = Site(order=Multifactor(**fields))
+        table = Scenario(workload=workload, machine=machine, policy="fcfs", site=site).run().jobs
+        return list(table.sort_values("start_s", kind="stable")["job"])
+
+    assert order() == [1, 2, 3, 4]
+    assert order(age=0, size=1) == [1, 3, 4, 2]
+    assert order(age=0, partition=1, partitions={"high": 1, "low": 0.5}) == [1, 3, 2, 4]
+    assert order(age=0, qos=1, partition=0.5, qos_values={"gold": 1}, partitions={"high": 1}) == [1, 4, 3, 2]
+    # Age grows up to its bound: within 100 s all reach it, and arrival decides.
+    assert order(age=1, max_age_s=10, partition=0.5, partitions={"high": 1}) == [1, 3, 2, 4]
+
+
+def test_fair_share_as_a_factor() -> None:
+    jobs = [(0, 10, 1, "a"), (1, 1, 1, "a"), (2, 1, 2, "a")]
+    assert starts(run(jobs, Multifactor(age=0, fair_share=1))) == [0, 11, 10]
+    assert starts(run(jobs, Multifactor(age=0, fair_share=1, user_shares={"1": 1e9}))) == [0, 11, 10]
+    assert starts(run(jobs, Multifactor(age=1, fair_share=0))) == [0, 10, 11]
+    # Nine hours of age weigh more than any share.
+    assert starts(run(jobs, Multifactor(age=100, max_age_s=24 * HOUR, fair_share=0.1))) == [0, 10, 11]
+
+
+@pytest.mark.parametrize("policy", policy_names())
+def test_every_policy_takes_an_order_or_a_note_says_so(policy: str) -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "submit_s": np.sort(rng.integers(0, 2000, 200)),
+            "nodes": rng.integers(1, 9, 200),
+            "run_s": rng.integers(1, 200, 200),
+            "user": rng.choice([1, 1, 1, 1, 2, 3], 200),
+        }
+    )
+    frame["estimate_s"] = frame["run_s"] * rng.integers(1, 4, 200)
+    scenario = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=8), policy=policy)
+    result = replace(scenario, site=Site(order="fair-share:half_life_s=600")).run()
+    table = result.jobs
+    has_no_effect = any("the order of the site has no effect" in note.fact for note in run_notes([result]))
+    assert table["start_s"].equals(scenario.run().jobs["start_s"]) == has_no_effect
+    assert has_no_effect == (policy in ("ss", "srtf", "srsf"))
+    assert (table["status"] != "rejected").all()
+    assert table["end_s"].notna().all()
+    assert result.summary().delayed is None
+    if policy == "conservative":  # what is guaranteed is kept, whoever comes first
+        reserved = table[table["reserved_s"].notna()]
+        assert (reserved["start_s"] <= reserved["reserved_s"]).all()
+
+
+def test_lower_priority_is_not_defined_for_an_order_that_changes() -> None:
+    result = run([(0, 1, 1, None)], "fair-share")
+    assert "the order of the site changes with time" in refusal(result.fairness)
+
+
+def test_orders_in_texts_and_files(tmp_path: Path) -> None:
+    assert Site(order="fair-share:half_life_s=60").order == FairShare(half_life_s=60)
+    site = Site(order=Multifactor(partition=2, partitions={"high": 1.0}), limits=Limits(nodes=3))
+    path = tmp_path / "site.toml"
+    site.to_toml(path)
+    assert Site.from_toml(path) == site
+    path.write_text('order = "fair-share:half_life_s=60"\n')
+    assert Site.from_toml(path) == Site(order=FairShare(half_life_s=60))
+    for text, message in (
+        ('order = "fair"', "order: 'fair' is not allowed (did you mean 'fair-share'?)"),
+        ("order = 1", "order: 1 is not allowed; it must be a text, or a table whose name is fair-share or multifactor"),
+        ('[order]\nname = "multifactor"\nages = 1', "order.ages: unknown key (did you mean 'age'?)"),
+        ('[order]\nname = "multifactor"\nage = -1', "order.age: -1 is not allowed; it must be a finite number >= 0"),
+    ):
+        path.write_text(text)
+        assert message in refusal(lambda: Site.from_toml(path))
+    for order, message in (
+        ("fair-share:half=1", "order fair-share: 'half' is not allowed"),
+        ("fair-share:half_life_s=x", "order fair-share: half_life_s: 'x' is not a number"),
+        ("fair-share:half_life_s=0", "FairShare.half_life_s: 0.0 is not allowed"),
+    ):
+        assert message in refusal(lambda: Site(order=order))  # noqa: B023
+    assert "Site.order: 3 is not allowed" in refusal(lambda: Site(order=3))  # type: ignore[arg-type]
+    assert "user_shares.ann: 0 is not allowed" in refusal(lambda: FairShare(user_shares={"ann": 0}))
