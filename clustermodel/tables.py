@@ -141,7 +141,13 @@ def plain(value: object, place: Place) -> Any:
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(each, place.at(str(key))) for key, each in value.items() if each is not None}
-    many = sorted(value) if isinstance(value, AbstractSet) else value.tolist() if hasattr(value, "tolist") else value
+    many = (
+        sorted(value, key=lambda each: (isinstance(each, str), each))
+        if isinstance(value, AbstractSet)
+        else value.tolist()
+        if hasattr(value, "tolist")
+        else value
+    )
     if not isinstance(many, Sequence) or isinstance(many, bytes | bytearray):
         raise place.error(f"{quoted(value)} cannot be written to a file")
     return [plain(each, place) for each in many]

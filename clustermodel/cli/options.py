@@ -24,7 +24,7 @@ from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, load_model
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale
+from clustermodel.workload.transforms import SELECTED, JobFilter, LoadScale
 
 if TYPE_CHECKING:
     from clustermodel.workload.swf import SwfStream
@@ -186,7 +186,8 @@ _OF_TRACES: Final = option_group(
     option("--window", "Keep jobs submitted in LOW <= t < HIGH seconds.", _interval(float, 0)),
     option("--size", "Keep jobs of LOW to HIGH processors.", _interval(int, 1)),
     option("--status", "Keep jobs of this SWF status; repeat for several.", int, multiple=True),
-    option("--user", "Keep jobs of this user number; repeat for several.", int, multiple=True),
+    option("--user", "Keep jobs of this user, a name or a number; repeat for several, here and below.", multiple=True),
+    *(option(f"--{name}", f"Keep jobs of this {name}.", multiple=True) for name in SELECTED.values() if name != "user"),
     option("--resample", "Draw the weeks of the trace, its users, or blocks of so many seconds with replacement, by --seed, "
            "after selecting jobs and before scaling.", Parsed("weeks|users|SECONDS", _resampled)),
     option("--scale-interarrival", "Multiply the time between submissions.", float, 1.0),
@@ -205,8 +206,9 @@ def trace_options(function: Function) -> Function:
 
 def _selection(options: Mapping[str, Any]) -> tuple[JobFilter | None, LoadScale | None]:
     """Return the requested filter and factors, ``None`` where all jobs stay as they are."""
-    statuses, users = (frozenset(options[name]) or None for name in ("status", "user"))
-    keep = JobFilter(window_s=options["window"], nodes=options["size"], statuses=statuses, users=users)
+    chosen: dict[str, Any] = {field: frozenset(options[name]) or None for field, name in SELECTED.items()}
+    statuses = frozenset(options["status"]) or None
+    keep = JobFilter(window_s=options["window"], nodes=options["size"], statuses=statuses, **chosen)
     scale = LoadScale(**{name.removeprefix("scale_"): options[name] for name in SCALES})
     return None if keep == JobFilter() else keep, None if scale == LoadScale() else scale
 

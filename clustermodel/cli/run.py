@@ -26,9 +26,11 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.tables import comparison_table, run_row
+from clustermodel.figures.tables import comparison_table, group_rows, group_table, run_row
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.measure.input_notes import run_notes
+from clustermodel.measure.job_table import Jobs, job_table
+from clustermodel.measure.recorded_groups import SIZE
 from clustermodel.plugins import POLICIES, READERS, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies import registry
@@ -37,6 +39,7 @@ from clustermodel.policies.queue_order import QUEUE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
+from clustermodel.validation import choice
 from clustermodel.workload.model import shipped_models
 from clustermodel.workload.table import JobSource
 
@@ -101,6 +104,8 @@ _RUNS: Final = option_group(
 )  # fmt: skip
 _OUTPUT: Final = option_group(
     "Output",
+    option("--by", "Show the waits and slowdowns of each user, queue, partition, size, or other column of the job table too; "
+           "repeat for several.", multiple=True),
     json_option("Print a JSON list, an object per policy, instead of the table."),
     option("--jobs-csv", "Directory to write POLICY.csv into, a row per job.", FILE),
     option("--jobs-parquet", "With --stream, directory to write POLICY.parquet into, a row per job.", FILE),
@@ -155,6 +160,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
             machine = replace(machine, nodes=-(-size // machine.gpus_per_node))
         specified = opt.scenarios_of(options, machine, workload, **{name: options[name] for name in (*_OF_RUNS, "stream")})
     _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
+    _require_groups(specified, by := tuple(dict.fromkeys(options["by"])))
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
@@ -175,11 +181,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
             code = exit_code_of(problem)
         _write(results, outputs, notes)  # before the table: its reader may have gone (| head)
     finally:  # finished runs are reported, whatever stopped the others
-        if options["as_json"]:
-            print_json(json.dumps([run_row(result) for result in results], indent=2))
-        elif results:
-            print_table(comparison_table(results))
-            print_notes((note.with_option() for note in run_notes(results)), notes)
+        _report(results, by, notes, as_json=options["as_json"])
     if interrupted:
         counts = f"{len(results)} of {len(specified)} runs had finished and are reported"
         notes.print(f"clustermodel: interrupted during {literal(interrupted)}; {counts}")
@@ -224,6 +226,16 @@ def _require_streamable(outputs: Mapping[str, Path | None], *, stream: bool) -> 
     for name, value in outputs.items():
         if stream and value is not None and name != "jobs_parquet":
             raise SpecificationError(f"{option_name(name)}: not allowed with --stream, which keeps no jobs")
+
+
+def _require_groups(scenarios: Sequence[Scenario], by: Sequence[str]) -> None:
+    """Refuse columns of ``--by`` that the job table of a run will not have."""
+    for scenario in scenarios if by else ():
+        if scenario.stream:
+            raise SpecificationError("--by: not allowed with --stream, which keeps no jobs")
+        columns = [*job_table(Jobs.of_streamed([])).columns, "stream", *scenario.streams.facts(), SIZE]
+        for name in by:
+            choice("--by", name, columns)
 
 
 def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None]) -> dict[str, Path]:
@@ -310,6 +322,22 @@ def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple
             if (id(source), line) not in told:
                 told.add((id(source), line))
                 notes.print(f"{literal(source.name)}: {literal(line)}")
+
+
+def _report(results: Sequence[Result], by: Sequence[str], notes: Console, *, as_json: bool) -> None:
+    """Print the table of the runs and those of their groups, or all as JSON."""
+    if as_json:
+        rows = [run_row(result) for result in results]
+        if by:
+            groups = [[row for name in by for row in group_rows(result, name)] for result in results]
+            rows = [{**row, "groups": of_run} for row, of_run in zip(rows, groups, strict=True)]
+        print_json(json.dumps(rows, indent=2))
+    elif results:
+        print_table(comparison_table(results))
+        for name in by:
+            for result in results:
+                print_table(group_table(result, name))
+        print_notes((note.with_option() for note in run_notes(results)), notes)
 
 
 def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:

@@ -15,6 +15,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
+from clustermodel.measure.recorded_groups import NO_NAME, SIZE
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -90,7 +91,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """The job table: one row per job, in order of submission; last what a log has recorded of it, as ``account``."""
+        """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
         if self.scenario.site is not None or len(self.scenario.streams.dependencies()):
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
@@ -134,7 +135,7 @@ class Result:
         return self.by_group("stream", warm_up_s=warm_up_s)
 
     def by_user(self, *, warm_up_s: float = 0.0) -> pd.DataFrame:
-        """Return the metrics of each user; see :meth:`by_group`."""
+        """Return the metrics of each user, by name where the workload has names; see :meth:`by_group`."""
         return self.by_group("user", warm_up_s=warm_up_s)
 
     def by_size(self, boundaries: Sequence[int], *, warm_up_s: float = 0.0) -> pd.DataFrame:
@@ -144,11 +145,21 @@ class Result:
     def by_group(self, by: str | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
         """Return the metrics of groups of jobs: a row per group, a column per metric; docs/outputs lists them.
 
-        ``by`` is a column of :attr:`jobs`, or the group of each job in their order.  Jobs submitted sooner than ``warm_up_s``
-        after the first submission count nowhere in the table.
+        ``by`` is a column of :attr:`jobs`, ``"size"`` for classes between powers of two, or the group of each job in their
+        order.  ``"user"`` and ``"group"`` are names where the workload has them, and jobs without a queue or the like are the
+        group ``"(none)"``.  Jobs submitted sooner than ``warm_up_s`` after the first submission count nowhere in the table.
         """
-        groups = self.jobs[choice("by", by, self.jobs.columns)] if isinstance(by, str) else by
+        groups = self._group_of_jobs(by) if isinstance(by, str) else by
         return metrics.by_group(self.records, groups, warm_up_s=warm_up_s)
+
+    def _group_of_jobs(self, by: str) -> pd.Series[Any]:
+        if choice("by", by, [*self.jobs.columns, SIZE]) == SIZE:
+            return metrics.doubling_classes(self.records.column("nodes")).rename(SIZE)
+        column = self.jobs[by]
+        if by in ("user", "group") and f"{by}_name" in self.jobs:
+            return self.jobs[f"{by}_name"].astype(object).fillna(column.astype(str)).rename(by)
+        is_text = column.dtype.kind not in "biuf"
+        return column.astype(object).fillna(NO_NAME).rename(by) if is_text and column.isna().any() else column
 
     def fairness(self) -> pd.DataFrame:
         """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.

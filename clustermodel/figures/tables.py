@@ -43,6 +43,8 @@ _COUNTS: Final = {
     "killed": "killed\nat limit", "rejected": "rejected",
 }  # fmt: skip
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
+_OF_GROUPS: Final = ("jobs", *_WAIT, "mean_bounded_slowdown")
+_MOST_GROUPS: Final = 20  # rows of a table of groups
 OVERHEADS: Final = tuple(name for name in _NODE_TIME if name.endswith("_share") and name != "idle_share")
 """Columns of the shares of node time that do no useful work although nodes are held."""
 _NOT_IF_ZERO: Final = {*OVERHEADS, *_COUNTS}  # columns that people see only where they are not zero
@@ -87,6 +89,31 @@ def run_row(run: Result) -> dict[str, Any]:
     """Return the fields of a run's summary, and the shares of node time by account; undefined values are ``None``."""
     shares = account_columns(run.ledger)
     return {**run.summary().as_dict(), **{name: value for name, value in shares.items() if name.endswith("_share")}}
+
+
+def group_rows(run: Result, by: str) -> list[dict[str, Any]]:
+    """Return the metrics of the groups of a run that have jobs, as values for JSON; undefined ones are ``None``."""
+    groups = run.by_group(by)
+    groups = groups[groups["jobs"] + groups["rejected"] > 0]
+    columns = {str(name): groups[name].tolist() for name in groups}
+    rows = zip(*([None if isnan(value) else value for value in values] for values in columns.values()), strict=True)
+    return [
+        {"by": by, "who": str(who), **dict(zip(columns, row, strict=True))} for who, row in zip(groups.index, rows, strict=True)
+    ]
+
+
+def group_table(run: Result, by: str) -> TextTable:
+    """Return a table of the groups of a run, those with the most jobs; its plain form has all."""
+    rows, title = group_rows(run, by), f"{run.scenario.label} by {by}"
+    shown = rows
+    if len(rows) > _MOST_GROUPS:
+        least = sorted((row["jobs"] for row in rows), reverse=True)[_MOST_GROUPS - 1]
+        shown = [row for row in rows if row["jobs"] >= least][:_MOST_GROUPS]
+        title += f", {_MOST_GROUPS} of {len(rows):,} groups (all with --json)"
+    columns = measure_columns({name: [row[name] for row in shown] for name in _OF_GROUPS}, headings=_HEADINGS)
+    plain = {"policy": [run.scenario.label] * len(rows), by: [row["who"] for row in rows]}
+    plain |= {name: [row[name] for row in rows] for name in _OF_GROUPS}
+    return TextTable(title, [Column(by, [row["who"] for row in shown], number=False)], [list(columns.values())], plain)
 
 
 def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:

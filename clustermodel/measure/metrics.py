@@ -416,5 +416,10 @@ def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.
     return pd.Series(classes, name="nodes")
 
 
+def doubling_classes(nodes: npt.NDArray[np.int64]) -> pd.Series[str]:
+    """Return the size class of each job, with powers of two as boundaries."""
+    return size_classes(nodes, [2**power for power in range(max(int(nodes.max(initial=1)) - 1, 1).bit_length() + 1)])
+
+
 def _per(work: float, capacity: float, *, otherwise: float = nan) -> float:
     return work / capacity if capacity else otherwise

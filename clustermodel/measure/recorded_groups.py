@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.job import UNSET
-from clustermodel.measure.metrics import size_classes
+from clustermodel.measure.metrics import doubling_classes
 from clustermodel.site import SUBJECTS
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.streams import JobStreams
@@ -49,9 +49,7 @@ class RecordedGroups:
         known = workload.column(WAIT) != UNSET
         ids, wait_s = workload.column("id")[known], workload.column(WAIT)[known] / TICKS_PER_SECOND
         if by == SIZE:
-            nodes = workload.column("nodes")[known]
-            bounds = [2**power for power in range(max(int(nodes.max(initial=1)) - 1, 1).bit_length() + 1)]
-            classes = size_classes(nodes, bounds)
+            classes = doubling_classes(workload.column("nodes")[known])
             labels, self._order = classes.astype(str).tolist(), list(classes.cat.categories)
         else:
             names = JobStreams([workload]).names_of_jobs(by)

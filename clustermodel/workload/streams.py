@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from clustermodel.workload.table import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_RECORDED_STATUS: Final = {0: "failed", 1: "completed", 5: "cancelled"}  # of SWF
 
 
 class Follower(NamedTuple):
@@ -101,16 +104,22 @@ class JobStreams:
             self._shifts, self._largest = _shifts(sources)
 
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
-        """Return the recorded columns of jobs in memory, by their numbers in the run, shape ``(jobs,)``; missing for others."""
+        """Return what is recorded of jobs in memory, names of users included, by their numbers in the run, shape ``(jobs,)``.
+
+        It is missing for other jobs.
+        """
         import pandas as pd
 
-        frames = [source.frame.set_index("job") for source in self if isinstance(source, Workload) and source.extra]
-        tables = [frame[fields] for frame in frames if len(fields := frame.columns.intersection([*RECORDED_FIELDS]))]
+        tables = [recorded_facts(source) for source in self if isinstance(source, Workload)]
+        tables = [table for table in tables if len(table.columns)]
         if not tables:
             return {}
-        table = pd.concat(tables) if len(tables) > 1 else tables[0]
-        table = table.rename(columns={"wait_s": "recorded_wait_s", "suspended_s": "recorded_suspended_s"}).reindex(ids)
+        table = (pd.concat(tables) if len(tables) > 1 else tables[0]).reindex(ids)
         return {str(name): column.reset_index(drop=True) for name, column in table.items()}
+
+    def facts(self) -> list[str]:
+        """Return the names of the columns of :meth:`recorded`."""
+        return list(self.recorded(np.empty(0, dtype=np.int64)))
 
     def names_of_jobs(self, field: str) -> dict[int, str]:
         """Return what jobs in memory have in ``field``, as ``"user"``, as texts by number; jobs without a name are left out."""
@@ -181,6 +190,26 @@ class JobStreams:
         if self._ids is not None:
             return self._of_id[np.searchsorted(self._ids, jobs)]
         return np.searchsorted(self._largest[:-1], jobs)
+
+
+def recorded_facts(workload: Workload) -> pd.DataFrame:
+    """Return what is recorded of jobs, by number, with the columns that the workload has."""
+    import pandas as pd
+
+    table = pd.DataFrame(index=pd.Index(workload.column("id")))
+    if (status := workload.column("status") != UNSET).any():
+        labels = {code: _RECORDED_STATUS.get(code, str(code)) for code in np.unique(workload.column("status")[status]).tolist()}
+        texts = pd.Series(workload.column("status")).map(labels)
+        table["recorded_status"] = pd.Categorical(texts, categories=list(labels.values()))
+    for name in ("user", "group"):
+        if workload.names.get(name):
+            table[f"{name}_name"] = workload.labels(name)
+    if workload.extra:
+        frame = workload.frame
+        for name in frame.columns.intersection([*RECORDED_FIELDS]):
+            renamed = f"recorded_{name}" if name in ("wait_s", "suspended_s") else name
+            table[renamed] = workload.labels(name) if name in NAMED_COLUMNS else frame[name].to_numpy()
+    return table
 
 
 class Renumbered:

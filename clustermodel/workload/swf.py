@@ -19,7 +19,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -39,7 +39,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
-from clustermodel.workload.transforms import ID, SUBMIT, JobFilter, LoadScale, filtered, scaled
+from clustermodel.workload.transforms import ID, SUBMIT, JobFilter, LoadScale, chosen_numbers, filtered, scaled
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +61,16 @@ LONGEST_NAMES: Final = 500_000
 """Characters of the names in a header; columns whose names would make it longer go to a file of their own."""
 
 NUMBER, SUBMITTED, WAIT, RUN, ALLOCATED, AVERAGE_CPU, USED_MEMORY, REQUESTED, ESTIMATE, REQUESTED_MEMORY = range(10)
-STATUS, USER, GROUP, PRECEDING, THINK = 10, 11, 12, 16, 17
-_WHOLE: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
+STATUS, USER, GROUP, EXECUTABLE, QUEUE, PARTITION, PRECEDING, THINK = range(10, 18)
+_WHOLE: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP, QUEUE, PARTITION)
 _DECISIVE: Final = (NUMBER, SUBMITTED, RUN)  # they decide whether a line is a job
-_EXTRA: Final = {extras.WAIT: WAIT, extras.PRECEDING: PRECEDING, extras.THINK: THINK}
+_EXTRA: Final = {
+    extras.WAIT: WAIT, extras.PRECEDING: PRECEDING, extras.THINK: THINK, extras.ACCOUNT: GROUP, extras.PARTITION: PARTITION,
+    extras.QOS: QUEUE, extras.QUEUE: QUEUE,
+}  # fmt: skip
+_ARE_ACCOUNTS, _ARE_QOS = ("Groups", "accounts"), ("Queues", "QOS")  # lines of a header: what takes a field
+_NAMED_IN_HEADER: Final = re.compile(r"([0-9]{1,10})\s+(\S.*)")
+_MOST_USERS: Final = 1_000_000  # numbers of users or groups that have names
 
 _BLOCK: Final = 4096  # lines
 _STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
@@ -123,6 +129,10 @@ class SwfStream:
         if default_memory_gib is not None:
             options[MEMORY] = self._default_memory = validation.require_gib("SwfStream.default_memory_gib", default_memory_gib)
         self.provenance = Provenance(source=str(path), options={**options, "filter": keep}, header=read_header(self.path))
+        self.header_names = _names_in(self.provenance.header)
+        """The names of users, groups, queues and so on in the header, by the column that their field is, then by number."""
+        numbers = _numbers_of(self.header_names)
+        self._chosen = chosen_numbers(keep, numbers, self.name, by_number=numbers)
         arguments = {"trace": self.path, "stream": True, **options, "keep": keep}
         self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
         """How to make the same stream again."""
@@ -171,18 +181,22 @@ class SwfStream:
     def tables(self, extra: Sequence[str] = ()) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the jobs that are kept in file order, not scaled, some thousands at a time, with their line numbers.
 
-        The columns are those of :class:`~clustermodel.job.JobRow`, then the ``extra`` ones.
+        The columns are those of :class:`~clustermodel.job.JobRow`, then the ``extra`` ones; queues and so on are numbers.
         """
         provenance = self.provenance
         for counts in (provenance.dropped, provenance.repaired, provenance.partial, self.malformed):
             counts.clear()
         needed = [*_DECISIVE, self._sizes[0], *[ESTIMATE] * self._use_estimates]
-        needed += [_EXTRA[name] for name in extra if name != extras.WAIT]
+        needed += [_EXTRA[name] for name in extra if name in (extras.PRECEDING, extras.THINK)]
+        width = len(JobRow._fields) + len(extra)
+        columns = [*extra, *(name for name in self._chosen if name not in (*JobRow._fields, *extra))]
+        place = {name: number for number, name in enumerate((*JobRow._fields, *columns))}
         blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
         for block in _whole_jobs(self.path, blocks, provenance.partial):
-            table, lines = self._jobs(block, extra)
-            kept = filtered(table, self._keep, provenance.dropped)
-            yield table[kept], lines[kept]
+            table, lines = self._jobs(block, columns)
+            chosen = {name: (table[:, place[name]], numbers) for name, numbers in self._chosen.items()}
+            kept = filtered(table, self._keep, provenance.dropped, chosen)
+            yield table[kept, :width], lines[kept]
 
     def _jobs(self, block: Lines, extra: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
@@ -225,7 +239,7 @@ class SwfStream:
             run=np.maximum(_ticks(run), 1),
             estimate=np.maximum(_ticks(np.where(estimate > 0, estimate, run)), 1),
             user=fields[USER],
-            group=fields[GROUP],
+            group=UNSET if extras.ACCOUNT in self.header_names else fields[GROUP],
             status=fields[STATUS],
             memory=memory,
             **columns,
@@ -250,7 +264,9 @@ def read_swf(
     With ``feedback`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that job
     has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was not
     submitted earlier.  By default all recorded submissions are used.  With ``waits`` the column ``wait`` has the recorded
-    waits (field 3); no schedule depends on them.
+    waits (field 3); no schedule depends on them.  The columns ``queue`` and ``partition`` (fields 15 and 16) have the names
+    of the header (``; Queue: 1 express``), else the numbers as texts, if any job has one; names of users and groups are those
+    of ``; UserMap:`` and ``; GroupMap:``.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -261,7 +277,8 @@ def read_swf(
         path, processors_from=processors_from, use_estimates=use_estimates, keep=keep, scale=scale, lenient=lenient
     )
     provenance = stream.provenance
-    extra = [extras.WAIT] * flag("waits", waits) + [extras.PRECEDING, extras.THINK] * flag("feedback", feedback)
+    named = [name for name in extras.NAMED_COLUMNS if name in stream.header_names]
+    extra = [extras.WAIT] * flag("waits", waits) + named + [extras.PRECEDING, extras.THINK] * flag("feedback", feedback)
     blocks = list(stream.tables(extra))
     if not sum(len(table) for table, _ in blocks):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
@@ -291,6 +308,14 @@ def read_swf(
             table, extra = table[:, :-2], extra[:-2]
     if scale is not None:
         table = scaled(table, scale, int(table[0, SUBMIT]), think=table.shape[1] - 1 if extras.THINK in extra else None)
+    names = {name: texts for name in ("user", "group") if (texts := _in_a_row(stream.header_names.get(name, {})))}
+    first = len(JobRow._fields)
+    for name in named:
+        column = table[:, first + extra.index(name)]
+        column[:], names[name] = _by_name(column, stream.header_names[name])
+    if unused := [name for name in named if not names[name]]:
+        table = np.delete(table, [first + extra.index(name) for name in unused], axis=1)
+        extra = [name for name in extra if name not in unused]
     arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     return Workload(
         table,
@@ -298,8 +323,46 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
+        names={name: texts for name, texts in names.items() if texts},
         recipe=replace(stream.recipe, arguments=arguments),
     )
+
+
+def _names_in(header: Mapping[str, str]) -> dict[str, dict[int, str]]:
+    """Return the columns that users, groups, queues and partitions of a file are, and the names that its header has."""
+    (groups, accounts), (queues, qos) = _ARE_ACCOUNTS, _ARE_QOS
+    keys = {
+        "user": "UserMap",
+        extras.ACCOUNT if header.get(groups) == accounts else "group": "GroupMap",
+        extras.QOS if header.get(queues) == qos else extras.QUEUE: "Queue",
+        extras.PARTITION: "Partition",
+    }
+    lines = {column: map(_NAMED_IN_HEADER.fullmatch, header.get(key, "").split("\n")) for column, key in keys.items()}
+    return {column: {int(line[1]): line[2] for line in named if line} for column, named in lines.items()}
+
+
+def _numbers_of(names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, list[int]]]:
+    """Return the numbers of each name, by column; several numbers may have one name."""
+    numbers: dict[str, dict[str, list[int]]] = {column: {} for column in names}
+    for column, texts in names.items():
+        for number, text in texts.items():
+            numbers[column].setdefault(text, []).append(number)
+    return numbers
+
+
+def _in_a_row(names: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the names of the numbers 1, 2, ...; where one has none the number itself."""
+    last = max(names, default=0)
+    return tuple(names.get(number, str(number)) for number in range(1, last + 1)) if last <= _MOST_USERS else ()
+
+
+def _by_name(column: IntArray, names: Mapping[int, str]) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the numbers of names from 1, ``UNSET`` where a job has none, and the names; a number without one is a text."""
+    numbers, texts = np.unique(column), dict[str, int]()
+    codes = [
+        UNSET if number < 0 else texts.setdefault(names.get(number, str(number)), len(texts) + 1) for number in numbers.tolist()
+    ]
+    return np.array(codes)[np.searchsorted(numbers, column)], tuple(texts)
 
 
 def _count(counts: Counter[str], reason: str, jobs: BoolArray) -> None:
@@ -483,7 +546,8 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
 
     Fields that the workload does not have are -1.  Users, groups, queues (or QOS), partitions and executables (job names) are
     numbers; the names are ``; UserMap: 1 alice`` and the like in the header (``Queue`` and ``Partition`` as the format has
-    them).  Without groups, accounts take their field.  Names that are too many for a header go to ``PATH.names.csv``.
+    them).  Without groups, accounts take their field, and without queues QOS theirs, which the header says.  Names that are
+    too many for a header go to ``PATH.names.csv``.  :func:`read_swf` reads all of them but job names, and none of that file.
 
     Returns lines that a reader of the file should know, about what SWF has no field for, and the file of names.  Raises
     OutputError if a file cannot be written.
@@ -502,6 +566,8 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
         ("MaxRecords", len(workload)),
         *((key, known[key]) for key in ("UnixStartTime", "TimeZoneString", "StartTime", "EndTime") if key in known),
         *([("MaxNodes", size), ("MaxProcs", size)] if size else []),
+        *[_ARE_ACCOUNTS] * (groups == extras.ACCOUNT),
+        *[_ARE_QOS] * (queues == extras.QOS),
         ("Note", f"from {Path(workload.provenance.source).name}" + (f"; processors are {report.unit}" if report else "")),
         *(("Note", line) for line in workload.provenance.lines()),
     ]

@@ -471,6 +471,20 @@ class Workload:
         """Return whether the workload has this extra column."""
         return name in self.extra
 
+    def _labels(self, name: str) -> dict[int, str]:
+        """Return the names of the numbers in a column, or the numbers as texts, without those that stand for no name."""
+        texts, least = self.names.get(name, ()), 1 if name in NAMED_COLUMNS else 0
+        numbers = np.unique(self.column(name)).tolist()
+        return {number: texts[number - 1] if 0 < number <= len(texts) else str(number) for number in numbers if number >= least}
+
+    def labels(self, name: str) -> pd.Categorical[str]:
+        """Return the names in a column of users, groups, queues and so on: texts of numbers that have none, ``nan`` for -1."""
+        import pandas as pd
+
+        labels = self._labels(name)
+        texts = pd.Series(self.column(name)).map(labels)
+        return pd.Categorical(texts, categories=list(dict.fromkeys(labels.values())))
+
     def values(self, name: str, jobs: IntArray) -> IntArray:
         """Return a column of the jobs with these numbers, shape ``(jobs,)``."""
         ids = self.column("id")
@@ -537,7 +551,14 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         dropped: Counter[str] = Counter()
-        rows = self.table[transforms.filtered(self.table, keep, dropped)]
+        names = {
+            name: {str(label): [number] for number, label in self._labels(name).items()}
+            for name in transforms.SELECTED.values()
+            if name in self._places
+        }
+        numbers = transforms.chosen_numbers(keep, names, self.name, by_number=("user", "group"))
+        chosen = {name: (self.column(name), allowed) for name, allowed in numbers.items()}
+        rows = self.table[transforms.filtered(self.table, keep, dropped, chosen)]
         return self._derived(rows, KEEP, keep, {"filter": keep}, dropped=dropped)
 
     def scaled(self, scale: LoadScale) -> Workload:
@@ -624,13 +645,14 @@ class Workload:
         if not isinstance(by, str) or by not in self._places:
             must = f"it must be one of {', '.join(self._places)}"
             raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; {must}")
-        column, texts = self.column(by), self.names.get(by, ())
+        column, labels = self.column(by), self._labels(by)
         extra = [name for name in self.extra if name != STREAM]
         table = self.table[:, [self._places[name] for name in (*JobRow._fields, *extra)]]
         parts = []
         for value in np.unique(column).tolist():
-            text = texts[value - 1] if 0 < value <= len(texts) else str(value)
-            name = self.streams[value] if by == STREAM else f"{self.name} {by} {text}"
+            unnamed = f"without {by}" if by in NAMED_COLUMNS else f"{by} {value}"
+            own = f"{by} {labels[value]}" if value in labels else unnamed
+            name = self.streams[value] if by == STREAM else f"{self.name} {own}"
             parts.append(self._like(table[column == value], name=name, extra=extra, streams=()))
         return parts
 

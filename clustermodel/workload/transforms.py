@@ -6,7 +6,7 @@ block bootstrap (Künsch 1989), which do not overlap here, since submissions dep
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Integral, Real
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
-from clustermodel.errors import SpecificationError, counted, refused
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, refused
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require, require_seconds
@@ -27,6 +27,11 @@ SUBMIT, ID, NODES, RUN, ESTIMATE, USER, STATUS = map(
     JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
 )
 """Columns of a table of rows."""
+SELECTED: Final = {
+    "users": "user", "groups": "group", "accounts": "account", "partitions": "partition", "qos": "qos", "queues": "queue",
+}  # fmt: skip
+"""Columns whose values fields of :class:`JobFilter` select, by field."""
+_MOST_NAMED: Final = 8  # names in a message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,21 +44,28 @@ class JobFilter:
     """Keep jobs of low to high nodes, both included."""
     statuses: Collection[int] | None = None
     """Keep jobs with one of these SWF statuses."""
-    users: Collection[int] | None = None
-    """Keep jobs of these users."""
+    users: Collection[int | str] | None = None
+    """Keep jobs of these users: names or numbers, here and below."""
+    groups: Collection[int | str] | None = None
+    accounts: Collection[int | str] | None = None
+    partitions: Collection[int | str] | None = None
+    qos: Collection[int | str] | None = None
+    queues: Collection[int | str] | None = None
 
     def __post_init__(self) -> None:
-        for field in ("window_s", "nodes", "statuses", "users"):
+        for field in ("window_s", "nodes", "statuses", *SELECTED):
             value: Any = getattr(self, field)
             if value is None:
                 continue
+            of_names = (Integral, str) if field in SELECTED else Integral
             if is_interval := field in ("window_s", "nodes"):
                 fits = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(end, Real) for end in value)
                 fits = fits and value[0] <= value[1]
             else:
-                fits = isinstance(value, Collection) and not isinstance(value, bytes | bytearray)
-                fits = fits and all(isinstance(number, Integral) for number in value)
-            allowed = "(low, high), low <= high" if is_interval else "a set of whole numbers"
+                fits = isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray)
+                fits = fits and all(isinstance(each, of_names) for each in value)
+            of = "names or whole numbers" if field in SELECTED else "whole numbers"
+            allowed = "(low, high), low <= high" if is_interval else f"a set of {of}"
             require(fits, f"JobFilter.{field}", value, f"it must be {allowed}")
             object.__setattr__(self, field, tuple(value) if is_interval else frozenset(value))
 
@@ -70,8 +82,41 @@ class LoadScale(Checked, interarrival=positive, run_time=positive, size=positive
     """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
 
 
-def filtered(table: IntArray, keep: JobFilter | None, dropped: Counter[str]) -> BoolArray:
-    """Return which jobs of a table of rows are kept, shape ``(jobs,)``; the others are counted by the first reason."""
+def chosen_numbers(
+    keep: JobFilter | None, names: Mapping[str, Mapping[str, Iterable[int]]], source: str, *, by_number: Collection[str]
+) -> dict[str, list[int]]:
+    """Return the numbers of the users, queues and so on that are kept, by column.
+
+    ``names`` has the columns of the source with the numbers of each name; in those of ``by_number`` other numbers are allowed.
+    """
+    chosen: dict[str, list[int]] = {}
+    for field, column in SELECTED.items():
+        if keep is None or (wanted := getattr(keep, field)) is None:
+            continue
+        if column not in names:
+            raise SpecificationError(f"{column}: jobs of {source} have none; they have {', '.join(names)}")
+        known, numbers = names[column], chosen.setdefault(column, [])
+        for text in map(str, wanted):
+            if text in known:
+                numbers += known[text]
+            elif column in by_number and text.removeprefix("-").isdecimal():
+                numbers.append(int(text))
+            else:
+                some = ", ".join([*sorted(known)[:_MOST_NAMED], *["..."] * (len(known) > _MOST_NAMED)])
+                there_are = f"there are {some}" if known else "only numbers are known"
+                raise SpecificationError(
+                    f"{column}: {quoted(text)} has no jobs in {source}{did_you_mean(text, known)}; {there_are}"
+                )
+    return chosen
+
+
+def filtered(
+    table: IntArray, keep: JobFilter | None, dropped: Counter[str], chosen: Mapping[str, tuple[IntArray, list[int]]]
+) -> BoolArray:
+    """Return which jobs of a table of rows are kept, shape ``(jobs,)``; the others are counted by the first reason.
+
+    ``chosen`` has columns of users and so on, and the numbers that are kept.
+    """
     kept = np.ones(len(table), dtype=bool)
     if keep is None:
         return kept
@@ -80,14 +125,17 @@ def filtered(table: IntArray, keep: JobFilter | None, dropped: Counter[str]) -> 
         ("outside the time window", SUBMIT, window, lambda ends, submit: ends[0] <= submit < ends[1]),
         ("outside the size range", NODES, keep.nodes, lambda ends, nodes: ends[0] <= nodes <= ends[1]),
         ("status not selected", STATUS, keep.statuses, contains),
-        ("user not selected", USER, keep.users, contains),
     )
-    for reason, column, allowed, holds in conditions:
-        if allowed is not None:
-            passed = np.array([holds(allowed, value) for value in table[:, column].tolist()], dtype=bool)
-            if wrong := int((kept & ~passed).sum()):
-                dropped[reason] += wrong
-            kept &= passed
+    passed = {
+        reason: np.array([holds(allowed, value) for value in table[:, column].tolist()], dtype=bool)
+        for reason, column, allowed, holds in conditions
+        if allowed is not None
+    }
+    passed |= {f"{name} not selected": np.isin(values, numbers) for name, (values, numbers) in chosen.items()}
+    for reason, which in passed.items():
+        if wrong := int((kept & ~which).sum()):
+            dropped[reason] += wrong
+        kept &= which
     return kept
 
 

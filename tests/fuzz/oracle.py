@@ -9,7 +9,7 @@ from clustermodel.workload.swf import SWF_FIELDS
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-WHOLE = {"job_number", "allocated_processors", "requested_processors", "status", "user_id", "group_id"}
+WHOLE = {"job_number", "allocated_processors", "requested_processors", "status", "user_id", "group_id", "queue", "partition"}
 TIMES = {"submit_time", "run_time", "requested_time"}
 LABELS = {"status", "user_id", "group_id"}
 

@@ -27,8 +27,8 @@ HEADER = b"; MaxProcs: 64"
 SORTED = "submitted before the job on the line above, sorted"
 MALFORMED = "malformed line"
 FATES = {
-    ("accepted", ""): 24_830, ("accepted", "requested_time missing, run_time used"): 13_341,
-    ("accepted", "a value invalid, ignored"): 7_302, ("accepted", "a value invalid, unknown (-1) used"): 1_956,
+    ("accepted", ""): 24_469, ("accepted", "requested_time missing, run_time used"): 13_341,
+    ("accepted", "a value invalid, ignored"): 7_663, ("accepted", "a value invalid, unknown (-1) used"): 1_956,
     ("accepted", "allocated_processors missing, requested_processors used"): 1_201,
     ("accepted", "requested_time negative, run_time used"): 40, ("counted", "number of processors missing"): 3_186,
     ("counted", "run time zero"): 1_352, ("counted", "run time missing"): 1_327, ("counted", "submit time missing"): 1_239,

@@ -225,7 +225,7 @@ MISTAKES = {
     'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of fast, node",
     "sed = 1\n" + SMALL:
         "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, events, "
-        "history, stream, speedup, name",
+        "history, stream, site, speedup, name",
     'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",
     'policy = "easy:depth=2"\n' + SMALL: "policy easy: parameter 'depth' is unknown",
     'policy = {name = "easy", reserve_depth = [1]}\n' + SMALL:

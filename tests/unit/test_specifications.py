@@ -75,7 +75,10 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
             "from_jobs takes jobs in seconds",
         ),
         (lambda: cm.Workload([ROW]).split(["user"]), "Workload.split by: ['user'] is not allowed; it must be one of "),  # type: ignore[arg-type]
-        (lambda: cm.JobFilter(users=b"17"), "JobFilter.users: b'17' is not allowed; it must be a set of whole numbers"),
+        (
+            lambda: cm.JobFilter(users=b"17"),
+            "JobFilter.users: b'17' is not allowed; it must be a set of names or whole numbers",
+        ),
         (
             lambda: cm.JobFilter(nodes=(10**5000, 1)),
             "JobFilter.nodes: a number of thousands of digits is not allowed; it must be (low, high), low <= high",
@@ -231,7 +234,8 @@ def test_a_job_survives_its_row(submit: float, run: float, estimate: float | Non
 def rejects(keep: cm.JobFilter, row: JobRow = ROW) -> str | None:
     """Return the reason for which a job is left out."""
     dropped: Counter[str] = Counter()
-    filtered(np.array([row]), keep, dropped)
+    chosen = {"user": (np.array([row.user]), list(keep.users))} if keep.users is not None else {}
+    filtered(np.array([row]), keep, dropped, chosen)
     return next(iter(dropped), None)
 
 
