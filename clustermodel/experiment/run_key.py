@@ -45,7 +45,7 @@ from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
-from clustermodel.workload.table import PRECEDING, STREAM, THINK, JobSource, Workload
+from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
@@ -352,14 +352,17 @@ class JobsDigest(NamedTuple):
 
 
 def digest_of_jobs(source: JobSource) -> JobsDigest:
-    """Return the digest of all jobs of a stream, with streams and feedback, on which metrics and submissions depend."""
+    """Return the digest of all jobs of a stream, with all that is known of them, on which measures may depend."""
     digest, jobs = hashlib.sha256(), 0
     if isinstance(source, Workload):
-        names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))
+        names = (*JobRow._fields, *source.extra)
         table = np.stack([source.column(name) for name in names], axis=1).astype("<i8", order="C", copy=False)
         digest.update(table.tobytes())
         if names != JobRow._fields:
             digest.update(json.dumps([names, source.streams]).encode())
+        if source.names:
+            digest.update(json.dumps(source.names, sort_keys=True).encode())
+        digest.update(source.dependencies.astype("<i8").tobytes())
         return JobsDigest(digest.hexdigest(), len(source))
     rows = iter(source.rows())
     while chunk := list(islice(rows, _CHUNK)):
@@ -479,8 +482,10 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")
+    site = {} if scenario.site is None else {"site": fingerprint(scenario.site, "Scenario.site")}
     return {
         "machine": plain,
+        **site,
         "jobs_sha256": list(jobs),
         "seed": scenario.seed if RANDOM_NUMBERS in used else None,
         "fidelity": scenario.fidelity,

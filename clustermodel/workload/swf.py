@@ -194,6 +194,9 @@ class SwfStream:
         blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
         for block in _whole_jobs(self.path, blocks, provenance.partial):
             table, lines = self._jobs(block, columns)
+            if self._keep is None:
+                yield table, lines
+                continue
             chosen = {name: (table[:, place[name]], numbers) for name, numbers in self._chosen.items()}
             kept = filtered(table, self._keep, provenance.dropped, chosen)
             yield table[kept, :width], lines[kept]
@@ -283,6 +286,16 @@ def read_swf(
     if not sum(len(table) for table, _ in blocks):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
+    first, every = len(JobRow._fields), extra
+    extra = [
+        name
+        for place, name in enumerate(every, start=first)
+        if name not in named or any((table[:, place] >= 0).any() for table, _ in blocks)
+    ]
+    if len(extra) < len(every):  # no job has a partition, or a queue
+        columns = [*range(first), *(first + every.index(name) for name in extra)]
+        chosen = slice(len(columns)) if columns[-1] < len(columns) else columns
+        blocks = [(table[:, chosen], lines) for table, lines in blocks]
     table, lines = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     unsorted = table[1:, SUBMIT] < table[:-1, SUBMIT]
     _count(provenance.repaired, "submitted before the job on the line above, sorted", unsorted)
@@ -309,13 +322,9 @@ def read_swf(
     if scale is not None:
         table = scaled(table, scale, int(table[0, SUBMIT]), think=table.shape[1] - 1 if extras.THINK in extra else None)
     names = {name: texts for name in ("user", "group") if (texts := _in_a_row(stream.header_names.get(name, {})))}
-    first = len(JobRow._fields)
-    for name in named:
+    for name in [name for name in named if name in extra]:
         column = table[:, first + extra.index(name)]
         column[:], names[name] = _by_name(column, stream.header_names[name])
-    if unused := [name for name in named if not names[name]]:
-        table = np.delete(table, [first + extra.index(name) for name in unused], axis=1)
-        extra = [name for name in extra if name not in unused]
     arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     return Workload(
         table,
@@ -323,7 +332,7 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
-        names={name: texts for name, texts in names.items() if texts},
+        names=names,
         recipe=replace(stream.recipe, arguments=arguments),
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 import clustermodel as cm
 from clustermodel import JobFilter, Machine, Scenario, SwfStream, TraceError, Workload, read_sacct, read_swf
+from clustermodel.experiment.run_key import key_of_scenario
 from tests.conftest import Finished, refusal
 
 Command = Callable[..., Finished]
@@ -259,3 +260,15 @@ def test_groups_that_there_are_not_are_one_line_before_the_run(
     assert finished.code == 2
     assert finished.err.splitlines()[-1].startswith(f"clustermodel: error: {message}")
     assert "fcfs: 5 jobs" not in finished.err
+
+
+def test_rules_and_facts_have_keys_of_their_own(trace: Path) -> None:
+    workload = read_swf(trace)
+    limited = Scenario(workload=workload, site=cm.Site(limits=cm.Limits(user="*", running_jobs=1)))
+    keys = [key_of_scenario(scenario) for scenario in (Scenario(workload=workload), limited)]
+    rows = list(workload.rows())
+    keys.append(key_of_scenario(Scenario(workload=Workload(rows, name=workload.name, machine_nodes=8))))
+    chain = [cm.Job(id=number, nodes=1, submit_s=0, run_s=9, after_ok=number - 1 if number > 1 else ()) for number in (1, 2)]
+    alone = [cm.Job(id=job.id, nodes=1, submit_s=0, run_s=9) for job in chain]
+    keys += [key_of_scenario(Scenario(workload=Workload.from_jobs(jobs, machine_nodes=8))) for jobs in (chain, alone)]
+    assert len(set(keys)) == len(keys)
