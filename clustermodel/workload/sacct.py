@@ -346,10 +346,8 @@ class _Reader:
         """Add the jobs of a record; return what its line counts as.  ``ValueError`` says what is wrong with it."""
         assert identity is not None
         fields.append("")  # of what the log does not have
-        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, node_list = layout.own_fields(
-            fields
-        )
-        jobs, clock = self._jobs, self._clock
+        jobs, clock, own_fields = self._jobs, self._clock, layout.own_fields(fields)
+        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, node_list = own_fields
         mark, task, listed, component, step = identity.group(1, 2, 3, 4, 5)
         number = int(mark)
         if listed is not None:
@@ -420,7 +418,7 @@ class _Reader:
         for each in tasks:
             if part:
                 whole = self._heterogeneous[number, each, cluster_code]
-            key = logs.task_key(number, each, part, cluster_code)
+            key = logs.task_key(number, each, part, cluster_code)  # nearly always a new one
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
