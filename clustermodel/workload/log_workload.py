@@ -69,10 +69,9 @@ def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSE
     return number << 70 | task << 40 | component << 10 | cluster + 1
 
 
-def require_size(largest: int) -> None:
-    """Refuse a record of which the largest size or amount does not fit 64 bits."""
-    if largest >= 2**63:
-        raise ValueError(f"a size or an amount is {largest}; it must be below {2**63}")
+def problem_of_size(largest: int) -> str:
+    """Return what is wrong with the largest size or amount of a record, if it does not fit 64 bits."""
+    return f"a size or an amount is {largest}; it must be below {2**63}" if largest >= 2**63 else ""
 
 
 class _Names(dict[Hashable, int]):
@@ -124,7 +123,8 @@ class LogJobs:
 
     def add(self, **job: Any) -> None:
         """Add a job with some of the fields of ``_NO_JOB``; its line is counted as :data:`JOBS` by the caller."""
-        require_size(max(job.get(name, 0) for name in (*_SIZES, "restarts")))
+        if problem := problem_of_size(max(job.get(name, 0) for name in (*_SIZES, "restarts"))):
+            raise ValueError(problem)
         values = (self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items())
         self.append(packed(*values))
 

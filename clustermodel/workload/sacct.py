@@ -145,8 +145,8 @@ class _Facts(dict[tuple[str, ...], Any]):
     """What the texts of the :data:`_COMMON` fields say that a layout has, and a list of nodes if they do not say how many.
 
     Why the record counts as no job, what is wrong with the suspended time and with the limit (empty texts if nothing is);
-    these times, nodes, cores, GPUs, KiB, status, attempts before this one, the largest number; whether a further attempt
-    follows, whether it is known that the job ran, whether the preferred size is missing.
+    these times, nodes, cores, GPUs, KiB, status, attempts before this one, what is wrong with these numbers; whether a further
+    attempt follows, whether it is known that the job ran, whether the preferred size is missing.
     """
 
     def __init__(self, layout: _Layout, processors_from: str) -> None:
@@ -189,8 +189,9 @@ class _Facts(dict[tuple[str, ...], Any]):
         if len(self) > _MOST_KEPT:
             self.clear()
         facts = self[texts] = (
-            no_job, *wrong, suspended, limit, *sizes, STATUS.get(state, UNSET), restarts, max(*sizes, restarts),
-            state in _AGAIN, granted_cores > 0 or state == "COMPLETED", not any(first) and (nodes or cores) > 0,
+            no_job, *wrong, suspended, limit, *sizes, STATUS.get(state, UNSET), restarts,
+            logs.problem_of_size(max(*sizes, restarts)), state in _AGAIN, granted_cores > 0 or state == "COMPLETED",
+            not any(first) and (nodes or cores) > 0,
         )  # fmt: skip
         return facts
 
@@ -356,7 +357,7 @@ class _Reader:
             return "steps"
         texts = layout.common_fields(fields)
         (
-            no_job, wrong_suspended, wrong_limit, suspended, limit, nodes, cores, gpus, memory, status, restarts, largest,
+            no_job, wrong_suspended, wrong_limit, suspended, limit, nodes, cores, gpus, memory, status, restarts, wrong_size,
             again, busy, missing,
         ) = self._facts[texts]  # fmt: skip
         if no_job:
@@ -397,8 +398,9 @@ class _Reader:
             raise ValueError(wrong_limit)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
         if not nodes and node_list:
-            nodes, cores, gpus, memory, _, _, largest, *_, missing = self._facts[*texts, node_list][5:]
-        logs.require_size(largest)
+            nodes, cores, gpus, memory, _, _, wrong_size, *_, missing = self._facts[*texts, node_list][5:]
+        if wrong_size:
+            raise ValueError(wrong_size)
         if missing:
             jobs.repaired[jobs.size_missing] += 1
         off = 0 if end == UNSET else end - start - run - suspended
