@@ -22,9 +22,9 @@ from typing import Any, Final
 from clustermodel.errors import TraceError, quoted
 from clustermodel.files import UNREADABLE, opened, text_lines
 from clustermodel.job import UNSET
-from clustermodel.workload import log_values
-from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_workload import LogJobs
+from clustermodel.logs import log_jobs as logs
+from clustermodel.logs import values as log_values
+from clustermodel.logs.log_jobs import LogJobs
 from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
