@@ -54,7 +54,7 @@ from .statistics import (
     paired_ratio as paired_ratio,
 )
 from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
-from .workload.csv_jobs import read_csv as read_csv
+from .logs.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
     BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform, Lognormal as Lognormal,
     TwoStageUniform as TwoStageUniform, Zipf as Zipf,
@@ -70,18 +70,18 @@ from .workload.job_stream import (
     ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as JobStream,
     MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
 )
-from .workload.lsf import read_lsf as read_lsf
+from .logs.lsf import read_lsf as read_lsf
 from .workload.model import (
     RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel, fit_model as fit_model,
     load_model as load_model,
 )
-from .workload.pbs import read_pbs as read_pbs
-from .workload.sacct import read_sacct as read_sacct
+from .logs.pbs import read_pbs as read_pbs
+from .logs.sacct import read_sacct as read_sacct
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
 from .workload.streams import merge as merge
 from .workload.swf import (
     SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf, write_trace as write_trace,
 )
 from .workload.synthetic import synthetic_workload as synthetic_workload
-from .workload.trace_file import read_trace as read_trace
+from .logs.trace_file import read_trace as read_trace
 from .workload.transforms import JobFilter as JobFilter, LoadScale as LoadScale

@@ -16,11 +16,11 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import read_outages
+from clustermodel.logs.log_jobs import UNITS
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.site import ORDERS, Site
 from clustermodel.validation import LONGEST_S
-from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, load_model
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
@@ -221,7 +221,7 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
     seed, estimates, drawn = options.get("seed", 1), options["estimates"], options["resample"]
     keep, scale = _selection(options)
     if options.get("trace") is not None:
-        from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
+        from clustermodel.logs.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
 
         reading = {name: options[name] for name in _READ_BY} | {"use_estimates": estimates == "user", "waits": waits}
         workload = read_trace(options["trace"], **reading, keep=keep, scale=None if drawn else scale)
@@ -250,8 +250,8 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
 
 def stream_of(options: Mapping[str, Any], given: Mapping[str, Any]) -> SwfStream:
     """Return a trace in SWF as a stream, filtered and rescaled as the options say, of which ``given`` are the user's."""
+    from clustermodel.logs.trace_file import SWF, recognised  # noqa: PLC0415
     from clustermodel.workload.swf import SwfStream  # noqa: PLC0415  with the readers of all formats
-    from clustermodel.workload.trace_file import SWF, recognised  # noqa: PLC0415
 
     trace, estimates = options["trace"], options["estimates"]
     if refused := [name for name in _NOT_FOR_STREAMS if name in given]:

@@ -55,7 +55,7 @@ def policies() -> None:
     The names that some parameters and --format take follow.  Those of other installed packages are listed too; one that cannot
     be used is a line on standard error.
     """
-    from clustermodel.workload.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
+    from clustermodel.logs.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
 
     out, installed, problems = standard_output(), plugins(POLICIES), registry.plugin_problems()
     for name in registry.policy_names():

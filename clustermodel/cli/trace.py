@@ -13,11 +13,11 @@ from clustermodel.errors import counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
 from clustermodel.files import write_file
+from clustermodel.logs.trace_file import read_trace, require_log
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace
 from clustermodel.workload.table import trace_facts
-from clustermodel.workload.trace_file import read_trace, require_log
 
 _SIZE: Final = "Size of the machine; default: MaxProcs or MaxNodes of the trace."
 _NODES: Final = option("--nodes", _SIZE, click.IntRange(1, LARGEST_WHOLE))

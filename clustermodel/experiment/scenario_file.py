@@ -24,7 +24,7 @@ from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
-from clustermodel.workload.workload_tables import table_of_workload, workload_from
+from clustermodel.workload_tables import table_of_workload, workload_from
 
 if TYPE_CHECKING:
     from clustermodel.experiment.scenario import Scenario

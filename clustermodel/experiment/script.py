@@ -21,9 +21,9 @@ from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
 from clustermodel.experiment.worker import Origin
+from clustermodel.logs.trace_file import recognised
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
-from clustermodel.workload.trace_file import recognised
 
 # Endings of the names of traces and tables.
 _OF_TRACES: Final = (".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json")

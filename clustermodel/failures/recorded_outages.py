@@ -33,9 +33,9 @@ from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.failures.failure import Failure
 from clustermodel.files import table_rows, without_compression
+from clustermodel.logs.values import Clock, node_names
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
-from clustermodel.workload.log_values import Clock, node_names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

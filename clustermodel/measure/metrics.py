@@ -18,6 +18,7 @@ from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.formatting import html_table
 from clustermodel.job import UNSET
+from clustermodel.logs.log_jobs import peak_in_use
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
 from clustermodel.measure.quantities import Quantity, account_quantity
@@ -26,7 +27,6 @@ from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
-from clustermodel.workload.log_workload import peak_in_use
 from clustermodel.workload.table import SUSPENDED, WAIT, Workload
 
 if TYPE_CHECKING:

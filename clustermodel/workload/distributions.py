@@ -74,8 +74,7 @@ def require_distribution(field: str, value: object) -> None:
 def draw(field: str, spec: Distribution, rng: np.random.Generator, size: int) -> FloatArray:
     """Return ``size`` independent values, shape ``(size,)``, drawn in chunks so that the first do not depend on ``size``."""
     chunks = [_chunk(field, spec, rng) for _ in range(-(-size // CHUNK))]
-    values: FloatArray = np.concatenate([*chunks, np.empty(0)])[:size]
-    return values
+    return np.concatenate([*chunks, np.empty(0)])[:size]
 
 
 def _chunk(field: str, spec: Distribution, rng: np.random.Generator) -> FloatArray:
@@ -209,8 +208,7 @@ class TwoStageUniform:
         low_stage = stage < self.first
         exponent = np.where(low_stage, self.low, medium) + position * np.where(low_stage, medium - self.low, high - medium)
         exponent = np.where(kind < self.serial + self.powers_of_two, np.rint(exponent), exponent)
-        sizes: FloatArray = np.where(kind < self.serial, 1, np.rint(2**exponent).clip(1, self.largest))
-        return sizes
+        return np.where(kind < self.serial, 1, np.rint(2**exponent).clip(1, self.largest))
 
 
 @dataclass(frozen=True)
@@ -259,8 +257,7 @@ class BySize:
         streams = rng.spawn(len(self.distributions))
         columns = [draw(field, each, own, len(nodes)) for each, own in zip(self.distributions, streams, strict=True)]
         classes = np.searchsorted(np.asarray(self.boundaries), nodes)
-        values: FloatArray = np.array(columns)[classes, np.arange(len(nodes))]
-        return values
+        return np.array(columns)[classes, np.arange(len(nodes))]
 
 
 LARGEST_ORDER: Final = 1_000
@@ -389,14 +386,12 @@ class HyperErlang:
 
         time = np.asarray(time_s, dtype=np.float64)
         first, second = (gammainc(self.order, time / stage) for stage in self.stage_s)
-        probability: FloatArray = np.asarray(self.p * first + (1 - self.p) * second)
-        return probability
+        return np.asarray(self.p * first + (1 - self.p) * second)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return ``size`` independent times in seconds, shape ``(size,)``."""
         stage = np.where(rng.random(size) < self.p, *self.stage_s)
-        times: FloatArray = stage * rng.standard_gamma(self.order, size)
-        return times
+        return stage * rng.standard_gamma(self.order, size)
 
     def sample_residual(self, rng: np.random.Generator) -> float:
         """Return the time, in seconds, from an arbitrary instant to the next renewal of a process in equilibrium.

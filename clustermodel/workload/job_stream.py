@@ -247,8 +247,7 @@ class Cycle(_Modified, hours=_hours, days=_days):
         """Return the time of the simulation, seconds, for times on the process's own clock."""
         ends, own = self._week()
         week, rest = np.divmod(self.process.to_time(own_s), 7 * DAY_S)
-        time: FloatArray = week * 7 * DAY_S + np.interp(rest, own, ends)
-        return time
+        return week * 7 * DAY_S + np.interp(rest, own, ends)
 
     def to_own_clock(self, time_s: float) -> float:
         """Return the time on the process's own clock, seconds, for a time of the simulation."""

@@ -464,8 +464,7 @@ class Workload:
         """
         if name not in self._places and name in EXTRA_COLUMNS + RECORDED_COLUMNS:
             return np.full(len(self), UNSET, dtype=np.int64)
-        column: IntArray = self.table[:, self._places[name]]
-        return column
+        return self.table[:, self._places[name]]
 
     def has(self, name: str) -> bool:
         """Return whether the workload has this extra column."""
@@ -489,13 +488,11 @@ class Workload:
         """Return a column of the jobs with these numbers, shape ``(jobs,)``."""
         ids = self.column("id")
         order = np.argsort(ids)
-        values: IntArray = self.column(name)[order[np.searchsorted(ids, jobs, sorter=order)]]
-        return values
+        return self.column(name)[order[np.searchsorted(ids, jobs, sorter=order)]]
 
     def seconds(self, name: str) -> FloatArray:
         """Return a time column in seconds, shape ``(jobs,)``."""
-        seconds: FloatArray = self.column(name) / TICKS_PER_SECOND
-        return seconds
+        return self.column(name) / TICKS_PER_SECOND
 
     @property
     def frame(self) -> pd.DataFrame:

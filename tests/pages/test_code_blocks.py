@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clustermodel.workload.sacct import SACCT_COMMAND
+from clustermodel.logs.sacct import SACCT_COMMAND
 
 ROOT = Path(__file__).parents[2]
 WIDEST = 88

@@ -21,7 +21,7 @@ from clustermodel import (
     read_trace,
     write_trace,
 )
-from clustermodel.workload.pbs import resources_of
+from clustermodel.logs.pbs import resources_of
 from clustermodel.workload.table import ImportReport
 from tests.shared_data import SHARED
 

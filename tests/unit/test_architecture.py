@@ -24,13 +24,13 @@ FOUNDATION = {
     "tables",
     "formatting",
 }
-SPECIFICATION = FOUNDATION | {"failures", "machine", "site", "job", "speedup", "statistics", "equivalence", "workload"}
+SPECIFICATION = FOUNDATION | {"failures", "machine", "site", "job", "speedup", "statistics", "equivalence", "workload", "logs"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim", "theory"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
 FIGURES = MEASUREMENT | {"figures"}
-EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
+EXPERIMENT = MECHANISM | FIGURES | {"experiment", "workload_tables"}
 
 MAY_IMPORT = {
     "compiled": set(),
@@ -43,14 +43,16 @@ MAY_IMPORT = {
     "validation": {"errors"},
     "plugins": {"errors"},
     "tables": {"errors", "validation", "files"},
-    "failures": FOUNDATION | {"failures", "workload"},  # values of logs
+    "failures": FOUNDATION | {"failures", "logs"},  # values of logs
     "machine": FOUNDATION | {"failures"},
     "site": FOUNDATION,
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
     "equivalence": FOUNDATION | {"statistics"},
-    "workload": SPECIFICATION,
+    "workload": SPECIFICATION - {"logs"},
+    "logs": SPECIFICATION,
+    "workload_tables": SPECIFICATION,
     "schedule": FOUNDATION | {"schedule", "theory"},
     "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
     "recording": FOUNDATION | {"job", "schedule", "recording"},

@@ -382,7 +382,7 @@ def test_a_policy_that_does_not_exist_or_has_wrong_parameters(
     complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch, policy: str, message: str, forgetful_registry: None
 ) -> None:
     monkeypatch.setattr(
-        "clustermodel.workload.trace_file.read_trace", lambda *_, **__: pytest.fail("time was spent on reading the trace")
+        "clustermodel.logs.trace_file.read_trace", lambda *_, **__: pytest.fail("time was spent on reading the trace")
     )
     found = complaint("run", "--trace", "a.swf", "--policy", "fcfs", "--policy", policy)
     assert found.startswith(message)  # other tests may have registered more names
@@ -591,7 +591,7 @@ def test_ctrl_c_while_the_trace_is_read(command_line: Command, monkeypatch: pyte
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("clustermodel.workload.trace_file.read_trace", interrupt)
+    monkeypatch.setattr("clustermodel.logs.trace_file.read_trace", interrupt)
     finished = command_line("run", "--trace", trace)
     # a line feed first: the terminal shows ^C where the cursor is
     assert (finished.code, finished.out, finished.err) == (130, "", "\nclustermodel: error: interrupted\n")

@@ -9,9 +9,9 @@ import pytest
 from clustermodel import Job, Machine, Scenario, Workload, comparison_table
 from clustermodel.cli.main import main
 from clustermodel.figures.tables import percentile_table
+from clustermodel.logs.trace_file import read_trace
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.workload.table import trace_facts
-from clustermodel.workload.trace_file import read_trace
 
 MURI = """\
 job_id,num_gpu,submit_time,iterations,model_name,iteration_time

@@ -69,10 +69,9 @@ def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSE
     return number << 70 | task << 40 | component << 10 | cluster + 1
 
 
-def require_size(largest: int) -> None:
-    """Refuse a record of which the largest size or amount does not fit 64 bits."""
-    if largest >= 2**63:
-        raise ValueError(f"a size or an amount is {largest}; it must be below {2**63}")
+def problem_of_size(largest: int) -> str:
+    """Return what is wrong with the largest size or amount of a record, if it does not fit 64 bits."""
+    return f"a size or an amount is {largest}; it must be below {2**63}" if largest >= 2**63 else ""
 
 
 class _Names(dict[Hashable, int]):
@@ -124,7 +123,8 @@ class LogJobs:
 
     def add(self, **job: Any) -> None:
         """Add a job with some of the fields of ``_NO_JOB``; its line is counted as :data:`JOBS` by the caller."""
-        require_size(max(job.get(name, 0) for name in (*_SIZES, "restarts")))
+        if problem := problem_of_size(max(job.get(name, 0) for name in (*_SIZES, "restarts"))):
+            raise ValueError(problem)
         values = (self.names[name][value] if name in self.names else value for name, value in (_NO_JOB | job).items())
         self.append(packed(*values))
 
@@ -140,11 +140,6 @@ class LogJobs:
         if not any(first) and (nodes or cores):
             self.repaired[self.size_missing] += 1
         return nodes, cores
-
-    def repair(self, reason: str, jobs: BoolArray) -> None:
-        """Count the jobs in which a value was filled in or corrected."""
-        if number := int(jobs.sum()):
-            self.repaired[reason] += number
 
     def damaged(self, line: int, problem: object, lines: int = 1) -> None:
         """Count a line that cannot be used; the report shows the first ones."""
@@ -179,7 +174,7 @@ class LogJobs:
         self._remark_on_waits()
         numbers = self._job_numbers()
         limit = columns["limit"] if options["use_estimates"] else columns["run"]
-        self.repair("time limit missing, run time used", limit <= 0)
+        self.repaired["time limit missing, run time used"] += int((limit <= 0).sum())
         recorded, with_names = self._recorded(numbers), ("user", "group", *extras.NAMED_COLUMNS)
         began, cluster = int(columns["submit"].min()), int(columns["cluster"][0])
         rows = extras.table_of(
@@ -289,8 +284,8 @@ class LogJobs:
         ended_before = np.where(again, np.roll(end, 1), 0)
         early = (submit < ended_before) & (ended_before <= start)
         submit = np.where(early, ended_before, submit)
-        self.repair("later run attempt, submitted at the end of the attempt before", early)
-        self.repair("started before its submission, submitted at its start", submit > start)
+        self.repaired["later run attempt, submitted at the end of the attempt before"] += int(early.sum())
+        self.repaired["started before its submission, submitted at its start"] += int((submit > start).sum())
         columns["key"] = np.cumsum(~again)
         columns["restarts"] = np.maximum(columns["restarts"], requeued - requeued[first])
         columns["submit"] = np.minimum(submit, start)
@@ -328,32 +323,32 @@ class LogJobs:
         self._nodes = counts, np.cumsum(counts) - counts, np.frombuffer(members, dtype=np.int64)
         return len(known)
 
-    def _nodes_of(self, lists: IntArray) -> tuple[IntArray, IntArray]:
-        """Return how many nodes each of some jobs has, by the numbers of their node lists; the nodes of all, job by job."""
+    def _stays(self, jobs: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Return the stays of jobs on nodes, by node and start: job, start, latest end there before it (or -1), and with it.
+
+        The jobs are in order of their starts; times count from the first start of all.
+        """
         counts, first, members = self._nodes
-        lists = np.maximum(lists, 0)
+        lists = np.maximum(self._columns["node_list"][jobs], 0)
         number = counts[lists]
         within = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        return number, members[np.repeat(first[lists], number) + within]
+        job, node = np.repeat(jobs, number), members[np.repeat(first[lists], number) + within]
+        order = np.argsort(node.astype(np.min_scalar_type(node.max(initial=0))), kind="stable")  # small numbers by their digits
+        job, node = job[order], node[order]
+        start, end = (self._columns[name][job] - int(self._columns["start"].min()) for name in ("start", "end"))
+        base = node * (int(end.max(initial=0)) + 1)  # each node in a time of its own: one running maximum for all
+        latest = np.maximum.accumulate(base + end)
+        before = np.full(len(job), -1)
+        before[1:] = np.where(node[1:] == node[:-1], latest[:-1] - base[1:], -1)
+        return job, start, before, latest - base
 
     def _share_on_held_nodes(self) -> float | None:
         """Return the share of the jobs that started on a node that another job held; ``None`` without node names."""
         # Suspended jobs do not count: their nodes were then another job's, which shares nothing.
-        columns = self._columns
-        order = np.argsort(columns["start"], kind="stable")
-        order = order[columns["suspended"][order] <= 0][:_MOST_JOBS]
-        number, node = self._nodes_of(columns["node_list"][order])
-        if not len(node):
-            return None
-        job = np.repeat(np.arange(len(order)), number)
-        places = np.argsort(node.astype(np.min_scalar_type(node.max())), kind="stable")  # small numbers are sorted by digits
-        job, node = job[places], node[places]
-        zero = int(columns["start"].min())
-        begin, until = (columns[name][order][job] - zero for name in ("start", "end"))
-        base = node * (int(until.max()) + 1)  # each node in a time of its own: one running maximum for all
-        released = np.maximum.accumulate(base + until)[:-1] - base[1:]
-        held = (node[1:] == node[:-1]) & (released > begin[1:] + _OVERLAP_S)
-        return np.count_nonzero(np.bincount(job[1:][held])) / np.count_nonzero(number)
+        order = np.argsort(self._columns["start"], kind="stable")
+        job, start, before, _ = self._stays(order[self._columns["suspended"][order] <= 0][:_MOST_JOBS])
+        shared, known = (np.count_nonzero(np.bincount(jobs)) for jobs in (job[before > start + _OVERLAP_S], job))
+        return shared / known if known else None
 
     def _choose_unit(self, shared: float | None, *, slots: bool) -> str:
         """Return the unit to use, and remark why."""
@@ -400,20 +395,14 @@ class LogJobs:
         start, run, end, lists = (self._columns[name] for name in ("start", "run", "end", "node_list"))
         if not (self._columns["suspended"] > 0).any():
             return peak_in_use(start, end, size)
-        number, node = self._nodes_of(lists)
-        if (number != size).any():
+        if (self._nodes[0][np.maximum(lists, 0)] != size).any():
             executing = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
             return max(executing, (int(size.max()), int(start[size.argmax()])))
-        job = np.repeat(np.arange(len(size)), size)
-        order = np.lexsort((start[job], node))
-        zero = int(start.min())
-        node, begin, until = node[order], start[job][order] - zero, end[job][order] - zero
-        base = node * (int(end.max()) - zero + 1)  # each node in a time of its own: one running maximum for all
-        latest = np.maximum.accumulate(base + until)
-        first = np.append(True, (base[1:] + begin[1:] > latest[:-1]) | (node[1:] != node[:-1]))
+        _, begin, before, latest = self._stays(np.argsort(start, kind="stable"))
+        first = begin > before
         last = np.append(first[1:], True)
-        peak, reached = peak_in_use(begin[first], latest[last] - base[last], np.ones_like(node[first]))
-        return peak, reached + zero
+        peak, reached = peak_in_use(begin[first], latest[last], np.ones_like(begin[first]))
+        return peak, reached + int(start.min())
 
     def _remark_on_waits(self) -> None:
         jobs = len(self._columns["line"])
@@ -445,7 +434,7 @@ class LogJobs:
         unique &= (numbers >= 0) & (numbers <= LARGEST_WHOLE // 2)
         others = order[~unique[order]]
         numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
-        self.repair("job number used by an earlier job, new number given", ~unique)
+        self.repaired["job number used by an earlier job, new number given"] += int((~unique).sum())
         return numbers
 
     def _recorded(self, numbers: IntArray) -> dict[str, IntArray]:

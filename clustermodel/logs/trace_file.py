@@ -17,12 +17,12 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
 from clustermodel.files import is_compressed, text_lines, without_compression
+from clustermodel.logs.csv_jobs import is_muri, read_csv, read_muri
+from clustermodel.logs.lsf import is_lsf, read_lsf
+from clustermodel.logs.pbs import is_pbs, read_pbs
+from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, looks_like_json, read_sacct
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.validation import choice
-from clustermodel.workload.csv_jobs import is_muri, read_csv, read_muri
-from clustermodel.workload.lsf import is_lsf, read_lsf
-from clustermodel.workload.pbs import is_pbs, read_pbs
-from clustermodel.workload.sacct import SACCT_COMMAND, is_sacct, looks_like_json, read_sacct
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -162,11 +162,11 @@ def read_trace(
 ) -> Workload:
     """Read a trace in SWF, a log of sacct, PBS or LSF, a workload of Zhao et al. 2022 (Muri), or what another package can read.
 
-    ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
+    ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.logs.sacct.read_sacct`, ``lenient`` and
     ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
     follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
     (``"swf"``, ``"sacct"``, ``"pbs"``, ``"lsf"``, ``"muri"``); by default the first lines of the file tell.
-    With ``columns`` the file is a table that :func:`~clustermodel.workload.csv_jobs.read_csv` reads.
+    With ``columns`` the file is a table that :func:`~clustermodel.logs.csv_jobs.read_csv` reads.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.

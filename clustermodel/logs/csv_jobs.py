@@ -15,10 +15,10 @@ import numpy as np
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
 from clustermodel.files import table_rows
 from clustermodel.job import JobRow
+from clustermodel.logs.sacct import STATUS, state_of
+from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
-from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
-from clustermodel.workload.sacct import STATUS, state_of
 from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload, counts_in_words
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import TraceError, quoted
 from clustermodel.files import text_lines
 from clustermodel.job import UNSET
-from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_values import checked_run, duration, kib, whole
+from clustermodel.logs import log_jobs as logs
+from clustermodel.logs.values import checked_run, duration, kib, whole
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(
@@ -51,7 +51,7 @@ def read_pbs(
     Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
     what the log has recorded (``RECORDED_COLUMNS``).
 
-    Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is
+    Arguments, result and errors are those of :func:`~clustermodel.logs.sacct.read_sacct`; an estimate is
     ``Resource_List.walltime``.
     """
     options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}

@@ -22,9 +22,9 @@ from typing import Any, Final
 from clustermodel.errors import TraceError, quoted
 from clustermodel.files import UNREADABLE, opened, text_lines
 from clustermodel.job import UNSET
-from clustermodel.workload import log_values
-from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_workload import LogJobs
+from clustermodel.logs import log_jobs as logs
+from clustermodel.logs import values as log_values
+from clustermodel.logs.log_jobs import LogJobs
 from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
@@ -145,8 +145,8 @@ class _Facts(dict[tuple[str, ...], Any]):
     """What the texts of the :data:`_COMMON` fields say that a layout has, and a list of nodes if they do not say how many.
 
     Why the record counts as no job, what is wrong with the suspended time and with the limit (empty texts if nothing is);
-    these times, nodes, cores, GPUs, KiB, status, attempts before this one, the largest number; whether a further attempt
-    follows, whether it is known that the job ran, whether the preferred size is missing.
+    these times, nodes, cores, GPUs, KiB, status, attempts before this one, what is wrong with these numbers; whether a further
+    attempt follows, whether it is known that the job ran, whether the preferred size is missing.
     """
 
     def __init__(self, layout: _Layout, processors_from: str) -> None:
@@ -189,8 +189,9 @@ class _Facts(dict[tuple[str, ...], Any]):
         if len(self) > _MOST_KEPT:
             self.clear()
         facts = self[texts] = (
-            no_job, *wrong, suspended, limit, *sizes, STATUS.get(state, UNSET), restarts, max(*sizes, restarts),
-            state in _AGAIN, granted_cores > 0 or state == "COMPLETED", not any(first) and (nodes or cores) > 0,
+            no_job, *wrong, suspended, limit, *sizes, STATUS.get(state, UNSET), restarts,
+            logs.problem_of_size(max(*sizes, restarts)), state in _AGAIN, granted_cores > 0 or state == "COMPLETED",
+            not any(first) and (nodes or cores) > 0,
         )  # fmt: skip
         return facts
 
@@ -346,10 +347,8 @@ class _Reader:
         """Add the jobs of a record; return what its line counts as.  ``ValueError`` says what is wrong with it."""
         assert identity is not None
         fields.append("")  # of what the log does not have
-        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, node_list = layout.own_fields(
-            fields
-        )
-        jobs, clock = self._jobs, self._clock
+        jobs, clock, own_fields = self._jobs, self._clock, layout.own_fields(fields)
+        raw, cluster, job_name, submitted, became_eligible, started, ended, elapsed_raw, elapsed, node_list = own_fields
         mark, task, listed, component, step = identity.group(1, 2, 3, 4, 5)
         number = int(mark)
         if listed is not None:
@@ -358,7 +357,7 @@ class _Reader:
             return "steps"
         texts = layout.common_fields(fields)
         (
-            no_job, wrong_suspended, wrong_limit, suspended, limit, nodes, cores, gpus, memory, status, restarts, largest,
+            no_job, wrong_suspended, wrong_limit, suspended, limit, nodes, cores, gpus, memory, status, restarts, wrong_size,
             again, busy, missing,
         ) = self._facts[texts]  # fmt: skip
         if no_job:
@@ -399,8 +398,9 @@ class _Reader:
             raise ValueError(wrong_limit)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
         if not nodes and node_list:
-            nodes, cores, gpus, memory, _, _, largest, *_, missing = self._facts[*texts, node_list][5:]
-        logs.require_size(largest)
+            nodes, cores, gpus, memory, _, _, wrong_size, *_, missing = self._facts[*texts, node_list][5:]
+        if wrong_size:
+            raise ValueError(wrong_size)
         if missing:
             jobs.repaired[jobs.size_missing] += 1
         off = 0 if end == UNSET else end - start - run - suspended
@@ -420,7 +420,7 @@ class _Reader:
         for each in tasks:
             if part:
                 whole = self._heterogeneous[number, each, cluster_code]
-            key = logs.task_key(number, each, part, cluster_code)
+            key = logs.task_key(number, each, part, cluster_code)  # nearly always a new one
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,

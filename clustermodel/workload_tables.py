@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from clustermodel.errors import did_you_mean, quoted, shown
+from clustermodel.logs.trace_file import SWF, read_trace, reader_for
 from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
 from clustermodel.workload import distributions, estimates, job_stream
 from clustermodel.workload.job_stream import JobStream, TraceArrivals
@@ -25,7 +26,6 @@ from clustermodel.workload.streams import JobStreamMix, merge
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, JobSource, Recipe, Source, Workload
-from clustermodel.workload.trace_file import SWF, read_trace, reader_for
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one

@@ -14,8 +14,8 @@ from typing import Final
 from clustermodel.errors import TraceError, quoted
 from clustermodel.files import text_lines
 from clustermodel.job import UNSET
-from clustermodel.workload import log_workload as logs
-from clustermodel.workload.log_values import checked_run
+from clustermodel.logs import log_jobs as logs
+from clustermodel.logs.values import checked_run
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
@@ -42,7 +42,7 @@ def read_lsf(
     ``provenance.report``.  The columns ``wait``, ``cores``, ``queue`` and others keep what the log has recorded
     (``RECORDED_COLUMNS``).
 
-    Arguments, result and errors are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the
+    Arguments, result and errors are those of :func:`~clustermodel.logs.sacct.read_sacct`.  By default a node of the
     workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
     """
     options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
