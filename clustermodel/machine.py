@@ -3,6 +3,8 @@
 A field with a value that is not allowed is a :class:`~clustermodel.errors.SpecificationError`, in every class.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Final, Literal, get_args
 
@@ -53,6 +55,67 @@ class TimeSlicing:
     def quantum(self) -> int:
         """T in ticks."""
         return to_ticks(self.quantum_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """Nodes that jobs name together, with limits of their own; partitions may overlap.
+
+    >>> from clustermodel import Machine, Partition
+    >>> debug = Partition(name="debug", nodes="60-63", max_wall_time_s=1800, priority=1)
+    >>> machine = Machine(nodes=64, partitions=[debug, Partition(name="batch", nodes=range(60), default=True)])
+    >>> [partition.nodes for partition in machine.partitions]
+    ['60-63', '0-59']
+    """
+
+    name: str
+    """What jobs name (the column ``partition`` of a workload); a job may name several, separated by commas."""
+    nodes: str | Sequence[int]
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
+    max_wall_time_s: float | None = None
+    """Longest estimate of a job, seconds: one with a longer one is rejected, unless it names another partition."""
+    max_nodes: int | None = None
+    """Largest number of nodes of a job."""
+    priority: int = 0
+    """What is added to the priority of jobs that name it; of several, the highest."""
+    default: bool = False
+    """Whether jobs that name no partition have this one; without a default they may have all nodes."""
+
+    def __post_init__(self) -> None:
+        known = isinstance(self.name, str) and self.name and "," not in self.name
+        require(known, "Partition.name", self.name, "it must be a text without commas")
+        bounds = self._bounds_of(self._numbers())
+        pairs = zip(bounds[::2], bounds[1::2], strict=True)
+        object.__setattr__(self, "nodes", ",".join(f"{low}-{high - 1}" if high > low + 1 else str(low) for low, high in pairs))
+        seconds_fields(self, "Partition.", "max_wall_time_s", positive=True)
+        whole_fields(self, "Partition.", max_nodes=1, priority=None)
+        check.flag("Partition.default", self.default)
+
+    def _numbers(self) -> list[int]:
+        numbers: list[int] = []
+        allowed = "they must be a text as '0-59,62', or numbers from 0 on"
+        if isinstance(self.nodes, str):
+            for part in self.nodes.split(","):
+                match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
+                require(match, "Partition.nodes", self.nodes, allowed)
+                assert match is not None
+                numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+        else:
+            require(isinstance(self.nodes, Sequence), "Partition.nodes", self.nodes, allowed)
+            numbers = [check.require_whole("Partition.nodes", number, at_least=0) for number in self.nodes]
+        require(numbers, "Partition.nodes", self.nodes, allowed)
+        return sorted(set(numbers))
+
+    @staticmethod
+    def _bounds_of(numbers: list[int]) -> tuple[int, ...]:
+        known = set(numbers)
+        bounds = [number for number in numbers if number - 1 not in known], [n + 1 for n in numbers if n + 1 not in known]
+        return tuple(bound for pair in zip(*bounds, strict=True) for bound in pair)
+
+    @property
+    def node_set(self) -> tuple[int, ...]:
+        """Its nodes as ranges, (first, after the last, ...)."""
+        return self._bounds_of(self._numbers())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +281,7 @@ class Checkpointing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """A parallel computer of identical nodes."""
+    """A parallel computer of identical nodes, perhaps in partitions."""
 
     nodes: int
     """Number of nodes; each task of a job has a node of its own (the papers' processors; N in Zhang et al. 2003)."""
@@ -245,6 +308,8 @@ class Machine:
     round_s: float = 0.0
     """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
+    partitions: Sequence[Partition] = ()
+    """Sets of nodes that jobs name; without any, each job may have all nodes."""
     node_memory_gib: float | None = None
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
@@ -265,6 +330,7 @@ class Machine:
         for name in ("failures", "node_memory_gib"):
             value, where = getattr(self, name), f" with {self.gpus_per_node} processors per node"
             require(value is None or self.gpus_per_node == 1, f"Machine.{name}", value, "it must be None", where)
+        self._check_partitions()
         seconds_fields(self, "Machine.", "round_s")
         charged = self.checkpointing.restart_charge == "every-round" and not self.round
         require(not charged, "Machine.round_s", 0, "it must be > 0", " where restarts are charged in every round")
@@ -278,6 +344,23 @@ class Machine:
                 f"Machine.time_slicing: a quantum of {self.time_slicing.quantum_s:g} s is not allowed; "
                 f"it must be longer than the context switch of {to_seconds(self.switch_ticks):g} s, or no job ever runs"
             )
+
+    def _check_partitions(self) -> None:
+        given: object = (self.partitions,) if isinstance(self.partitions, Partition) else self.partitions
+        known = isinstance(given, Sequence) and all(isinstance(each, Partition) for each in given)
+        require(known, "Machine.partitions", self.partitions, "they must be Partition(...)")
+        object.__setattr__(self, "partitions", tuple(self.partitions if given is self.partitions else (self.partitions,)))
+        names = [each.name for each in self.partitions]
+        for partition in self.partitions:
+            where = f"Machine.partitions: {partition.name}"
+            require(
+                names.count(partition.name) == 1, where, partition.name, "another one has the same name; names must be unique"
+            )
+            last = partition.node_set[-1] - 1
+            require(last < self.nodes, f"{where}: nodes", partition.nodes, f"they must be among 0-{self.nodes - 1}")
+        require(sum(each.default for each in self.partitions) <= 1, "Machine.partitions", names, "at most one is the default")
+        whole = not self.partitions or self.gpus_per_node == 1
+        require(whole, "Machine.partitions", names, "there must be none", f" with {self.gpus_per_node} processors per node")
 
     @property
     def switch_ticks(self) -> int:

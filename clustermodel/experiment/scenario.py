@@ -27,7 +27,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
-from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.policies.registry import make_policy, policy_label, policy_names
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
@@ -237,6 +237,11 @@ class Scenario:
     def _simulate(
         self, machine: Machine, policy: Policy, records: JobRecords, progress: Callable[[int], None] | None
     ) -> Outcome:
+        if machine.partitions and not getattr(policy, "takes_partitions", False):
+            raise SpecificationError(
+                f"policy {self.label}: not allowed on a machine with partitions; those that know them are "
+                f"{', '.join(name for name in policy_names() if getattr(make_policy(name), 'takes_partitions', False))}"
+            )
         outcome = simulate(
             machine,
             self._submissions(),
@@ -252,6 +257,7 @@ class Scenario:
             records=records,
             held=self._held_jobs(),
             order=self._site_order(machine),
+            partition_of=self.streams.names_of_jobs("partition") if machine.partitions else None,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
@@ -278,6 +284,7 @@ class Scenario:
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
             ("a site is", self.site is not None),
+            ("a machine with partitions is", bool(machine.partitions)),
             ("a workload with dependencies is", len(self.streams.dependencies())),
         ):
             if wrong:

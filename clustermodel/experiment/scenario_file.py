@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
-from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
+from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, Partition, TimeSlicing
 from clustermodel.policies.registry import require_no_module
 from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
@@ -54,6 +54,12 @@ def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> ob
     table, place = table_at(value, place, what or f"a {kind.__name__}")
     known = {field.name for field in fields(kind)}
     return made(kind, _parts(table, {key: read for key, read in _OF_MACHINE.items() if key in known}, place), place)
+
+
+def _partitions_from(value: object, place: Place) -> list[Partition]:
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        raise place.refused(value, "tables [[machine.partitions]]")
+    return [made(Partition, each, place.at(number)) for number, each in enumerate(value)]
 
 
 def _failures_from(value: object, place: Place) -> FailureSource:
@@ -112,6 +118,7 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "checkpointing": partial(_part_from, kind=Checkpointing),
     "store": partial(_part_from, kind=CheckpointStore),
     "failures": _failures_from,
+    "partitions": _partitions_from,
 }
 _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
     "machine": partial(_part_from, kind=Machine, what="a machine"),

@@ -7,11 +7,11 @@ This is :mod:`clustermodel.policies.backfilling.scheduler` with a guarantee for 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.policies.interface import Setup, dependencies_of
+from clustermodel.policies.interface import Run, Setup, dependencies_of
+from clustermodel.policies.partitioned import PartitionedBackfilling, has_pools, require_estimates
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import QueueOrder, queue_order_of
+from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class Conservative:
     """
 
     name: ClassVar[str] = "conservative"
+    takes_partitions: ClassVar[bool] = True
     queue_order: str | QueueOrder = "arrival"
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None
@@ -40,7 +41,11 @@ class Conservative:
     def depends_on(self) -> frozenset[str]:
         return dependencies_of(predictor_of(self.name, self.predictor))
 
-    def start(self, setup: Setup) -> BackfillingRun:
+    def start(self, setup: Setup) -> Run:
+        if has_pools(setup):
+            require_estimates(self.name, self.predictor)
+            order = queue_order_of(self.name, self.queue_order)
+            return PartitionedBackfilling(setup, None, lambda jobs, now: in_order(jobs, order, now))
         return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction).start(setup)
 
 

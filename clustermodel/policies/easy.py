@@ -10,9 +10,10 @@ from typing import ClassVar, Final
 
 from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
-from clustermodel.policies.interface import Setup, dependencies_of
+from clustermodel.policies.interface import Run, Setup, dependencies_of
+from clustermodel.policies.partitioned import ARRIVAL, IN_PARTITIONS, PartitionedBackfilling, has_pools, require_estimates
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.validation import choice, require_whole
+from clustermodel.validation import choice, require, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
 """Named orders: queue order, and by expected run time, which is the SJF-EASY of Yuan et al. 2010, section 5.2.2."""
@@ -36,6 +37,7 @@ class Easy:
     """
 
     name: ClassVar[str] = "easy"
+    takes_partitions: ClassVar[bool] = True
     backfill_order: str | BackfillOrder = "arrival"
     reserve_depth: int = 1
     predictor: str | Predictor = "estimate"
@@ -54,7 +56,12 @@ class Easy:
     def depends_on(self) -> frozenset[str]:
         return dependencies_of(predictor_of("easy", self.predictor))
 
-    def start(self, setup: Setup) -> EasyRun:
+    def start(self, setup: Setup) -> Run:
+        if has_pools(setup):
+            require_estimates("easy", self.predictor)
+            require(self.backfill_order == "arrival", "easy: backfill_order", self.backfill_order, ARRIVAL, IN_PARTITIONS)
+            require(self.reservation == "renewed", "easy: reservation", self.reservation, "it must be renewed", IN_PARTITIONS)
+            return PartitionedBackfilling(setup, self.reserve_depth, lambda jobs, _: jobs)
         beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
         lengths = Lengths(self, setup, beyond)
         order = self.backfill_order if callable(self.backfill_order) else None

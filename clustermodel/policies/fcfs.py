@@ -6,17 +6,24 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clustermodel.policies.interface import Decision, Reason, Start, Stateless
+from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
+from clustermodel.policies.partitioned import PartitionedFcfs, has_pools
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fcfs(Stateless):
+class Fcfs:
     """First come, first served."""
 
     name: ClassVar[str] = "fcfs"
+    takes_partitions: ClassVar[bool] = True
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Run:
+        """Return a new run."""
+        return PartitionedFcfs(setup) if has_pools(setup) else self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs from the head of the queue until one does not fit."""

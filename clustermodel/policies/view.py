@@ -23,6 +23,7 @@ class QueuedJob:
         "user": "", "group": "", "priority": "",
         "memory": "Memory that each task needs on its node, KiB; 0 where it is unknown.",
         "queue_order": "Sorting key of the queue: priority (higher first), then submit time, then id (docs/model).",
+        "eligible": "The nodes that it may have, as ranges; ``None``: all.",
     }  # fmt: skip
 
     def __init__(
@@ -37,6 +38,7 @@ class QueuedJob:
         self.priority = priority
         self.memory = memory
         self.queue_order = (-priority, submit, id)
+        self.eligible: NodeSet | None = None
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"

@@ -146,6 +146,11 @@ class Profile:
         """Return how many nodes are free throughout ``duration`` from the beginning of the profile."""
         return min(self._free[: bisect_left(self._times, self._times[0] + duration, 1)])
 
+    def least_free_from(self, start: int, duration: int) -> int:
+        """Return how many nodes are free throughout ``duration`` from ``start`` on."""
+        first = bisect_right(self._times, start) - 1
+        return min(self._free[first : bisect_left(self._times, start + duration, first + 1)])
+
     def free_just_before(self, time: int) -> int:
         """Return the number of free nodes in the step that ends at, or contains the moment before, ``time``."""
         return self._free[bisect_left(self._times, time) - 1]

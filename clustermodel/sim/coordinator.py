@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from simpy import Event, Process
 
@@ -17,6 +17,7 @@ from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
@@ -24,6 +25,8 @@ from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
+
+_ANYWHERE: Final[tuple[NodeSet | None, int]] = (None, 0)  # all nodes, and no other priority
 
 
 class Coordinator:
@@ -36,7 +39,7 @@ class Coordinator:
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
-        self._held, self._order = run.held, run.order
+        self._held, self._order, self._partitions = run.held, run.order, run.partitions
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -64,12 +67,17 @@ class Coordinator:
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
         too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
-        if too_large or (held is not None and held.refuses(row)):
+        place = _ANYWHERE if self._partitions is None else self._partitions.of(row)
+        if too_large or place is None or (held is not None and held.refuses(row)):
             self._records.rejected(index)
             if held is not None:
                 self._tell_dependents(row.id, ok=False)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
+        if place is not _ANYWHERE:
+            job.queued.eligible, more = place
+            job.queued.priority += more
+            job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
         life = job_life(job, self._pool.request, self._attempt_ended)
         joins = held is None or held.lets_go(job)
         job.process = process = WaitingProcess(self.env, life, self._pool.request(job, joins=joins))

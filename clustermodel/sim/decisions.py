@@ -83,6 +83,8 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms.nodes)
+        if queued.eligible is not None:
+            columns = self._pool.eligible_nodes(queued, terms.nodes, columns)
         self._begin(job, self._run.sharing.start(job, terms, columns), decision.reason)
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:

@@ -115,6 +115,23 @@ class NodePool:
             )
         return from_mask(lowest(there, nodes))
 
+    def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> NodeSet:
+        """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have."""
+        assert job.eligible is not None
+        eligible = as_mask(job.eligible)
+        if columns is not None:
+            if as_mask(columns) & ~eligible:
+                raise DecisionError(
+                    f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.eligible)} only"
+                )
+            return columns
+        idle = as_mask(self.idle_nodes.as_set()) & eligible
+        if idle.bit_count() < nodes:
+            raise DecisionError(
+                f"job {job.id} cannot start: it needs {nodes} nodes of {text(job.eligible)}, and {idle.bit_count()} are idle"
+            )
+        return from_mask(lowest(idle, nodes))
+
     def take_whole_machine(self) -> None:
         """Hand all nodes, including failed ones, to the time-slice process for the rest of the run."""
         if held := self._size - self.idle_nodes.count - self.down:

@@ -23,6 +23,7 @@ from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.partitions import Partitions
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
@@ -57,11 +58,13 @@ class RunContext:
         events: str,
         held: HeldJobs | None,
         order: SiteOrder | None,
+        partitions: Partitions | None,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
+        self.partitions = partitions  # which nodes jobs may have; ``None`` where each may have all
         self.order = order  # the order of the queue, if it is the site's
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
         self.env = Clock()
@@ -103,6 +106,7 @@ def simulate(
     records: JobRecords | None = None,
     held: HeldJobs | None = None,
     order: SiteOrder | None = None,
+    partition_of: Mapping[int, str] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -110,7 +114,8 @@ def simulate(
     follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
-    since the last call; ``held`` keeps jobs from the queue, and ``order`` the queue in order, by the rules of a site.
+    since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
+    ``partition_of`` are the partitions that jobs name, by their numbers.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -119,9 +124,19 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
+    partitions = Partitions(machine.nodes, machine.partitions, partition_of or {}) if machine.partitions else None
     records = JobRecords() if records is None else records
     run = RunContext(
-        machine, speedup, records, explain=explain, history=history, fidelity=fidelity, events=events, held=held, order=order
+        machine,
+        speedup,
+        records,
+        explain=explain,
+        history=history,
+        fidelity=fidelity,
+        events=events,
+        held=held,
+        order=order,
+        partitions=partitions,
     )
     env = run.env
     decide = decide_of(

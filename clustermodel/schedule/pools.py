@@ -1,0 +1,102 @@
+"""Pools: nodes that no job can tell apart; and availability profiles of several pools, for machines with partitions.
+
+A plan on such a machine is a vector over pools: a reservation has so many nodes of each pool that its job may have, from its
+start to its end, so that the nodes of a job are the same ones all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from clustermodel.schedule.node_set import NodeSet, as_mask
+from clustermodel.schedule.profile import Profile
+from clustermodel.ticks import NEVER
+
+Split = tuple[tuple[int, int], ...]
+"""Nodes by pool: pairs of a pool and a number of nodes above 0."""
+
+
+class Pools:
+    """The pools of a machine, by sets of nodes that jobs may be limited to; in the order in which jobs take them."""
+
+    def __init__(self, nodes: int, sets: Iterable[NodeSet]) -> None:
+        masks, members = [as_mask(nodes_of_set) for nodes_of_set in sets], {tuple[int, ...](): (1 << nodes) - 1}
+        for number, mask in enumerate(masks):
+            outside = {key: pool & ~mask for key, pool in members.items()}
+            members = {(*key, number): pool & mask for key, pool in members.items()} | outside
+            members = {key: pool for key, pool in members.items() if pool}
+        # A job takes nodes first that the fewest sets have, so that those are left that others need too.
+        order = sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))
+        self.masks: Final = [mask for _, mask in order]
+        self.sizes: Final = [mask.bit_count() for mask in self.masks]
+        self._every: Final = tuple(range(len(order)))
+        self._of: dict[NodeSet, tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def of(self, eligible: NodeSet | None) -> tuple[int, ...]:
+        """Return the pools of which a job that may have these nodes can have all; ``None`` stands for all nodes."""
+        if eligible is None:
+            return self._every
+        if eligible not in self._of:
+            mask = as_mask(eligible)
+            self._of[eligible] = tuple(pool for pool in self._every if not self.masks[pool] & ~mask)
+        return self._of[eligible]
+
+    def counts(self, nodes: NodeSet) -> Split:
+        """Return how many of some nodes are in each pool."""
+        return _counts(nodes, tuple(self.masks))
+
+
+@lru_cache(maxsize=4096)
+def _counts(nodes: NodeSet, masks: tuple[int, ...]) -> Split:
+    mask = as_mask(nodes)
+    return tuple((pool, number) for pool, of_pool in enumerate(masks) if (number := (mask & of_pool).bit_count()))
+
+
+class PoolProfile:
+    """Free nodes over time in each pool, from the present to infinity; times and durations in ticks."""
+
+    def __init__(self, pools: Pools, now: int, ends: Sequence[Sequence[tuple[int, int]]]) -> None:
+        """Lay out the profiles of pools with running jobs, (expected end, nodes) each; all ends are after ``now``."""
+        self._profiles = [Profile.of_running(size, now, of_pool) for size, of_pool in zip(pools.sizes, ends, strict=True)]
+
+    def split(self, start: int, duration: int, nodes: int, pools: Sequence[int]) -> Split | None:
+        """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
+        parts: list[tuple[int, int]] = []
+        for pool in pools:
+            if free := min(self._profiles[pool].least_free_from(start, duration), nodes):
+                parts.append((pool, free))
+                nodes -= free
+                if not nodes:
+                    return tuple(parts)
+        return None
+
+    def earliest(self, duration: int, nodes: int, pools: Sequence[int], not_after: int = NEVER) -> tuple[int, Split]:
+        """Return the first time from which a job can have its nodes for ``duration``, and from which pools.
+
+        The time is -1 if it is after ``not_after``, or the pools have too few nodes.
+        """
+        for start in sorted({time for pool in pools for time in self._profiles[pool].times()}):
+            if start > not_after:
+                break
+            if (split := self.split(start, duration, nodes, pools)) is not None:
+                return start, split
+        return -1, ()
+
+    def reserve(self, start: int, duration: int, split: Split) -> None:
+        """Subtract nodes during ``duration`` from ``start`` on; a DecisionError if there are not as many free."""
+        for pool, nodes in split:
+            self._profiles[pool].reserve(start, start + duration, nodes)
+
+    def release(self, start: int, duration: int, split: Split) -> None:
+        """Add them again."""
+        for pool, nodes in split:
+            self._profiles[pool].release(start, start + duration, nodes)
+
+    def is_free(self, start: int, duration: int, split: Split) -> bool:
+        """Return whether so many nodes of each pool are free during ``duration`` from ``start`` on."""
+        return all(self._profiles[pool].fits_at(start, nodes, duration) for pool, nodes in split)

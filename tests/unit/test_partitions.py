@@ -1,0 +1,295 @@
+"""Partitions: which nodes jobs get, whom they delay, and that plans over pools are those of one machine where there is one."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustermodel import Job, Machine, NodeFailures, Partition, Result, Scenario, Setup, Workload
+from clustermodel.policies.interface import Run
+from clustermodel.policies.partitioned import PartitionedBackfilling, PartitionedFcfs
+from clustermodel.policies.registry import policy_names
+from clustermodel.schedule.pools import Pools
+from tests.conftest import refusal
+from tests.property.strategies import cases
+
+KNOWN = ("fcfs", "easy", "conservative", "bf")
+
+
+def parts(**nodes: Any) -> list[Partition]:
+    return [Partition(name=name, nodes=given) for name, given in nodes.items()]
+
+
+def job(number: int, submit_s: float, nodes: int, run_s: float, partition: str | None, **fields: Any) -> Job:
+    return Job(id=number, submit_s=submit_s, nodes=nodes, run_s=run_s, partition=partition, **fields)
+
+
+def run(jobs: list[Job], partitions: list[Partition], nodes: int = 8, policy: Any = "easy", **fields: Any) -> Result:
+    machine = Machine(nodes=nodes, partitions=partitions, **fields)
+    return Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy).run()
+
+
+def starts(result: Result) -> list[float]:
+    return list(result.jobs["start_s"])
+
+
+def nodes_of(result: Result, number: int) -> set[int]:
+    table = result.placements
+    own = table[table["job"] == number]
+    return {node for low, count in zip(own["first_node"], own["nodes"], strict=True) for node in range(low, low + count)}
+
+
+@pytest.mark.parametrize("policy", KNOWN)
+def test_jobs_run_on_nodes_of_their_partition_only(policy: str) -> None:
+    result = run([job(1, 0, 2, 10, "b"), job(2, 0, 2, 10, "a"), job(3, 0, 3, 10, "b")], parts(a="0-3", b="4-7"), policy=policy)
+    assert nodes_of(result, 1) == {4, 5}
+    assert nodes_of(result, 2) == {0, 1}
+    assert starts(result) == [0, 0, 10]
+
+
+@pytest.mark.parametrize("policy", KNOWN)
+def test_a_full_partition_blocks_no_other_one(policy: str) -> None:
+    jobs = [job(1, 0, 4, 100, "a"), job(2, 1, 4, 100, "a"), job(3, 2, 4, 10, "b")]
+    assert starts(run(jobs, parts(a="0-3", b="4-7"), policy=policy)) == [0, 100, 2]
+
+
+def test_the_first_job_of_a_partition_is_not_delayed_for_those_of_another_one_that_shares_its_nodes() -> None:
+    # Nodes 4 and 5 are in both.  Job 2 waits for all of b until 100; job 3 of a may not take the shared nodes beyond that.
+    jobs = [job(1, 0, 4, 100, "b"), job(2, 1, 6, 50, "b"), job(3, 2, 6, 200, "a"), job(4, 3, 4, 500, "a")]
+    shared = parts(a="0-5", b="4-9")
+    easy = run(jobs, shared, nodes=10)
+    assert starts(easy) == [0, 100, 150, 3]
+    # Job 4 takes the nodes of a alone, and delays job 3 then, under first come, first served not.
+    assert nodes_of(easy, 4) == {0, 1, 2, 3}
+
+
+def test_nodes_that_no_other_partition_has_are_taken_first() -> None:
+    result = run([job(1, 0, 3, 10, "a"), job(2, 0, 4, 10, "b")], parts(a="0-5", b="3-7"))
+    assert nodes_of(result, 1) == {0, 1, 2}
+    assert starts(result) == [0, 0]
+    # A job of more nodes than these takes shared ones too.
+    assert nodes_of(run([job(1, 0, 4, 10, "a")], parts(a="0-5", b="3-7")), 1) == {0, 1, 2, 3}
+
+
+def test_a_job_may_name_several_partitions() -> None:
+    result = run([job(1, 0, 6, 10, "a,b"), job(2, 0, 2, 10, "b")], parts(a="0-3", b="4-7"))
+    assert nodes_of(result, 1) == {0, 1, 2, 3, 4, 5}
+    assert nodes_of(result, 2) == {6, 7}
+
+
+def test_backfilling_in_a_partition_ends_by_the_shadow_time_or_takes_other_nodes() -> None:
+    jobs = [
+        job(1, 0, 3, 100, "a"),
+        job(2, 1, 4, 50, "a"),  # blocked until 100
+        job(3, 2, 1, 98, "a"),  # ends by then
+        job(4, 3, 1, 98, "b"),  # of b alone
+        job(5, 4, 1, 500, "a,b"),  # may have a node of b, too
+    ]
+    result = run(jobs, parts(a="0-3", b="4-7"))
+    assert starts(result) == [0, 100, 2, 3, 4]
+    assert nodes_of(result, 5) <= {4, 5, 6, 7}
+    assert list(result.jobs["reserved_s"].dropna()) == [100]
+
+
+def test_first_come_first_served_keeps_nodes_idle_for_the_first_job_of_those_who_may_have_them() -> None:
+    jobs = [
+        job(1, 0, 3, 100, "a"),
+        job(2, 1, 4, 50, "a"),
+        job(3, 2, 1, 10, "a"),
+        job(4, 3, 1, 10, "b"),
+        job(5, 4, 2, 10, "a,b"),
+    ]
+    assert starts(run(jobs, parts(a="0-3", b="4-7"), policy="fcfs")) == [0, 100, 150, 3, 150]
+
+
+def test_limits_priority_and_default_of_partitions() -> None:
+    partitions = [
+        Partition(name="debug", nodes="0-1", max_wall_time_s=30, priority=1),
+        Partition(name="batch", nodes="0-7", max_nodes=6, default=True),
+    ]
+    jobs = [
+        job(1, 0, 6, 100, None),  # the default
+        job(2, 0, 7, 10, "batch"),  # too wide
+        job(3, 0, 1, 60, "debug"),  # too long
+        job(4, 0, 1, 60, "debug,batch"),  # not too long for batch
+        job(5, 0, 1, 10, "other"),  # there is no such partition
+        job(6, 50, 4, 10, "batch"),
+        job(7, 60, 2, 10, "debug"),  # submitted later, of higher priority
+    ]
+    result = run(jobs, partitions, policy="fcfs")
+    assert list(result.jobs["status"]) == [
+        "completed", "rejected", "rejected", "completed", "rejected", "completed", "completed"
+    ]  # fmt: skip
+    start = dict(zip(result.jobs["job"], starts(result), strict=True))
+    assert (start[1], start[4], start[7], start[6]) == (0, 0, 100, 100)
+
+
+def test_a_job_without_a_partition_may_have_all_nodes() -> None:
+    result = run([job(1, 0, 8, 10, None), job(2, 0, 2, 10, "a")], parts(a="0-3"), policy="conservative")
+    assert starts(result) == [0, 10]
+
+
+def test_reservations_move_up_when_jobs_end_early() -> None:
+    jobs = [job(1, 0, 4, 50, "a", estimate_s=100), job(2, 1, 4, 50, "a"), job(3, 2, 4, 50, "a")]
+    result = run(jobs, parts(a="0-3", b="4-7"), policy="conservative")
+    assert starts(result) == [0, 50, 100]
+    assert list(result.jobs["reserved_s"].dropna()) == [100, 150]
+
+
+def test_jobs_that_outlive_their_estimates_and_nodes_that_fail_delay_reservations() -> None:
+    jobs = [job(1, 0, 4, 200, "a", estimate_s=100), job(2, 1, 4, 50, "a"), job(3, 2, 2, 50, "a,b")]
+    result = run(jobs, parts(a="0-3", b="4-7"), kill_at_estimate=False)
+    assert starts(result) == [0, 200, 2]
+    machine = Machine(nodes=8, partitions=parts(a="0-5", b="3-7"), failures=NodeFailures(mtbf_s=2000, repair_s=100))
+    rng = np.random.default_rng(2)
+    many = [job(n, float(n * 20), int(rng.integers(1, 5)), 60, str(rng.choice(["a", "b", "a,b"]))) for n in range(1, 200)]
+    for policy in KNOWN:
+        failing = Scenario(workload=Workload.from_jobs(many), machine=machine, policy=policy).run()
+        assert failing.summary().failed_attempts > 0
+        assert (failing.jobs["status"] == "completed").all()
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in KNOWN])
+def test_other_policies_refuse_partitions(policy: str) -> None:
+    message = refusal(lambda: run([job(1, 0, 1, 1, "a")], parts(a="0-3"), policy=policy))
+    assert message.endswith("not allowed on a machine with partitions; those that know them are bf, conservative, easy, fcfs")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Partition(name="", nodes="0"), "Partition.name: '' is not allowed; it must be a text without commas"),
+        (lambda: Partition(name="a", nodes="0-"), "Partition.nodes: '0-' is not allowed; they must be a text as '0-59,62'"),
+        (lambda: Partition(name="a", nodes=[]), "Partition.nodes: '[]' is not allowed"),
+        (lambda: Partition(name="a", nodes=[-1]), "Partition.nodes: -1 is not allowed; it must be an integer >= 0"),
+        (lambda: Machine(nodes=4, partitions=parts(a="0-4")), "Machine.partitions: a: nodes: '0-4' is not allowed"),
+        (lambda: Machine(nodes=4, partitions=parts(a="0") * 2), "Machine.partitions: a: 'a' is not allowed; another one has"),
+        (lambda: Machine(nodes=4, gpus_per_node=2, partitions=parts(a="0")), "Machine.partitions: ['a'] is not allowed"),
+        (
+            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:predictor=last"),
+            "easy: predictor: 'last' is not allowed",
+        ),
+        (
+            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:backfill_order=shortest"),
+            "easy: backfill_order: 'shortest' is not allowed on a machine with partitions; it must be arrival",
+        ),
+    ],
+)
+def test_what_is_not_allowed(make: Any, message: str) -> None:
+    assert refusal(make).startswith(message)
+
+
+def test_scenario_files_have_partitions() -> None:
+    partitions = [Partition(name="a", nodes="0-3", max_wall_time_s=60), Partition(name="b", nodes=[4, 6, 7], default=True)]
+    scenario = Scenario(machine=Machine(nodes=8, partitions=partitions), workload=Workload.from_jobs([job(1, 0, 1, 1, "a")]))
+    assert [each.nodes for each in scenario.used_machine.partitions] == ["0-3", "4,6-7"]
+    text = '[workload]\nsynthetic = true\njobs = 5\n[machine]\nnodes = 8\n[[machine.partitions]]\nname = "a"\nnodes = "0-3"\n'
+    read = Scenario.from_toml(text)
+    assert list(read.used_machine.partitions) == parts(a="0-3")
+    assert Scenario.from_toml(read.to_toml()) == read
+    assert "machine.partitions[0].node: unknown key (did you mean 'nodes'?)" in refusal(
+        lambda: Scenario.from_toml(text.replace('nodes = "0', 'node = "0'))
+    )
+
+
+def test_pools_are_nodes_that_no_set_tells_apart() -> None:
+    pools = Pools(10, [(0, 6), (4, 8)])
+    assert [bin(mask) for mask in pools.masks] == ["0b1100000000", "0b1111", "0b11000000", "0b110000"]
+    assert pools.of((0, 6)) == (1, 3)
+    assert pools.of((4, 8)) == (2, 3)
+    assert pools.of(None) == (0, 1, 2, 3)
+    assert pools.counts((3, 5, 9, 10)) == ((0, 1), (1, 1), (3, 1))
+
+
+jobs_of_cases = st.lists(
+    st.tuples(
+        st.integers(0, 80),
+        st.integers(1, 6),
+        st.integers(1, 40),
+        st.integers(1, 3),
+        st.sampled_from(["a", "b", "c", "a,b", None]),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def workload_of(cases_: list[tuple[Any, ...]], partition: str | None = "named") -> Workload:
+    return Workload.from_jobs(
+        job(number, submit, nodes, run_s, part if partition == "named" else partition, estimate_s=run_s * factor)
+        for number, (submit, nodes, run_s, factor, part) in enumerate(cases_, 1)
+    )
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@settings(max_examples=cases(60), deadline=None)
+@given(jobs=jobs_of_cases)
+def test_any_overlapping_partitions(policy: str, jobs: list[tuple[Any, ...]]) -> None:
+    partitions = parts(a="0-5", b="3-8", c="6-11")
+    machine = Machine(nodes=12, partitions=partitions)
+    result = Scenario(workload=workload_of(jobs), machine=machine, policy=policy).run()
+    table = result.jobs
+    assert (table["status"] == "completed").all()
+    own = {part.name: set(range(part.node_set[0], part.node_set[1])) for part in partitions}
+    busy: list[tuple[float, float, set[int]]] = []
+    for number, (*_, named) in enumerate(jobs, 1):
+        allowed = set(range(12)) if named is None else set().union(*(own[name] for name in named.split(",")))
+        row = table[table["job"] == number].iloc[0]
+        held = nodes_of(result, number)
+        assert held <= allowed
+        assert len(held) == row["nodes"]
+        assert not any(start < row["end_s"] and row["start_s"] < end and held & others for start, end, others in busy)
+        busy.append((row["start_s"], row["end_s"], held))
+    guaranteed = table[table["reserved_s"].notna()]
+    assert (guaranteed["start_s"] <= guaranteed["reserved_s"]).all()
+    if policy == "conservative":
+        assert not (table["reserved_s"].isna() & (table["wait_s"] > 0)).any()
+
+
+class _OnePool:
+    """A policy of plans over pools on a machine that has one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def start(self, setup: Setup) -> Run:
+        if self.name == "fcfs":
+            return PartitionedFcfs(setup)
+        return PartitionedBackfilling(setup, 1 if self.name == "easy" else None, lambda jobs, _: jobs)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@settings(max_examples=cases(60), deadline=None)
+@given(jobs=jobs_of_cases)
+def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str, jobs: list[tuple[Any, ...]]) -> None:
+    scenario = Scenario(workload=workload_of(jobs, None), machine=Machine(nodes=8), policy=policy)
+    plain, pooled = (
+        scenario.run().jobs,
+        Scenario(workload=scenario.workload, machine=Machine(nodes=8), policy=_OnePool(policy)).run(),
+    )
+    pd.testing.assert_frame_equal(plain.drop(columns="reserved_s"), pooled.jobs.drop(columns="reserved_s"))
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
+    rng = np.random.default_rng(11)
+    jobs = [
+        job(
+            n,
+            float(rng.integers(0, 20_000)),
+            int(rng.integers(1, 7)),
+            float(rng.integers(10, 900)),
+            str(rng.choice(["a", "b"])),
+        )
+        for n in range(1, 300)
+    ]
+    together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
+    for name, nodes in (("a", 6), ("b", 8)):
+        own = [each for each in jobs if each.partition == name]
+        alone = (
+            Scenario(workload=Workload.from_jobs(own), machine=Machine(nodes=nodes), policy=policy).run().jobs.set_index("job")
+        )
+        assert alone["start_s"].equals(together.loc[alone.index, "start_s"])
