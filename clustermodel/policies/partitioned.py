@@ -101,23 +101,29 @@ class PartitionedBackfilling:
         self._pools, self._depth, self._sort = _pools_of(setup), depth, sort
         self._holding = setup.holding
         self._reserved: dict[int, _Reservation] = {}
+        self._ends: dict[int, int] = {}  # when gangs that have outlived their estimates are assumed to end, by job id
         self._alarm: int | None = None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Lay out the plan, move reservations to earlier starts, start what fits, reserve for what is blocked."""
         now, decisions = view.now, list[Decision]()
         queue = list(self._sort(view.waiting.values(), now))
+        # Reservations move up where a gang has ended before it was assumed to.
+        assumed = [self._ends.get(gang.job.id, gang.expected_end) for gang in batch.ended]
+        moves_up = bool(batch.repaired) or any(end > now for end in assumed)
         profile, in_place = self._plan(queue, view)
         chooser = _Chooser(self._pools, view.idle_nodes())
         protected: dict[NodeSet | None, int] = {}
         for job in queue:
             pools, length = self._pools.of(job.eligible), self._holding(job, job.estimate)
             old = self._reserved.get(job.id)
-            if old is not None and in_place:
-                profile.release(old.start, old.length, old.split)
-            start, split = profile.earliest(length, job.nodes, pools, old.start if old is not None and in_place else now)
-            if start < 0 and old is not None and in_place:
-                start, split = old.start, old.split  # its nodes are still free then: other pools may hold them by now
+            if old is None or not in_place:
+                start, split = profile.earliest(length, job.nodes, pools, now)
+            else:
+                start, length, split = old
+                profile.release(*old)
+                if moves_up:
+                    start, split = profile.earliest(length, job.nodes, pools, start)
             if start == now:
                 self._reserved.pop(job.id, None)
                 profile.reserve(now, length, split)
@@ -143,10 +149,13 @@ class PartitionedBackfilling:
     def _plan(self, queue: Iterable[QueuedJob], view: View) -> tuple[PoolProfile, bool]:
         """Return the profiles of running jobs and reservations, and whether these could all stay where they were."""
         now, pools = view.now, self._pools
+        self._ends.clear()
         ends: list[list[tuple[int, int]]] = [[] for _ in pools.sizes]
         for gang in view.running.values():
             late = now - gang.expected_end
             end = gang.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
+            if late >= 0:
+                self._ends[gang.job.id] = end
             for pool, nodes in pools.counts(gang.columns):
                 ends[pool].append((end, nodes))
         for outage in view.down.values():
