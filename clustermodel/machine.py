@@ -63,7 +63,8 @@ class Partition:
 
     >>> from clustermodel import Machine, Partition
     >>> debug = Partition(name="debug", nodes="60-63", max_wall_time_s=1800, priority=1)
-    >>> machine = Machine(nodes=64, partitions=[debug, Partition(name="batch", nodes=range(60), default=True)])
+    >>> batch = Partition(name="batch", nodes=range(60), default=True)
+    >>> machine = Machine(nodes=64, partitions=[debug, batch])
     >>> [partition.nodes for partition in machine.partitions]
     ['60-63', '0-59']
     """

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
+from clustermodel.machine import Partition
 from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, require, require_number, seconds_fields, whole_fields
@@ -188,6 +189,8 @@ class Site:
     order: FairShare | Multifactor | str | None = None
     """In which order jobs stand in the queue, among jobs of equal priority: ``"fair-share"``, ``"multifactor"``, with
     parameters as policies have them, or an object; ``None``: as they joined it."""
+    partitions: Sequence[Partition] = ()
+    """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.order, str):
@@ -196,9 +199,11 @@ class Site:
         require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
         if isinstance(self.limits, Limits):
             object.__setattr__(self, "limits", (self.limits,))
-        known = isinstance(self.limits, Sequence) and all(isinstance(limit, Limits) for limit in self.limits)
-        require(known, "Site.limits", self.limits, "they must be Limits")
-        object.__setattr__(self, "limits", tuple(self.limits))
+        for name, kind in (("limits", Limits), ("partitions", Partition)):
+            values = getattr(self, name)
+            known = isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
+            require(known, f"Site.{name}", values, f"they must be {kind.__name__}(...)")
+            object.__setattr__(self, name, tuple(values))
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -207,7 +212,8 @@ class Site:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields, and
+        """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
+        ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, and
         ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
@@ -234,10 +240,12 @@ def table_of_site(site: Site, place: Place) -> dict[str, Any]:
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
-    given, below = table.get("limits", []), place.at("limits")
-    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise below.refused(given, "tables [[limits]]")
-    site: dict[str, Any] = {"limits": [made(Limits, each, below.at(number)) for number, each in enumerate(given)]}
+    site: dict[str, Any] = {}
+    for name, kind in (("limits", Limits), ("partitions", Partition)):
+        given, below = table.get(name, []), place.at(name)
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+            raise below.refused(given, f"tables [[{name}]]")
+        site[name] = [made(kind, each, below.at(number)) for number, each in enumerate(given)]
     if (order := table.get("order")) is not None:
         below = place.at("order")
         if isinstance(order, str):

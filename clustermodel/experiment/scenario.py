@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -161,7 +161,11 @@ class Scenario:
 
     @property
     def used_machine(self) -> Machine:
-        """The specified machine, or one of the size on which the workload was recorded."""
+        """The specified machine, or one of the size on which the workload was recorded; with the partitions of the site."""
+        machine = self._machine()
+        return machine if self.site is None or not self.site.partitions else replace(machine, partitions=self.site.partitions)
+
+    def _machine(self) -> Machine:
         if self.machine is not None:
             return self.machine
         known = [source.machine_nodes for source in self.sources if source.machine_nodes]

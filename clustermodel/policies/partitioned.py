@@ -18,6 +18,7 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.schedule.pools import PoolProfile, Pools, Split
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
+from clustermodel.ticks import NEVER
 from clustermodel.validation import require
 
 
@@ -44,20 +45,26 @@ class _Chooser:
 
     def __init__(self, pools: Pools, idle: NodeSet) -> None:
         self._pools, self._idle = pools, as_mask(idle)
+        self._counts = [(self._idle & mask).bit_count() for mask in pools.masks]
 
     def take(self, split: Split) -> NodeSet:
         """Return the lowest idle nodes of pools, which are not idle any more."""
         chosen = 0
         for pool, nodes in split:
             chosen |= lowest(self._idle & self._pools.masks[pool], nodes)
+            self._counts[pool] -= nodes
         self._idle &= ~chosen
         return from_mask(chosen)
+
+    def has(self, nodes: int, pools: Iterable[int]) -> bool:
+        """Return whether so many nodes of some pools are idle."""
+        return sum(self._counts[pool] for pool in pools) >= nodes
 
     def split(self, nodes: int, pools: Iterable[int]) -> Split | None:
         """Return from which pools a job can have idle nodes; ``None`` if they are too few."""
         parts: list[tuple[int, int]] = []
         for pool in pools:
-            if idle := min((self._idle & self._pools.masks[pool]).bit_count(), nodes):
+            if idle := min(self._counts[pool], nodes):
                 parts.append((pool, idle))
                 nodes -= idle
                 if not nodes:
@@ -101,78 +108,114 @@ class PartitionedBackfilling:
         self._pools, self._depth, self._sort = _pools_of(setup), depth, sort
         self._holding = setup.holding
         self._reserved: dict[int, _Reservation] = {}
+        self._profile: PoolProfile | None = None  # running jobs and reservations
         self._ends: dict[int, int] = {}  # when gangs that have outlived their estimates are assumed to end, by job id
+        self._next_end = 0  # the first assumed end of a gang in the profile
         self._alarm: int | None = None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Lay out the plan, move reservations to earlier starts, start what fits, reserve for what is blocked."""
-        now, decisions = view.now, list[Decision]()
-        queue = list(self._sort(view.waiting.values(), now))
-        # Reservations move up where a gang has ended before it was assumed to.
-        assumed = [self._ends.get(gang.job.id, gang.expected_end) for gang in batch.ended]
-        moves_up = bool(batch.repaired) or any(end > now for end in assumed)
-        profile, in_place = self._plan(queue, view)
+        now, reserved = view.now, self._reserved
+        decisions: list[Decision] = []
+        queue, profile, moves_up, in_place = self._plan(batch, view)
         chooser = _Chooser(self._pools, view.idle_nodes())
         protected: dict[NodeSet | None, int] = {}
+        for job_id in reserved:
+            eligible = view.waiting[job_id].eligible
+            protected[eligible] = protected.get(eligible, 0) + 1
         for job in queue:
-            pools, length = self._pools.of(job.eligible), self._holding(job, job.estimate)
-            old = self._reserved.get(job.id)
-            if old is None or not in_place:
-                start, split = profile.earliest(length, job.nodes, pools, now)
-            else:
-                start, length, split = old
-                profile.release(*old)
-                if moves_up:
-                    start, split = profile.earliest(length, job.nodes, pools, start)
-            if start == now:
-                self._reserved.pop(job.id, None)
-                profile.reserve(now, length, split)
+            old = reserved.get(job.id) if in_place else None
+            if old is not None and not moves_up and old.start > now:
+                continue
+            place = self._place(job, old, profile, chooser, now, moves_up=moves_up)
+            if place.start == now:
+                if reserved.pop(job.id, None) is not None:
+                    protected[job.eligible] -= 1
+                profile.reserve(*place)
+                self._next_end = min(self._next_end, now + place.length)
                 reason = Reason("its reserved time has come" if old is not None else "it fits, and delays no reservation")
-                decisions.append(Start(job=job, columns=chooser.take(split), reason=reason))
+                decisions.append(Start(job=job, columns=chooser.take(place.split), reason=reason))
                 continue
-            place = protected.get(job.eligible, 0)
-            if old is None and self._depth is not None and place >= self._depth:
-                continue
-            protected[job.eligible] = place + 1
-            if start < 0:
-                start, split = profile.earliest(length, job.nodes, pools)
-            profile.reserve(start, length, split)
-            if old is None or start != old.start:
-                decisions.append(Reserve(job=job, start=start))
-            self._reserved[job.id] = _Reservation(start, length, split)
-        alarm = min((reservation.start for reservation in self._reserved.values()), default=None)
+            if job.id not in reserved:
+                if self._depth is not None and protected.get(job.eligible, 0) >= self._depth:
+                    continue
+                protected[job.eligible] = protected.get(job.eligible, 0) + 1
+            if place.start < 0:
+                start, split = profile.earliest(place.length, job.nodes, self._pools.of(job.eligible))
+                place = _Reservation(start, place.length, split)
+            profile.reserve(*place)
+            if old is None or place.start != old.start:
+                decisions.append(Reserve(job=job, start=place.start))
+            reserved[job.id] = place
+        alarm = min((reservation.start for reservation in reserved.values()), default=None)
         if alarm != self._alarm:
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _plan(self, queue: Iterable[QueuedJob], view: View) -> tuple[PoolProfile, bool]:
-        """Return the profiles of running jobs and reservations, and whether these could all stay where they were."""
-        now, pools = view.now, self._pools
-        self._ends.clear()
-        ends: list[list[tuple[int, int]]] = [[] for _ in pools.sizes]
-        for gang in view.running.values():
-            late = now - gang.expected_end
-            end = gang.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
-            if late >= 0:
-                self._ends[gang.job.id] = end
-            for pool, nodes in pools.counts(gang.columns):
-                ends[pool].append((end, nodes))
-        for outage in view.down.values():
-            late = now - outage.expected_end
-            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
-            for pool, _ in pools.counts((outage.node, outage.node + 1)):
-                ends[pool].append((end, 1))
-        profile = PoolProfile(pools, now, ends)
-        waiting = {job.id for job in queue}
-        self._reserved = {job: each for job, each in self._reserved.items() if job in waiting}
+    def _place(
+        self, job: QueuedJob, old: _Reservation | None, profile: PoolProfile, chooser: _Chooser, now: int, *, moves_up: bool
+    ) -> _Reservation:
+        """Return where a job can start now, or where it is reserved, perhaps earlier than before; a start of -1 if neither."""
+        pools = self._pools.of(job.eligible)
+        if old is not None:
+            profile.release(*old)
+            if not moves_up:
+                return old
+            start, split = profile.earliest(old.length, job.nodes, pools, old.start)
+            return _Reservation(start, old.length, split)
+        length = self._holding(job, job.estimate)
+        fitting = profile.split(now, length, job.nodes, pools) if chooser.has(job.nodes, pools) else None
+        return _Reservation(-1, length, ()) if fitting is None else _Reservation(now, length, fitting)
+
+    def _plan(self, batch: Batch, view: View) -> tuple[Iterable[QueuedJob], PoolProfile, bool, bool]:
+        """Return the jobs to look at, the plan, whether reservations may move up, and whether they could stay in place."""
+        now, waiting = view.now, view.waiting.values()
+        if batch.alarm:
+            self._alarm = None
+        nodes_change = bool(batch.ended or batch.failed or batch.repaired or batch.alarm)
+        if self._profile is not None and not nodes_change and now < self._next_end:
+            # No nodes have become free, so that no job that waited before can start.
+            self._profile.advance(now)
+            return self._sort(batch.submitted, now), self._profile, False, True
+        # Reservations move up where a gang has ended before it was assumed to.
+        assumed = [self._ends.get(gang.job.id, gang.expected_end) for gang in batch.ended]
+        moves_up = bool(batch.repaired) or any(end > now for end in assumed)
+        profile = self._profile = self._of_running(view)
         kept: list[_Reservation] = []
         for reservation in sorted(self._reserved.values()):
             if reservation.start < now or not profile.is_free(*reservation):
                 # Jobs are late, or nodes have failed: all are placed again, in the order of the queue.
                 for each in kept:
                     profile.release(*each)
-                return profile, False
+                return self._reserved_first(waiting, now), profile, False, False
             profile.reserve(*reservation)
             kept.append(reservation)
-        return profile, True
+        return self._reserved_first(waiting, now), profile, moves_up, True
+
+    def _reserved_first(self, waiting: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
+        """Return the waiting jobs in order, those first that hold reservations: what these leave free, others may use."""
+        queue = list(self._sort(waiting, now))
+        reserved = self._reserved
+        return [job for job in queue if job.id in reserved] + [job for job in queue if job.id not in reserved]
+
+    def _of_running(self, view: View) -> PoolProfile:
+        """Return the profile of the running jobs, and of nodes that are down."""
+        now, counts, late_ends = view.now, self._pools.counts, self._ends
+        late_ends.clear()
+        ends: list[list[tuple[int, int]]] = [[] for _ in self._pools.sizes]
+
+        def assumed(expected_end: int) -> int:
+            late = now - expected_end
+            return expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
+
+        for gang in view.running.values():
+            if (end := assumed(gang.expected_end)) != gang.expected_end:
+                late_ends[gang.job.id] = end
+            for pool, nodes in counts(gang.columns):
+                ends[pool].append((end, nodes))
+        for outage in view.down.values():
+            for pool, _ in counts((outage.node, outage.node + 1)):
+                ends[pool].append((assumed(outage.expected_end), 1))
+        self._next_end = min((end for of_pool in ends for end, _ in of_pool), default=NEVER)
+        return PoolProfile(self._pools, now, ends)

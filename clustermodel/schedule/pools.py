@@ -64,6 +64,11 @@ class PoolProfile:
         """Lay out the profiles of pools with running jobs, (expected end, nodes) each; all ends are after ``now``."""
         self._profiles = [Profile.of_running(size, now, of_pool) for size, of_pool in zip(pools.sizes, ends, strict=True)]
 
+    def advance(self, now: int) -> None:
+        """Forget the past: the profiles begin at ``now``."""
+        for profile in self._profiles:
+            profile.advance(now)
+
     def split(self, start: int, duration: int, nodes: int, pools: Sequence[int]) -> Split | None:
         """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
         parts: list[tuple[int, int]] = []

@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "tables": {"errors", "validation", "files"},
     "failures": FOUNDATION | {"failures", "logs"},  # values of logs
     "machine": FOUNDATION | {"failures"},
-    "site": FOUNDATION,
+    "site": FOUNDATION | {"machine"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,

@@ -1,5 +1,6 @@
 """Partitions: which nodes jobs get, whom they delay, and that plans over pools are those of one machine where there is one."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import Job, Machine, NodeFailures, Partition, Result, Scenario, Setup, Workload
+from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Setup, Site, Workload
 from clustermodel.policies.interface import Run
 from clustermodel.policies.partitioned import PartitionedBackfilling, PartitionedFcfs
 from clustermodel.policies.registry import policy_names
@@ -199,6 +200,18 @@ def test_scenario_files_have_partitions() -> None:
     assert "machine.partitions[0].node: unknown key (did you mean 'nodes'?)" in refusal(
         lambda: Scenario.from_toml(text.replace('nodes = "0', 'node = "0'))
     )
+
+
+def test_a_site_file_has_partitions_too(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    site = Site(partitions=parts(a="0-3", b="4-7"), limits=[Limits(partition="a", running_jobs=1)])
+    site.to_toml(path)
+    assert Site.from_toml(path) == site
+    jobs = Workload.from_jobs([job(1, 0, 2, 10, "a"), job(2, 0, 2, 10, "a"), job(3, 0, 4, 10, "b")])
+    result = Scenario(workload=jobs, machine=Machine(nodes=8), policy="easy", site=site).run()
+    assert starts(result) == [0, 10, 0]
+    assert result.machine.partitions == site.partitions
+    assert result.by_group("partition")["mean_wait_s"].to_dict() == {"a": 5, "b": 0}
 
 
 def test_pools_are_nodes_that_no_set_tells_apart() -> None:
