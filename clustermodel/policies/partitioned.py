@@ -24,7 +24,7 @@ from clustermodel.validation import require
 
 def has_pools(setup: Setup) -> bool:
     """Return whether jobs may differ in the nodes that they may have."""
-    return len(_pools_of(setup)) > 1
+    return bool(setup.machine.partitions) and len(_pools_of(setup)) > 1
 
 
 IN_PARTITIONS: Final = " on a machine with partitions"
