@@ -13,7 +13,7 @@ from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import Partition
 from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
-from clustermodel.validation import LARGEST_WHOLE, choice, require, require_number, seconds_fields, whole_fields
+from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
 
 EACH: Final = "*"
 """Stands for each user, account and so on, with a limit of its own."""
@@ -186,6 +186,8 @@ class Site:
     """The rules of a site; jobs that they keep from starting are *held*: no policy sees them (docs/site)."""
 
     limits: Sequence[Limits] = ()
+    array_limits: bool = False
+    """Whether no more tasks of a job array may run than its limit, as the log has recorded it (Slurm: ``--array=1-9%2``)."""
     order: FairShare | Multifactor | str | None = None
     """In which order jobs stand in the queue, among jobs of equal priority: ``"fair-share"``, ``"multifactor"``, with
     parameters as policies have them, or an object; ``None``: as they joined it."""
@@ -193,6 +195,7 @@ class Site:
     """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
 
     def __post_init__(self) -> None:
+        flag("Site.array_limits", self.array_limits)
         if isinstance(self.order, str):
             object.__setattr__(self, "order", order_of(self.order))
         allowed = f"it must be one of {', '.join(ORDERS)}, FairShare(...) or Multifactor(...)"
@@ -240,7 +243,7 @@ def table_of_site(site: Site, place: Place) -> dict[str, Any]:
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
-    site: dict[str, Any] = {}
+    site: dict[str, Any] = {name: table[name] for name in ("array_limits",) if name in table}
     for name, kind in (("limits", Limits), ("partitions", Partition)):
         given, below = table.get(name, []), place.at(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):

@@ -268,9 +268,11 @@ class Scenario:
 
     def _held_jobs(self) -> HeldJobs | None:
         site, dependencies = self.site or Site(), self.streams.dependencies()
-        if not (site.limits or len(dependencies)):
+        arrays = self.streams.array_limits() if site.array_limits else {}
+        if not (site.limits or len(dependencies) or arrays):
             return None
-        return HeldJobs(site.limits, {name: self.streams.names_of_jobs(name) for name in site.subjects}, dependencies)
+        facts = {name: self.streams.names_of_jobs(name) for name in site.subjects}
+        return HeldJobs(site.limits, facts, dependencies, arrays)
 
     def _site_order(self, machine: Machine) -> SiteOrder | None:
         if self.site is None or not isinstance(self.site.order, FairShare | Multifactor):

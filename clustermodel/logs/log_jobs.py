@@ -223,9 +223,11 @@ class LogJobs:
         columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
         if self._array_limits:
             clusters = ("", "", *self.names["cluster"].texts())
-            arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.names["key"] if isinstance(key, int))
+            arrays = [(key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.names["key"] if isinstance(key, int)]
             limits = np.array([UNSET, *(self._array_limits.get(array, UNSET) for array in arrays)])
+            numbers = np.array([UNSET, *(number for number, _ in arrays)])
             columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
+            columns[extras.ARRAY] = np.where(columns[extras.ARRAY_LIMIT] == UNSET, UNSET, numbers[columns["key"]])
         self._require_jobs()
 
     def _require_jobs(self) -> None:
@@ -441,7 +443,11 @@ class LogJobs:
         """Return what the log has recorded, as extra columns; columns without a single value are left out."""
         columns = self._columns
         recorded: dict[str, IntArray] = {
-            **{name: columns[name] for name in (extras.ARRAY_LIMIT, extras.GPUS, *extras.NAMED_COLUMNS) if name in columns},
+            **{
+                name: columns[name]
+                for name in (extras.ARRAY, extras.ARRAY_LIMIT, extras.GPUS, *extras.NAMED_COLUMNS)
+                if name in columns
+            },
             extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
             extras.SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
             extras.REQUEUES: columns["restarts"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from clustermodel.arrays import IntArray
 from clustermodel.job import DEPENDENCIES, JobRow
@@ -45,8 +46,14 @@ class HeldJobs:
     # A job that has been let go counts from then on until it leaves the system, whether it waits, runs or has been preempted.
     # So no policy can exceed a limit, whatever it starts.
 
-    def __init__(self, limits: Sequence[Limits], facts: Facts, dependencies: IntArray) -> None:
-        self._limits, self._facts = limits, facts
+    def __init__(
+        self,
+        limits: Sequence[Limits],
+        facts: Facts,
+        dependencies: IntArray,
+        arrays: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+    ) -> None:
+        self._limits, self._facts, self._arrays = limits, facts, arrays  # the last: by job id, its array, and the limit of that
         self._pending: dict[int, set[tuple[int, int]]] = {}  # job id -> kinds and ids of the jobs that it still depends on
         self._dependents: dict[int, list[int]] = {}  # job id -> ids of the jobs that depend on it
         for job, kind, other in dependencies.tolist():
@@ -79,6 +86,9 @@ class HeldJobs:
                 submitted, running = self._counters_of(limit, key)
                 of_submission += [] if submitted is None else [submitted]
                 of_running += [] if running is None else [running]
+        if (array := self._arrays.get(job.row.id)) is not None:
+            of_array = self._counters.setdefault(array, (None, _Counter(array[1], None, None)))[1]
+            of_running += [] if of_array is None else [of_array]
         self._counted[job.row.id] = []
         self._ahead[job.row.id] = [of_submission, of_running]
         if job.row.id in self._pending:

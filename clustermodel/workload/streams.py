@@ -19,6 +19,8 @@ from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
+    ARRAY,
+    ARRAY_LIMIT,
     NAMED_COLUMNS,
     PRECEDING,
     RECORDED_FIELDS,
@@ -131,6 +133,19 @@ class JobStreams:
                     if code >= least:
                         names[job] = texts[code - 1] if 0 < code <= len(texts) else str(code)
         return names
+
+    def array_limits(self) -> dict[int, tuple[int, int]]:
+        """Return which array each job is a task of, by number, and how many tasks of it may run at a time, where known."""
+        limits: dict[int, tuple[int, int]] = {}
+        for place, source in enumerate(self):
+            if isinstance(source, Workload) and source.has(ARRAY_LIMIT):
+                columns = (source.column(name).tolist() for name in ("id", ARRAY, ARRAY_LIMIT))
+                limits |= {
+                    job: (len(self._sources) * array + place, limit)
+                    for job, array, limit in zip(*columns, strict=True)
+                    if limit > 0
+                }
+        return limits
 
     def dependencies(self) -> IntArray:
         """Return which jobs in memory wait for which, as :class:`~clustermodel.workload.table.Workload` has them."""

@@ -41,11 +41,12 @@ STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
 completion to the submission.  ``UNSET`` where a job has no value."""
 ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS = ("account", "partition", "qos", "queue", "job_name")
 """Recorded columns whose numbers stand for names."""
-WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
-    "wait", "suspended", "requeues", "array_limit", "node_count", "cores", "gpus", *NAMED_COLUMNS,
+WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
+    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *NAMED_COLUMNS,
 )  # fmt: skip
-"""What an accounting log records of a job, on which no schedule depends: ticks; numbers of run attempts before this one and of
-tasks of its job array that may run at a time; nodes, cores, GPUs; numbers of names."""
+"""What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
+before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; numbers
+of names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",

@@ -300,6 +300,7 @@ def test_limits_of_job_arrays_are_kept_and_reported(write_trace: Write, others: 
     ]
     run = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
     assert sorted(run.jobs["array_limit"]) == [*[-1] * others, -1, 2, 2]
+    assert sorted(workload.frame["array"]) == [*[-1] * others, -1, 100, 100]
     assert "array_limit" not in read_trace(write_trace(*arrays("300_[1-4]", "300_5"), name="without.sacct")).frame
 
 

@@ -177,6 +177,24 @@ def test_scenario_files_have_the_rules_or_name_a_site_file(tmp_path: Path) -> No
     assert Scenario.from_toml(path).site == rules
 
 
+def test_limits_of_job_arrays() -> None:
+    frame = pd.DataFrame(
+        {
+            "submit_s": [0, 0, 0, 0, 0, 5],
+            "nodes": 1,
+            "run_s": [10, 20, 30, 10, 10, 10],
+            "array": [100, 100, 100, 200, 200, -1],
+            "array_limit": [2, 2, 2, 1, 1, -1],
+        }
+    )
+    workload = Workload.from_frame(frame)
+    scenario = Scenario(workload=workload, machine=Machine(nodes=8), policy="easy", site=Site(array_limits=True))
+    assert starts(scenario.run()) == [0, 0, 10, 0, 10, 5]
+    two = Scenario(workload=[workload, workload], machine=Machine(nodes=20), policy="easy", site=Site(array_limits=True))
+    assert sorted(two.run().jobs["start_s"]) == sorted([0, 0, 10, 0, 10, 5] * 2)
+    assert "Site.array_limits: 1 is not allowed; it must be True or False" in refusal(lambda: Site(array_limits=1))
+
+
 def chained(*jobs: Job, site: Site | None = None, nodes: int = 8, policy: str = "easy", **fields: Any) -> Result:
     """Run jobs that depend on each other."""
     workload = Workload.from_jobs(jobs)
