@@ -23,6 +23,7 @@ from clustermodel.workload.table import (
     ARRAY_LIMIT,
     NAMED_COLUMNS,
     PRECEDING,
+    RECORDED_COLUMNS,
     RECORDED_FIELDS,
     STREAM,
     THINK,
@@ -287,9 +288,10 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
     The names of the arguments become labels: the column ``stream`` of ``Result.jobs``, and the rows of
     ``Result.by_stream``.  Jobs are renumbered as in ``Scenario(workload=[...])``, with the same schedule: streams without a
     job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
-    memory.  Feedback is kept; labels of earlier merges are replaced.  Workloads give a workload; builders,
-    :class:`~clustermodel.workload.job_stream.JobStream`, a :class:`JobStreamMix`, to be generated together with independent
-    random numbers.
+    memory.  Feedback and what logs have recorded are kept; users (queues, ...) of one name are one, so that numbers may differ
+    from those of the streams where any of these has names.  Labels of earlier merges are replaced.  Workloads give a workload;
+    builders, :class:`~clustermodel.workload.job_stream.JobStream`, a :class:`JobStreamMix`, to be generated together with
+    independent random numbers.
 
     Raises:
         SpecificationError: no stream is given, streams and builders are mixed, a stream has no jobs, or two generated streams
@@ -314,16 +316,21 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
                 "JobStreams different names, or merge before generating: merge(...=JobStream(...)).generate(...)"
             )
         sources[label], seen[numbers] = source, label
-    tables: list[IntArray] = []
+    parts: list[Workload] = []
     for label, stream in zip(sources, JobStreams(list(sources.values())), strict=True):
         if not isinstance(stream, Workload) and not (rows := list(stream.rows())):
             raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
-        own = stream if isinstance(stream, Workload) else Workload(rows, name="+".join(sources))
-        columns = {name: own.column(name) for name in (*JobRow._fields, PRECEDING, THINK)}
-        tables.append(table_of(**columns, **{STREAM: len(tables)}))
-    table, extra = np.concatenate(tables), [PRECEDING, THINK, STREAM]
-    if not any(isinstance(source, Workload) and source.has_feedback for source in sources.values()):
-        table, extra = np.delete(table, [-3, -2], axis=1), [STREAM]
+        parts.append(stream if isinstance(stream, Workload) else Workload(rows, name="+".join(sources)))
+    extra = [PRECEDING, THINK] if any(part.has_feedback for part in parts) else []
+    extra += [name for name in RECORDED_COLUMNS if any(part.has(name) for part in parts)]
+    columns = {name: [part.column(name) for part in parts] for name in (*JobRow._fields, *extra)}
+    names: dict[str, tuple[str, ...]] = {}
+    for name in ("user", "group", *NAMED_COLUMNS):
+        if any(part.names.get(name) for part in parts):
+            columns[name], names[name] = _with_common_names([part.labels(name) for part in parts])
+    columns[STREAM] = [np.full(len(part), number) for number, part in enumerate(parts)]
+    extra.append(STREAM)
+    table = table_of(**{name: np.concatenate(of_parts) for name, of_parts in columns.items()})
     provenances = [source.provenance for source in sources.values()]
     counts: dict[str, Any] = {
         name: sum((getattr(provenance, name) for provenance in provenances), Counter())
@@ -341,5 +348,16 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
         machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
         extra=extra,
         streams=tuple(sources),
+        names=names,
         dependencies=JobStreams(list(sources.values())).dependencies(),
     ).made_by("merge", {"workloads": dict(sources)})
+
+
+def _with_common_names(labels: Sequence[pd.Categorical[str]]) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Return the names in a column of several workloads as numbers from 1, ``UNSET`` where a job has none, and the names."""
+    texts: dict[str, int] = {}
+    numbers = []
+    for own in labels:
+        codes = [texts.setdefault(str(text), len(texts) + 1) for text in own.categories]
+        numbers.append(np.array([*codes, UNSET])[own.codes])  # the code of no name is -1
+    return numbers, tuple(texts)

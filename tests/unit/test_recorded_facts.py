@@ -192,9 +192,22 @@ def test_scenario_files_select_by_names(trace: Path, tmp_path: Path) -> None:
     )
 
 
-def test_merged_workloads_take_names(trace: Path) -> None:
-    merged = cm.merge(day=read_swf(trace).select(JobFilter(queues=["express"])), night=read_swf(trace))
-    assert len(merged) == 7
+def test_merged_workloads_keep_what_is_recorded(trace: Path, write_trace: WriteTrace) -> None:
+    other = read_swf(
+        write_trace("; UserMap: 1 bob", "; Queue: 1 low", line(1), line(2, 2, queue=1), name="other.swf"), waits=True
+    )
+    streams = {
+        "day": read_swf(trace),
+        "night": other,
+        "model": Workload.from_jobs([cm.Job(id=99, nodes=1, submit_s=0, run_s=9)]),
+    }
+    merged = cm.merge(**streams)
+    apart, together = (run(workload).jobs for workload in (list(streams.values()), merged))
+    together, apart = (jobs.sort_values("job", ignore_index=True) for jobs in (together, apart))
+    for column in ("user_name", "queue", "recorded_wait_s", "recorded_status", "start_s"):
+        pd.testing.assert_series_equal(together[column], apart[column], check_dtype=False, check_categorical=False)
+    assert run(merged).by_user()["jobs"].to_dict() == {"-1": 1, "2": 4, "3": 1, "ann": 1, "bob": 1}
+    assert [len(part) for part in merged.split("queue")] == [3, 2, 3]
 
 
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
