@@ -19,7 +19,14 @@ from clustermodel.logs.sacct import STATUS, state_of
 from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
-from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload, counts_in_words
+from clustermodel.workload.table import (
+    COLUMNS_OF_JOBS,
+    NAMED_COLUMNS,
+    NAMES_OF_NUMBERS,
+    Provenance,
+    Workload,
+    counts_in_words,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +35,7 @@ TIME_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0,
 """Units of columns of times, in seconds."""
 MEMORY_UNITS: Final = {"KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 2.0**10}
 """Units of columns of memory, in GiB."""
-_LABELS: Final = ("stream", "account", "partition", "qos", "queue", "job_name")
+_LABELS: Final = ("stream", *NAMED_COLUMNS, *NAMES_OF_NUMBERS.values())
 _STAMPS: Final = ("submit_s", "start_s", "end_s")
 _PLACE: Final = re.compile(r"Workload\.from_frame: row (\d+): ")
 
@@ -108,14 +115,9 @@ def read_csv(
         ]
         for field, column in columns.items()
     }
-    names: dict[str, tuple[str, ...]] = {}
-    for field in ("job", "user", "group"):
-        if any(isinstance(value, str) for value in values.get(field, ())):
-            given = np.array([None if value is None else str(value) for value in values[field]], dtype=object)
-            codes, texts = pd.factorize(given)
-            values[field] = [code + 1 if code >= 0 else None for code in codes.tolist()]
-            names[field] = tuple(texts)
-    names.pop("job", None)
+    if any(isinstance(value, str) for value in values.get("job", ())):
+        codes, _ = pd.factorize(np.array([None if value is None else str(value) for value in values["job"]], dtype=object))
+        values["job"] = [code + 1 if code >= 0 else None for code in codes.tolist()]
     frame, dropped = _jobs_that_ran(pd.DataFrame(values))
     if not len(frame) and dropped:
         raise TraceError(f"{text}: no usable job: {counts_in_words(dropped)}")
@@ -126,7 +128,6 @@ def read_csv(
         if (row := _PLACE.match(str(problem))) is not None:
             raise TraceError(f"{places[int(row[1])]}: {str(problem)[row.end() :]}") from None
         raise SpecificationError(f"read_csv: {text}: {str(problem).removeprefix('Workload.from_frame: ')}") from None
-    workload.names = {**workload.names, **names}
     options = {"columns": dict(columns), "units": dict(units)}
     workload.provenance = Provenance(source=text, options=options, dropped=Counter(dropped))
     return workload

@@ -22,6 +22,7 @@ from clustermodel.workload.table import (
     ARRAY,
     ARRAY_LIMIT,
     NAMED_COLUMNS,
+    NAMES_OF_NUMBERS,
     PRECEDING,
     RECORDED_COLUMNS,
     RECORDED_FIELDS,
@@ -217,9 +218,9 @@ def recorded_facts(workload: Workload) -> pd.DataFrame:
         labels = {code: _RECORDED_STATUS.get(code, str(code)) for code in np.unique(workload.column("status")[status]).tolist()}
         texts = pd.Series(workload.column("status")).map(labels)
         table["recorded_status"] = pd.Categorical(texts, categories=list(labels.values()))
-    for name in ("user", "group"):
+    for name, label in NAMES_OF_NUMBERS.items():
         if workload.names.get(name):
-            table[f"{name}_name"] = workload.labels(name)
+            table[label] = workload.labels(name)
     if workload.extra:
         frame = workload.frame
         for name in frame.columns.intersection([*RECORDED_FIELDS]):

@@ -70,7 +70,6 @@ _EXTRA: Final = {
 }  # fmt: skip
 _ARE_ACCOUNTS, _ARE_QOS = ("Groups", "accounts"), ("Queues", "QOS")  # lines of a header: what takes a field
 _NAMED_IN_HEADER: Final = re.compile(r"([0-9]{1,10})\s+(\S.*)")
-_MOST_USERS: Final = 1_000_000  # numbers of users or groups that have names
 
 _BLOCK: Final = 4096  # lines
 _STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
@@ -321,7 +320,7 @@ def read_swf(
             table, extra = table[:, :-2], extra[:-2]
     if scale is not None:
         table = scaled(table, scale, int(table[0, SUBMIT]), think=table.shape[1] - 1 if extras.THINK in extra else None)
-    names = {name: texts for name in ("user", "group") if (texts := _in_a_row(stream.header_names.get(name, {})))}
+    names = {name: texts for name in ("user", "group") if (texts := extras.names_in_a_row(stream.header_names.get(name, {})))}
     for name in [name for name in named if name in extra]:
         column = table[:, first + extra.index(name)]
         column[:], names[name] = _by_name(column, stream.header_names[name])
@@ -357,12 +356,6 @@ def _numbers_of(names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, l
         for number, text in texts.items():
             numbers[column].setdefault(text, []).append(number)
     return numbers
-
-
-def _in_a_row(names: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the names of the numbers 1, 2, ...; where one has none the number itself."""
-    last = max(names, default=0)
-    return tuple(names.get(number, str(number)) for number in range(1, last + 1)) if last <= _MOST_USERS else ()
 
 
 def _by_name(column: IntArray, names: Mapping[int, str]) -> tuple[IntArray, tuple[str, ...]]:

@@ -59,9 +59,12 @@ _OF_FRAME: Final = {
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
 _KEPT: Final = ("name", "provenance", "machine_nodes", "extra", "streams", "names", "dependencies")
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
-COLUMNS_OF_JOBS: Final = (*_NEEDED, *(column for column in _OF_FRAME if column not in _NEEDED))
+NAMES_OF_NUMBERS: Final = {"user": "user_name", "group": "group_name"}
+"""Columns of numbers that may have names beside them, and the columns of these."""
+COLUMNS_OF_JOBS: Final = (*_NEEDED, *(name for name in _OF_FRAME if name not in _NEEDED), *NAMES_OF_NUMBERS.values())
 """The columns of a table that :meth:`Workload.from_frame` knows."""
 _TIMES: Final = [JobRow._fields.index(name) for name in LEAST_TICKS]
+_MOST_NUMBERS: Final = 1_000_000  # of users that have names
 _CHUNK: Final = 4096  # rows converted at a time, so that a million jobs are never a million Python objects at once
 
 
@@ -112,6 +115,40 @@ def _require_columns(frame: pd.DataFrame) -> None:
             raise _refused(f"column {other!r} is missing; {column!r} needs it")
     if STREAM in frame and (missing := np.flatnonzero(frame[STREAM].isna())).size:
         raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
+
+
+def names_in_a_row(names: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the names of the numbers 1, 2, ..., the number itself where one has none; no names if a number is too large."""
+    last = max(names, default=0)
+    return tuple(names.get(number, str(number)) for number in range(1, last + 1)) if last <= _MOST_NUMBERS else ()
+
+
+def _names_apart(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with texts of the columns of users and groups in columns of names."""
+    for column, label in NAMES_OF_NUMBERS.items():
+        if column not in frame or label in frame or frame[column].dtype.kind in "biuf":
+            continue
+        if frame[column].map(lambda value: isinstance(value, str)).any():
+            frame = frame.rename(columns={column: label})
+    return frame
+
+
+def _with_names(frame: pd.DataFrame, numbers: IntArray, column: str) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the numbers of users or groups and the names of 1, 2, ..., given in a column of names."""
+    import pandas as pd
+
+    label = NAMES_OF_NUMBERS[column]
+    texts = frame[label].astype(object).map(str, na_action="ignore")
+    if column not in frame:
+        codes, unique = pd.factorize(texts)
+        return np.where(codes < 0, UNSET, codes + 1), tuple(unique)
+    pairs = {
+        (number, text) for number, text in zip(numbers.tolist(), texts, strict=True) if number > 0 and isinstance(text, str)
+    }
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise _refused(f"{label}: a number in the column {column!r} has two names; each must have one")
+    return numbers, names_in_a_row({number: text for number, text in names.items() if text != str(number)})
 
 
 def _column(frame: pd.DataFrame, column: str) -> IntArray:
@@ -342,8 +379,9 @@ class Workload:
         """Return a workload of the rows of a table with the columns of :attr:`frame`, in any order.
 
         ``submit_s``, ``nodes`` and ``run_s`` are needed; the others may be missing, or ``nan`` where a job has no value.
-        ``stream`` is a label, ``memory_gib`` per node, ``preceding`` the number of a job.  Without ``job``, jobs are numbered
-        from 1 in order of submission.  ``machine_nodes`` is the size of the machine they were recorded on.
+        ``stream`` is a label, ``memory_gib`` per node, ``preceding`` the number of a job; users and groups are numbers or
+        names.  Without ``job``, jobs are numbered from 1 in order of submission.  ``machine_nodes`` is the size of the machine
+        they were recorded on.
 
         Raises:
             SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
@@ -354,6 +392,7 @@ class Workload:
         if not isinstance(frame, pd.DataFrame):
             raise _refused(f"{quoted(frame)} is not allowed; it must be a pandas.DataFrame")
         _require_columns(frame)
+        frame = _names_apart(frame)
         columns = {name: _column(frame, column) for column, name in _OF_FRAME.items()}
         columns["run"] = np.maximum(1, columns["run"])
         columns["estimate"] = np.where(columns["estimate"] > 0, columns["estimate"], columns["run"])
@@ -373,6 +412,9 @@ class Workload:
                 codes, texts = pd.factorize(frame[label].astype(str if label == STREAM else object))
                 columns[label] = codes if label == STREAM else np.where(codes < 0, UNSET, codes + 1)
                 names[label] = tuple(map(str, texts))
+        for column, label in NAMES_OF_NUMBERS.items():
+            if label in frame:
+                columns[column], names[column] = _with_names(frame, columns[column], column)
         extra = [name for column, name in _OF_FRAME.items() if column in frame and name not in JobRow._fields]
         if PRECEDING in extra and THINK not in extra:
             extra.append(THINK)
@@ -502,7 +544,7 @@ class Workload:
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
         ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
-        ``partition``, ``qos``, ``queue``, ``job_name``.
+        ``partition``, ``qos``, ``queue``, ``job_name``; then ``user_name`` and ``group_name``.
         """
         import pandas as pd
 
@@ -522,6 +564,7 @@ class Workload:
             elif column.endswith(("_s", "_gib")):
                 unit = TICKS_PER_SECOND if column.endswith("_s") else KIB_PER_GIB
                 columns[column] = np.where(values == UNSET, np.nan, values / unit)
+        columns |= {label: self.labels(name) for name, label in NAMES_OF_NUMBERS.items() if self.names.get(name)}
         return pd.DataFrame(columns)
 
     @property

@@ -285,3 +285,20 @@ def test_rules_and_facts_have_keys_of_their_own(trace: Path) -> None:
     alone = [cm.Job(id=job.id, nodes=1, submit_s=0, run_s=9) for job in chain]
     keys += [key_of_scenario(Scenario(workload=Workload.from_jobs(jobs, machine_nodes=8))) for jobs in (chain, alone)]
     assert len(set(keys)) == len(keys)
+
+
+def test_tables_have_names_of_users(trace: Path) -> None:
+    frame = pd.DataFrame(
+        {"submit_s": range(4), "nodes": 1, "run_s": 5, "user": ["ann", "bob", None, "ann"], "group": [7, 8, 7, 7]}
+    )
+    workload = Workload.from_frame(frame)
+    assert (workload.names, workload.frame["user"].tolist()) == ({"user": ("ann", "bob")}, [1, 2, -1, 1])
+    assert workload.frame["user_name"].isna().tolist() == [False, False, True, False]
+    for known in (workload, read_swf(trace)):
+        again = Workload.from_frame(known.frame, name=known.name, machine_nodes=known.machine_nodes)
+        assert (again, again.names["user"]) == (known, known.names["user"])
+    names = Workload.from_frame(frame.drop(columns="user").assign(group_name=["x", "y", "x", "x"]))
+    assert (names.names["group"][6:], len(names.names["group"])) == (("x", "y"), 8)
+    two = frame.assign(group_name=["x", "y", "z", "x"])
+    message = "Workload.from_frame: group_name: a number in the column 'group' has two names; each must have one"
+    assert refusal(lambda: Workload.from_frame(two)) == message
