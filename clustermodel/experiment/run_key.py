@@ -480,7 +480,9 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     }
     unused = {*PARTS, "failures"} - used
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
+    partitions = list(map(asdict, plain.pop("partitions")))
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
+    plain |= {"partitions": partitions} if partitions else {}
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")
     site = {} if scenario.site is None else {"site": fingerprint(scenario.site, "Scenario.site")}
     return {

@@ -279,6 +279,8 @@ def test_rules_and_facts_have_keys_of_their_own(trace: Path) -> None:
     workload = read_swf(trace)
     limited = Scenario(workload=workload, site=cm.Site(limits=cm.Limits(user="*", running_jobs=1)))
     keys = [key_of_scenario(scenario) for scenario in (Scenario(workload=workload), limited)]
+    machine = Machine(nodes=8, partitions=[cm.Partition(name="low", nodes="0-7")])
+    keys.append(key_of_scenario(Scenario(workload=workload, machine=machine)))
     rows = list(workload.rows())
     keys.append(key_of_scenario(Scenario(workload=Workload(rows, name=workload.name, machine_nodes=8))))
     chain = [cm.Job(id=number, nodes=1, submit_s=0, run_s=9, after_ok=number - 1 if number > 1 else ()) for number in (1, 2)]
