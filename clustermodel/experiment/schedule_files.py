@@ -18,7 +18,7 @@ from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice
 from clustermodel.workload import swf
-from clustermodel.workload.table import PRECEDING, THINK
+from clustermodel.workload.table import PRECEDING, THINK, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
         "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
         "average CPU time: how long the gang executed, discarded work included",
     ]
-    header = [
+    header: list[tuple[str, object]] = [
         ("Version", "2.2"),
         ("Computer", f"simulated machine of {nodes} nodes"),
         ("Conversion", f"clustermodel {version('clustermodel')}"),
@@ -124,6 +124,12 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
         ("MaxProcs", nodes),
         *(("Note", note) for note in (notes if split else notes[:2])),
     ]
+    if isinstance(workload := result.scenario.workload, Workload):
+        columns, of_names, _ = swf.named_fields(workload)
+        header += [line for line in of_names if line[0] != "ExecutableMap"]
+        ids = rows[1].to_numpy()
+        for key, field in (("UserMap", 12), ("GroupMap", 13), ("Queue", 15), ("Partition", 16)):
+            rows[field] = workload.values(columns[key], ids).clip(min=swf.UNKNOWN)
     swf.write_swf(path, rows.itertuples(index=False, name=None), header=header)
 
 

@@ -554,11 +554,8 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     Returns lines that a reader of the file should know, about what SWF has no field for, and the file of names.  Raises
     OutputError if a file cannot be written.
     """
-    groups = "group" if (workload.column("group") != UNSET).any() or not workload.has(extras.ACCOUNT) else extras.ACCOUNT
-    queues = extras.QUEUE if workload.has(extras.QUEUE) or not workload.has(extras.QOS) else extras.QOS
-    columns = (extras.PARTITION, queues, groups, "user", extras.JOB_NAME)
-    maps = zip(("Partition", "Queue", "GroupMap", "UserMap", "ExecutableMap"), columns, strict=True)
-    names = {key: tuple(map(visible, workload.names.get(column, ()))) for key, column in maps}
+    columns, header_of_names, separate = named_fields(workload)
+    groups, queues = columns["GroupMap"], columns["Queue"]
     known, report, size = workload.provenance.header, workload.provenance.report, workload.machine_nodes
     header: list[tuple[str, object]] = [
         ("Version", "2.2"),
@@ -568,26 +565,20 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
         ("MaxRecords", len(workload)),
         *((key, known[key]) for key in ("UnixStartTime", "TimeZoneString", "StartTime", "EndTime") if key in known),
         *([("MaxNodes", size), ("MaxProcs", size)] if size else []),
-        *[_ARE_ACCOUNTS] * (groups == extras.ACCOUNT),
-        *[_ARE_QOS] * (queues == extras.QOS),
         ("Note", f"from {Path(workload.provenance.source).name}" + (f"; processors are {report.unit}" if report else "")),
         *(("Note", line) for line in workload.provenance.lines()),
     ]
-    separate, left = [], LONGEST_NAMES
-    for key, texts in names.items():
-        length = sum(len(text) + len(key) + 16 for text in texts)
-        if length > left or any(len(text) > 10_000 for text in texts):
-            separate.append(key)
-        else:
-            left -= length
-            header += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
-    write_swf(path, _rows_of(workload, groups, queues), header=header)
+    write_swf(path, _rows_of(workload, groups, queues), header=[*header, *header_of_names])
     without_field = {
         extras.ACCOUNT: "accounts", extras.GPUS: "GPUs", extras.SUSPENDED: "suspended time",
         extras.REQUEUES: "run attempts before this one", extras.ARRAY_LIMIT: "limits of job arrays",
         extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "", extras.QOS: "QOS",
     }  # fmt: skip
-    lost = [text for name, text in without_field.items() if text and name not in columns and (workload.column(name) > 0).any()]
+    lost = [
+        text
+        for name, text in without_field.items()
+        if text and name not in columns.values() and (workload.column(name) > 0).any()
+    ]
     notes = []
     if lost:
         notes.append(f"not in the SWF file: {', '.join(lost)}")
@@ -595,11 +586,31 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
         import pandas as pd
 
         names_path = f"{os.fspath(path)}.names.csv"
-        rows = [(key, number, name) for key in separate for number, name in enumerate(names[key], start=1)]
+        rows = [(key, number, name) for key, texts in separate.items() for number, name in enumerate(texts, start=1)]
         table = pd.DataFrame(rows, columns=["map", "number", "name"])
         write_file(names_path, table.to_csv(index=False, lineterminator="\n"))
         notes.append(f"names, too many for the header: {', '.join(separate)} in {names_path}")
     return notes
+
+
+def named_fields(workload: Workload) -> tuple[dict[str, str], list[tuple[str, object]], dict[str, tuple[str, ...]]]:
+    """Return the columns whose numbers have names, by key of the header, the lines of the header, and names too many for it."""
+    groups = "group" if (workload.column("group") != UNSET).any() or not workload.has(extras.ACCOUNT) else extras.ACCOUNT
+    queues = extras.QUEUE if workload.has(extras.QUEUE) or not workload.has(extras.QOS) else extras.QOS
+    columns = {
+        "Partition": extras.PARTITION, "Queue": queues, "GroupMap": groups, "UserMap": "user", "ExecutableMap": extras.JOB_NAME,
+    }  # fmt: skip
+    lines: list[tuple[str, object]] = [*[_ARE_ACCOUNTS] * (groups == extras.ACCOUNT), *[_ARE_QOS] * (queues == extras.QOS)]
+    separate, left = {}, LONGEST_NAMES
+    for key, column in columns.items():
+        texts = tuple(map(visible, workload.names.get(column, ())))
+        length = sum(len(text) + len(key) + 16 for text in texts)
+        if length > left or any(len(text) > 10_000 for text in texts):
+            separate[key] = texts
+        else:
+            left -= length
+            lines += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
+    return columns, lines, separate
 
 
 def _rows_of(workload: Workload, groups: str, queues: str) -> Iterator[tuple[float, ...]]:

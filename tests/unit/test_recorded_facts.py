@@ -304,3 +304,13 @@ def test_tables_have_names_of_users(trace: Path) -> None:
     two = frame.assign(group_name=["x", "y", "z", "x"])
     message = "Workload.from_frame: group_name: a number in the column 'group' has two names; each must have one"
     assert refusal(lambda: Workload.from_frame(two)) == message
+
+
+def test_a_schedule_has_queues_and_names(trace: Path, tmp_path: Path) -> None:
+    result = run(read_swf(trace))
+    result.to_swf(tmp_path / "schedule.swf")
+    again = run(read_swf(tmp_path / "schedule.swf"))
+    for column in ("user", "user_name", "queue"):
+        pd.testing.assert_series_equal(again.jobs[column], result.jobs[column], check_categorical=False)
+    run([read_swf(trace), read_swf(trace)]).to_swf(tmp_path / "two.swf")
+    assert read_swf(tmp_path / "two.swf").extra == ()
