@@ -6,6 +6,7 @@ A message begins with the file and the key: ``kth.toml: machine.nodes: 0 is not 
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import os
 import re
@@ -164,6 +165,15 @@ def text_of_table(table: Mapping[str, Any]) -> str:
 
     document = {key: _item(value, headings=_HEADINGS) for key, value in table.items()}
     return tomlkit.dumps(document).strip() + "\n"
+
+
+def inline_text(value: Any) -> str:
+    """Return a plain value as TOML has it after a key, on one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{json.dumps(key)} = {inline_text(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(inline_text, value))}]"
+    return json.dumps(value)
 
 
 def _item(value: Any, *, headings: int) -> Any:

@@ -19,7 +19,8 @@ from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.logs.log_jobs import UNITS
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.site import ORDERS, Site
+from clustermodel.site import ORDERS, Site, table_of_site
+from clustermodel.tables import Place, inline_text
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.model import MODEL_JOBS, load_model
 from clustermodel.workload.synthetic import synthetic_workload
@@ -396,6 +397,14 @@ def site_of(options: Mapping[str, Any], site: Site | None = None) -> Site | None
     if options.get("site") is not None:
         site = Site.from_toml(options["site"])
     return site if options.get("order") is None else replace(site or Site(), order=options["order"])
+
+
+def site_settings(site: Site | None) -> dict[str, str]:
+    """Return the rules of a site as values of ``--set``, for the scenarios of a study."""
+    if site is None:
+        return {}
+    table = table_of_site(site, Place("--site", Path()))
+    return {f"site.{name}": inline_text(value) for name, value in table.items()}
 
 
 def scenarios_of(options: Mapping[str, Any], machine: Machine, workload: JobSource, **fields: Any) -> list[Scenario]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.console import Console
 
+import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly
 from clustermodel.cli.options import FILE, option, option_group
 from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
@@ -43,13 +44,23 @@ _TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback o
 @click.command()
 @click.argument("study", type=FILE)
 @_RUN_OPTIONS
+@opt.SITE
+@opt.ORDER
 @option("--run-timeout run_timeout_s", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
 @_TRACEBACK
 @option("--tls-ca tls_ca_file", "Dask with TLS: file of the certificate authority.", click.Path())
 @option("--tls-cert tls_client_cert", "Dask with TLS: file of this client's certificate.", click.Path())
 @option("--tls-key tls_client_key", "Dask with TLS: file of this client's key.", click.Path())
 def sweep(
-    study: Path, out: Path, settings: tuple[str, ...], run_timeout_s: float | None, *, tracebacks: bool, **options: Any
+    study: Path,
+    out: Path,
+    settings: tuple[str, ...],
+    site: Path | None,
+    order: str | None,
+    run_timeout_s: float | None,
+    *,
+    tracebacks: bool,
+    **options: Any,
 ) -> int:
     """Run all trials of STUDY and keep their results in a directory.
 
@@ -62,6 +73,7 @@ def sweep(
     Examples:
       clustermodel sweep study.py --out results
       clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
+      clustermodel sweep study.py --out results --site site.toml
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv
@@ -70,7 +82,8 @@ def sweep(
     with leaving_quietly():
         from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
-    code, _, _ = _run_experiment(origin_of_script(study, settings_of(settings)), out, chosen, whole_tracebacks=tracebacks)
+    given = opt.site_settings(opt.site_of({"site": site, "order": order})) | settings_of(settings)
+    code, _, _ = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
     return code
 
 

@@ -35,7 +35,7 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
     # Fields of which a part changes are written as a file and read again, beside any jobs, which are not looked at.
     kept = {path.partition(".")[0]: None for path in settings if "." in path}
     values = {name: getattr(scenario, name) for name in kept if name in known}
-    if "machine" in values:
+    if "machine" in values or "site" in changed:  # a site has partitions of its machine
         values["machine"] = scenario.used_machine
     table = tomllib.loads(Scenario(workload=synthetic_workload(jobs=2, nodes=1), **values).to_toml())
     for path, text in settings.items():
