@@ -149,7 +149,8 @@ def text_of(scenario: Scenario, folder: Path) -> str:
         if not isinstance(scenario.machine.failures, NodeFailures | Outages | None):
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
-        table["machine"] = plain(scenario.machine, place.at("machine"))
+        machine = plain(scenario.machine, place.at("machine"))
+        table["machine"] = {key: value for key, value in machine.items() if (key, value) != ("partitions", [])}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
