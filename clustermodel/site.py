@@ -19,7 +19,7 @@ EACH: Final = "*"
 """Stands for each user, account and so on, with a limit of its own."""
 SUBJECTS: Final = ("user", "group", "account", "partition", "qos", "queue")
 """What jobs are limited by."""
-_LIMITS: Final = ("running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s")
+_LIMITS: Final = ("running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s", "job_nodes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class Limits:
     """Largest number of jobs that wait or run: others are held as if they were submitted later (Slurm: MaxSubmitJobs)."""
     wall_time_s: float | None = None
     """Largest estimate, seconds: jobs with a larger one are rejected (Slurm: MaxWall, MaxTime)."""
+    job_nodes: int | None = None
+    """Largest number of nodes of a job: wider ones are rejected (Slurm: MaxNodes)."""
 
     def __post_init__(self) -> None:
         for name in SUBJECTS:
@@ -61,7 +63,7 @@ class Limits:
                 known = isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
                 require(known, f"Limits.{name}", value, "it must be a name, a number, or '*' for each")
                 object.__setattr__(self, name, str(value))
-        whole_fields(self, "Limits.", running_jobs=1, nodes=1, submitted_jobs=1)
+        whole_fields(self, "Limits.", running_jobs=1, nodes=1, submitted_jobs=1, job_nodes=1)
         if self.node_hours is not None:
             hours = "a number of hours > 0"
             require_number("Limits.node_hours", self.node_hours, hours, lambda given: 0 < given <= LARGEST_WHOLE)

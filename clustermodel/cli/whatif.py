@@ -16,7 +16,7 @@ from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
-from clustermodel.measure.inferred_site import InferredLimit, infer_limits, inferred_site
+from clustermodel.measure.inferred_site import InferredSite, inferred_site
 from clustermodel.measure.metrics import Observed, observed_schedule
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
@@ -58,9 +58,9 @@ class _OfTrace(opt.GroupedCommand):
 @option_group(
     "Rules of the site",
     opt.SITE, opt.ORDER,
-    option("--infer-site", "Find out which limits of users, accounts, partitions the log shows, and simulate with them too.",
+    option("--infer-site", "Find out which limits and priorities the log shows, and simulate with them too.",
            is_flag=True),
-    option("--write-site", "Write the limits that the log shows to a site file, for --site.", opt.FILE),
+    option("--write-site", "Write the rules that the log shows to a site file, for --site.", opt.FILE),
 )  # fmt: skip
 @option_group("Runs", opt.POLICY, opt.SEED)
 @option_group(
@@ -104,14 +104,14 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    rules: list[InferredLimit] | None = None
+    inferred: InferredSite | None = None
     if infer_site or write_site is not None:
-        rules = infer_limits(workload, max(size, own_size))
-        sites |= {"inferred": inferred_site(rules)} if rules else {}
-        for line in _about_rules(rules):
+        inferred = inferred_site(workload, max(size, own_size))
+        sites |= {"inferred": inferred.site} if inferred.rules else {}
+        for line in _about_site(inferred):
             notes.print(literal(line))
         if write_site is not None:
-            inferred_site(rules).to_toml(write_site)
+            inferred.site.to_toml(write_site)
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
     rows = [
@@ -124,11 +124,12 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     for line in (*_about_machine(workload, size, peak, is_given=is_given), *about_rows):
         notes.print(literal(line))
     observed = {name: getattr(recorded, name) for name in _MEASURES}
-    if as_json and (by or rules is not None or len(sites) > 1):
+    if as_json and (by or inferred is not None or len(sites) > 1):
         whole: dict[str, object] = {
             "recorded_mean_wait_s": recorded.mean_wait_s,
-            "rules": [each.as_json() for each in rules or []],
+            "rules": [each.as_json() for each in inferred.rules] if inferred else [],
         }
+        whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
         whole |= {"rows": rows}
         whole |= {"groups": [group for each in groups for group in each.as_json()]} if by else {}
         print_json(json.dumps(whole, indent=2))
@@ -217,15 +218,20 @@ def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) 
             yield f"observed: on {counted(own_size, unit)}, not on {size:,}"
 
 
-def _about_rules(rules: Sequence[InferredLimit]) -> Iterator[str]:
+def _about_site(inferred: InferredSite) -> Iterator[str]:
     """Yield the rules that the log shows, each with its evidence, and what a log cannot show."""
-    for rule in rules:
-        yield f"site: {rule}"
-    if not rules:
-        yield "site: no limit of running jobs or nodes explains the waits with enough idle nodes"
+    if not inferred.rules:
+        yield "site: the log shows no limits, and no priorities of partitions, QOS or queues"
+    for line in inferred.lines():
+        yield f"site: {line}"
+    if inferred.windows:
+        yield (
+            "site: windows in which nothing starts are reservations, maintenance or outages; they are not among the rules, as "
+            "reservations cannot be simulated yet"
+        )
     yield (
-        "site: a log does not show limits that were never reached, nor priorities, fair shares, reservations and dependencies "
-        "that kept jobs waiting for other reasons"
+        "site: a log does not show limits that were never reached, nor fair shares, dependencies, and priorities and "
+        "reservations for a few jobs"
     )
 
 

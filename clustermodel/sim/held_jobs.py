@@ -73,6 +73,7 @@ class HeldJobs:
             if self._key(limit, row) is not None and (
                 (limit.wall_time_s is not None and row.estimate > to_ticks(limit.wall_time_s))
                 or (limit.nodes is not None and row.nodes > limit.nodes)
+                or (limit.job_nodes is not None and row.nodes > limit.job_nodes)
                 or (limit.node_ticks is not None and row.nodes * row.estimate > limit.node_ticks)
             ):
                 return True

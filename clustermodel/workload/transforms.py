@@ -204,12 +204,17 @@ def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header:
     return place[kept], shift[kept], draw[kept], note + few
 
 
+def moment_of(header: Mapping[str, str], since_s: int) -> datetime | None:
+    """Return when something was, where the log was made, so many seconds after its begin; ``None`` where this is unknown."""
+    try:
+        return datetime.fromtimestamp(int(header["UnixStartTime"]) + since_s, ZoneInfo(header["TimeZoneString"]))
+    except (KeyError, ValueError, OSError, OverflowError):  # an unknown zone is a KeyError, a damaged name one of the others
+        return None
+
+
 def _since_monday(header: Mapping[str, str], first: int) -> int:
     """Return the ticks from a submission to the next Monday, 0:00, where the log was made; 0 where this is unknown."""
-    try:
-        zone = ZoneInfo(header["TimeZoneString"])
-        began = datetime.fromtimestamp(int(header["UnixStartTime"]) + first // TICKS_PER_SECOND, zone)
-    except (KeyError, ValueError, OSError, OverflowError):  # an unknown zone is a KeyError, a damaged name one of the others
+    if (began := moment_of(header, first // TICKS_PER_SECOND)) is None:
         return 0
     since = began.weekday() * 86_400 + began.hour * 3600 + began.minute * 60 + began.second
     return -since % WEEK_S * TICKS_PER_SECOND - first % TICKS_PER_SECOND

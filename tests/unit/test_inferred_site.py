@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Limits, Machine, Scenario, Site, Workload
-from clustermodel.measure.inferred_site import infer_limits, inferred_site
+from clustermodel import FairShare, Limits, Machine, Multifactor, Scenario, Site, Workload
+from clustermodel.measure.inferred_site import InferredSite, inferred_site
+from clustermodel.measure.recorded_schedule import InferredRule
 from tests.conftest import Finished, refusal
 from tests.shared_data import SHARED
 
 NODES = 16
+WEEK_S = 7 * 86_400
 Command = Callable[..., Finished]
 
 
@@ -33,17 +35,39 @@ def jobs(seed: int = 1, number: int = 1500) -> pd.DataFrame:
     )
 
 
-def log_of(frame: pd.DataFrame, *limits: Limits, policy: str = "easy") -> Workload:
-    """Return a schedule made with limits as a log."""
+def jobs_of_queues(seed: int = 1, number: int = 2500) -> pd.DataFrame:
+    """Return jobs of ten users with queues and estimates that say nothing about each other, at a load of 0.85."""
+    rng = np.random.default_rng(seed)
+    estimate = rng.choice([600.0, 1800.0, 3600.0, 7200.0, 14_400.0], number)
+    run = np.minimum(np.round(rng.exponential(1500, number)) + 60, estimate)
+    nodes = rng.choice([1, 2, 4, 8], number, p=[0.4, 0.3, 0.2, 0.1])
+    gap_s = float((nodes * run).mean()) / NODES / 0.85
+    return pd.DataFrame(
+        {
+            "job": np.arange(1, number + 1),
+            "submit_s": np.round(np.cumsum(rng.exponential(gap_s, number))),
+            "nodes": nodes,
+            "run_s": run,
+            "estimate_s": estimate,
+            "user": rng.integers(1, 11, number),
+            "queue": rng.choice(["high", "normal", "low"], number, p=[0.2, 0.5, 0.3]),
+        }
+    )
+
+
+def log_of(
+    frame: pd.DataFrame, *limits: Limits, policy: str = "easy", order: Multifactor | FairShare | None = None
+) -> Workload:
+    """Return a schedule made with rules as a log."""
     workload, machine = Workload.from_frame(frame), Machine(nodes=NODES)
-    made = Scenario(workload=workload, machine=machine, policy=policy, site=Site(limits=limits)).run().jobs
+    made = Scenario(workload=workload, machine=machine, policy=policy, site=Site(limits=limits, order=order)).run().jobs
     return Workload.from_frame(frame.assign(wait_s=made.set_index("job")["wait_s"].reindex(frame["job"]).to_numpy()))
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_schedule_without_limits_shows_none(policy: str, seed: int) -> None:
-    assert infer_limits(log_of(jobs(seed), policy=policy), NODES) == []
+    assert inferred_site(log_of(jobs(seed), policy=policy), NODES) == InferredSite([], [])
 
 
 @pytest.mark.parametrize(
@@ -58,16 +82,93 @@ def test_a_schedule_without_limits_shows_none(policy: str, seed: int) -> None:
     ids=lambda limit: str(limit.of_whom),
 )
 def test_a_schedule_with_a_limit_shows_this_limit(limit: Limits) -> None:
-    (found,) = infer_limits(log_of(jobs(), limit), NODES)
-    assert found.limits == limit
-    assert found.share > 0.9
-    assert found.jobs > 20
+    inferred = inferred_site(log_of(jobs(), limit), NODES)
+    assert inferred.site == Site(limits=(limit,))
+    (rule,) = inferred.rules
+    assert rule.evidence["share"] > 0.9
+    assert rule.evidence["jobs"] > 20
+    assert inferred.windows == []
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "P", "server-filling"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_queues_without_rules_show_none(policy: str, seed: int) -> None:
+    assert inferred_site(log_of(jobs_of_queues(seed), policy=policy), NODES) == InferredSite([], [])
+
+
+def test_neither_fair_shares_nor_an_order_by_size_are_priorities_of_queues() -> None:
+    frame = jobs_of_queues()
+    assert inferred_site(log_of(frame, order=FairShare()), NODES).rules == []
+    by_size = frame.assign(queue=np.where(frame["nodes"] >= 4, "wide", "narrow"))
+    for policy in ("easy", "server-filling"):
+        rules = inferred_site(log_of(by_size, policy=policy), NODES).rules
+        assert [(rule.kind, rule.who, rule.limit) for rule in rules] == [("job_nodes", "narrow", 2)]  # which is how it was made
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        Multifactor(queue=2, queues={"high": 1, "normal": 0.5, "low": 0}),
+        Multifactor(queue=1, queues={"high": 0, "normal": 0, "low": 1}),
+    ],
+    ids=["three", "two"],
+)
+def test_priorities_of_queues_by_who_overtakes_whom(policy: str, order: Multifactor) -> None:
+    inferred = inferred_site(log_of(jobs_of_queues(), policy=policy, order=order), NODES)
+    assert inferred.site == Site(order=order)
+    first = inferred.rules[0]
+    assert (first.kind, first.of, first.limit) == ("priority", "queue", 1)
+    passed = first.evidence["passed"]
+    assert isinstance(passed, dict)
+    assert all(forth > 9 * back for forth, back in passed.values())
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+@pytest.mark.parametrize("limit", [Limits(queue="low", wall_time_s=3600), Limits(queue="normal", job_nodes=4)], ids=str)
+def test_the_longest_and_the_largest_job_of_a_queue(policy: str, limit: Limits) -> None:
+    inferred = inferred_site(log_of(jobs_of_queues(), limit, policy=policy), NODES)
+    assert inferred.site == Site(limits=(limit,))
+    (rule,) = inferred.rules
+    assert rule.evidence["users"] == 10
+
+
+def test_the_habit_of_one_user_is_no_limit_of_a_queue() -> None:
+    frame = jobs_of_queues()
+    frame.loc[frame["queue"] == "low", ["user", "nodes"]] = 1, 2
+    assert inferred_site(log_of(frame), NODES).rules == []
+
+
+def test_windows_in_which_nothing_starts() -> None:
+    # Two users submit a job of ten minutes each half hour, for six weeks; from 8 to 12 on the third day of the last five
+    # weeks nothing starts: nor for three hours once.
+    submit = np.arange(0, 6 * WEEK_S, 1800.0)
+    starts = np.repeat(submit, 2)
+    windows = [(week * WEEK_S + 56 * 3600, week * WEEK_S + 60 * 3600) for week in range(1, 6)] + [(36_000, 46_800)]
+    for begin, end in windows:
+        starts[(starts >= begin) & (starts < end)] = end
+    frame = pd.DataFrame({"submit_s": np.repeat(submit, 2), "nodes": 1, "run_s": 600.0, "user": [1, 2] * len(submit)})
+    inferred = inferred_site(Workload.from_frame(frame.assign(wait_s=starts - frame["submit_s"])), NODES)
+    assert inferred.rules == []
+    weekly, once = inferred.windows
+    assert (weekly.weeks, weekly.of_weeks, weekly.clock) == (5, 6, "day 3 8:00 to day 3 12:00")
+    assert (once.begin_s, once.end_s, once.jobs, once.users, once.prompt) == (36_000, 46_800, 12, 2, 10)
+    assert str(once) == (
+        "nothing starts for 3 h from 36,000 s, though 12 jobs of 2 users wait, each with enough idle nodes; 10 start at the end"
+    )
+    blocked = frame.assign(nodes=np.where(np.arange(len(frame)) % 2, 1, NODES), wait_s=starts - frame["submit_s"])
+    assert len(inferred_site(Workload.from_frame(blocked), 8).windows) == 0  # jobs for which there are too few nodes
+
+
+def test_no_more_than_ten_lines() -> None:
+    rules = [InferredRule("nodes", "user", str(user), 1, {}, f"user {user}") for user in range(12)]
+    assert list(InferredSite(rules, []).lines()) == [f"user {user}" for user in range(10)] + ["and 2 more (--json)"]
 
 
 def test_with_the_rules_that_a_log_shows_its_waits_come_out() -> None:
     frame = jobs()
     log = log_of(frame, Limits(user=2, running_jobs=1), Limits(account="geo", nodes=5))
-    rules = inferred_site(infer_limits(log, NODES))
+    rules = inferred_site(log, NODES).site
     assert set(rules.limits) == {Limits(user=2, running_jobs=1), Limits(account="geo", nodes=5)}
     machine = Machine(nodes=NODES)
     with_rules = Scenario(workload=log, machine=machine, policy="easy", site=rules).run().summary()
@@ -81,11 +182,11 @@ def test_one_job_at_a_time_is_no_evidence_where_jobs_do_not_wait() -> None:
     frame = pd.DataFrame(
         {"job": range(1, 101), "submit_s": [600.0 * n for n in range(100)], "nodes": 1, "run_s": 300.0, "user": 1}
     )
-    assert infer_limits(log_of(frame), NODES) == []
+    assert inferred_site(log_of(frame), NODES) == InferredSite([], [])
 
 
 def test_a_log_without_waits_shows_nothing() -> None:
-    assert "has no recorded waits" in refusal(lambda: infer_limits(Workload.from_frame(jobs()), NODES))
+    assert "has no recorded waits" in refusal(lambda: inferred_site(Workload.from_frame(jobs()), NODES))
 
 
 def test_the_log_of_one_limited_user(command_line: Command, tmp_path: Path) -> None:
@@ -99,6 +200,7 @@ def test_the_log_of_one_limited_user(command_line: Command, tmp_path: Path) -> N
     answer = json.loads(finished.out)
     (rule,) = answer["rules"]
     assert (rule["kind"], rule["of"], rule["limit"]) == ("running_jobs", "user", 1)
+    assert isinstance(answer["windows"], list)
     assert rule["evidence"]["jobs"] > 3000
     without, inferred = answer["rows"]
     assert (without["policy"], without["site"], inferred["policy"], inferred["site"]) == ("easy", "none", "easy", "inferred")

@@ -91,6 +91,7 @@ def test_jobs_that_no_limit_ever_allows_are_rejected() -> None:
         assert list(result.jobs["status"]) == ["completed", "rejected", "completed"]
         (note,) = run_notes([result])
         assert note.fact == "1 job is rejected: limits of the site never allow such a size or estimate"
+    assert list(run(jobs, Limits(job_nodes=4)).jobs["status"]) == ["completed", "rejected", "rejected"]
     assert list(run(jobs, Limits(wall_time_s=99)).jobs["status"]) == ["rejected"] * 3
 
 
@@ -133,7 +134,10 @@ def test_a_streamed_run_takes_no_limits() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"user": 1}, "Limits: no limit is given; one of running_jobs, nodes, node_hours, submitted_jobs, wall_time_s"),
+        (
+            {"user": 1},
+            "Limits: no limit is given; one of running_jobs, nodes, node_hours, submitted_jobs, wall_time_s, job_nodes",
+        ),
         ({"user": 1.5, "nodes": 1}, "Limits.user: 1.5 is not allowed; it must be a name, a number, or '*' for each"),
         ({"nodes": 0}, "Limits.nodes: 0 is not allowed; it must be an integer >= 1"),
         ({"node_hours": 0}, "Limits.node_hours: 0 is not allowed; it must be a number of hours > 0"),
