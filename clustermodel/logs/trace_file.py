@@ -126,7 +126,7 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
             if made.recognises(lines):
                 return made
         except Exception as problem:  # of the other package
-            words = str(problem) if isinstance(problem, ClusterModelError) else f"{type(problem).__name__}: {problem}"
+            words = str(problem) if isinstance(problem, ClusterModelError) else in_words(problem)
             _log.warning("reader %s of package %s is not used: %s", plugin.name, plugin.package, words)
     return None
 
