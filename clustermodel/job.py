@@ -10,11 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, shown
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
-from clustermodel.validation import require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
+from clustermodel.validation import flag, require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1  # stands for a value that a job does not have
 NAMES: Final = ("account", "partition", "qos")
 """Fields of a job that are names."""
+SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
+"""Fields of a job that say how its processors lie on nodes that have several."""
 DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok")
 """Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
@@ -111,6 +113,12 @@ class Job:
     """Names, for the rules of a site and for groups of results."""
     partition: str | None = None
     qos: str | None = None
+    processors_per_node: int | None = None
+    """How many of its processors (``nodes``, where nodes have several) each of its nodes must have."""
+    max_nodes_used: int | None = None
+    """On how many nodes its processors may lie at most."""
+    whole_nodes: bool = False
+    """Whether it has all processors of its nodes: ``nodes`` is rounded up to those of whole nodes."""
     after: Sequence[int] = ()
     """Numbers of jobs that must have begun before this one may, as in Slurm; one of them may stand alone."""
     after_ok: Sequence[int] = ()
@@ -128,7 +136,11 @@ class Job:
             value = getattr(self, name)
             others = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
             object.__setattr__(self, name, tuple(require_whole(prefix + name, other) for other in others))
-        whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None)
+        whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None, processors_per_node=1, max_nodes_used=1)
+        flag(f"{prefix}whole_nodes", self.whole_nodes)
+        if (each := self.processors_per_node) is not None:
+            must = "it must divide their number"
+            require(not self.nodes % each, f"{prefix}processors_per_node", each, must, f" for {self.nodes} processors")
         seconds_fields(self, prefix, "submit_s")
         seconds_fields(self, prefix, "run_s", positive=True)
         seconds_fields(self, prefix, "estimate_s")

@@ -6,6 +6,7 @@ A field with a value that is not allowed is a :class:`~clustermodel.errors.Speci
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import accumulate
 from typing import Final, Literal, get_args
 
 from clustermodel import validation as check
@@ -303,6 +304,8 @@ class Machine:
     gpus_per_node: int = 1
     """Number of processors of each node, as GPUs: jobs ask for processors, and each task has one of its own.  What this
     documentation says of nodes is then true of processors."""
+    processors_per_node: int = 1
+    """The same, of processors that are no GPUs, as cores; one of the two fields is given."""
     allocation: Literal["any", "lowest", "consolidate"] = "any"
     """Which idle processors a gang gets unless the policy names them: ``"any"``, ``"lowest"``: those with the lowest numbers;
     ``"consolidate"``: those of as few nodes as possible, the last of them the fullest that has enough for the rest."""
@@ -326,11 +329,13 @@ class Machine:
             (self.checkpointing, "checkpointing", Checkpointing),
         ):
             require(isinstance(part, kind), f"Machine.{name}", part, f"it must be a {kind.__name__}(...)")
-        whole_fields(self, "Machine.", gpus_per_node=1)
+        whole_fields(self, "Machine.", gpus_per_node=1, processors_per_node=1)
+        both = self.gpus_per_node > 1 < self.processors_per_node
+        where = f" with gpus_per_node={self.gpus_per_node}"
+        require(not both, "Machine.processors_per_node", self.processors_per_node, "give one of the two", where)
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
-        for name in ("failures", "node_memory_gib"):
-            value, where = getattr(self, name), f" with {self.gpus_per_node} processors per node"
-            require(value is None or self.gpus_per_node == 1, f"Machine.{name}", value, "it must be None", where)
+        one_each, where = not self.has_shared_nodes, f" with {self._per_node} processors per node"
+        require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
         seconds_fields(self, "Machine.", "round_s")
         charged = self.checkpointing.restart_charge == "every-round" and not self.round
@@ -360,8 +365,6 @@ class Machine:
             last = partition.node_set[-1] - 1
             require(last < self.nodes, f"{where}: nodes", partition.nodes, f"they must be among 0-{self.nodes - 1}")
         require(sum(each.default for each in self.partitions) <= 1, "Machine.partitions", names, "at most one is the default")
-        whole = not self.partitions or self.gpus_per_node == 1
-        require(whole, "Machine.partitions", names, "there must be none", f" with {self.gpus_per_node} processors per node")
 
     @property
     def switch_ticks(self) -> int:
@@ -371,7 +374,34 @@ class Machine:
     @property
     def processors(self) -> int:
         """Number of processors of all nodes; as many as nodes, unless these have several."""
-        return self.nodes * self.gpus_per_node
+        return self.nodes * self._per_node
+
+    @property
+    def _per_node(self) -> int:
+        return max(self.gpus_per_node, self.processors_per_node)
+
+    @property
+    def node_sizes(self) -> list[int]:
+        """Number of processors of each node."""
+        return [self._per_node] * self.nodes
+
+    @property
+    def has_shared_nodes(self) -> bool:
+        """Whether nodes have several processors, so that several jobs may run on a node at a time."""
+        return self._per_node > 1
+
+    @property
+    def node_memories(self) -> list[int] | None:
+        """Memory of each node, KiB; ``None`` is no limit."""
+        return None if self.node_memory is None else [self.node_memory] * self.nodes
+
+    def sets_of_nodes(self) -> list[tuple[int, ...]]:
+        """Return the sets of nodes to which jobs may be limited, as ranges of processors."""
+        return [self._processors_of(partition.node_set) for partition in self.partitions]
+
+    def _processors_of(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        first = [0, *accumulate(self.node_sizes)]
+        return tuple(first[bound] for bound in nodes)
 
     @property
     def round(self) -> int:

@@ -274,6 +274,7 @@ def stream_of(options: Mapping[str, Any], given: Mapping[str, Any]) -> SwfStream
 _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Machine": {
         "--gpus-per-node": ("gpus_per_node", int, "Processors of a node; jobs ask for these."),
+        "--processors-per-node": ("processors_per_node", int, "The same, of nodes with cores."),
         "--allocation": ("allocation", click.Choice(spec.ALLOCATIONS), "Which processors a job gets: any, those with the "
                          "lowest numbers, or those of as few nodes as possible."),
         "--kill-at-estimate/--no-kill-at-estimate": (

@@ -101,7 +101,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
     if not is_given:
-        machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
+        machine = replace(machine, nodes=-(-own_size // machine.node_sizes[0]))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
     inferred: InferredSite | None = None

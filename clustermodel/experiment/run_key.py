@@ -483,6 +483,8 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     partitions = list(map(asdict, plain.pop("partitions")))
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain |= {"partitions": partitions} if partitions else {}
+    if machine.processors_per_node == 1:
+        del plain["processors_per_node"]
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")
     site = {} if scenario.site is None else {"site": fingerprint(scenario.site, "Scenario.site")}
     return {

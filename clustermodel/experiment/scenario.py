@@ -31,6 +31,7 @@ from clustermodel.policies.registry import make_policy, policy_label, policy_nam
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
+from clustermodel.sim.node_requests import requests_of
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site import FairShare, Multifactor, Site
@@ -184,8 +185,8 @@ class Scenario:
     def unit(self) -> str:
         """What jobs ask for, in the singular: ``"node"``, ``"core"``, ``"GPU"``; ``"processor"`` where job streams differ."""
         units = {source.provenance.unit for source in self.sources}
-        if units == {"node"} and self.used_machine.gpus_per_node > 1:
-            return "GPU"
+        if units == {"node"} and self.used_machine.has_shared_nodes:
+            return "GPU" if self.used_machine.gpus_per_node > 1 else "processor"
         return units.pop() if len(units) == 1 else "processor"
 
     @property
@@ -241,11 +242,16 @@ class Scenario:
     def _simulate(
         self, machine: Machine, policy: Policy, records: JobRecords, progress: Callable[[int], None] | None
     ) -> Outcome:
-        if machine.partitions and not getattr(policy, "takes_partitions", False):
-            raise SpecificationError(
-                f"policy {self.label}: not allowed on a machine with partitions; those that know them are "
-                f"{', '.join(name for name in policy_names() if getattr(make_policy(name), 'takes_partitions', False))}"
-            )
+        shapes = self.streams.shapes()
+        for takes, is_needed, where in (
+            ("takes_partitions", bool(machine.partitions), "on a machine with partitions"),
+            ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
+        ):
+            if is_needed and not getattr(policy, takes, False):
+                known = [name for name in policy_names() if getattr(make_policy(name), takes, False)]
+                raise SpecificationError(
+                    f"policy {self.label}: not allowed {where}; those that know them are {', '.join(known)}"
+                )
         outcome = simulate(
             machine,
             self._submissions(),
@@ -262,6 +268,7 @@ class Scenario:
             held=self._held_jobs(),
             order=self._site_order(machine),
             partition_of=self.streams.names_of_jobs("partition") if machine.partitions else None,
+            shapes=shapes,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
@@ -291,6 +298,7 @@ class Scenario:
             ("a history is", self.history),
             ("a site is", self.site is not None),
             ("a machine with partitions is", bool(machine.partitions)),
+            ("a workload with shapes is", bool(self.streams.shapes())),
             ("a workload with dependencies is", len(self.streams.dependencies())),
         ):
             if wrong:

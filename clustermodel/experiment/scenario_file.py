@@ -150,7 +150,8 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         machine = plain(scenario.machine, place.at("machine"))
-        table["machine"] = {key: value for key, value in machine.items() if (key, value) != ("partitions", [])}
+        unset: tuple[tuple[str, object], ...] = (("partitions", []), ("processors_per_node", 1))
+        table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]

@@ -87,7 +87,7 @@ def _needing_too_much(run: Result) -> int:
     """Return how many jobs are rejected only because they need more memory than a node has."""
     nodes, memory, ended_as = (run.records.column(name) for name in ("nodes", "memory", "ended_as"))
     limit = run.machine.node_memory
-    fits = (nodes > 0) & (nodes <= run.machine.nodes)
+    fits = (nodes > 0) & (nodes <= run.machine.processors)
     return 0 if limit is None else int(((ended_as == Status.REJECTED) & fits & (memory > limit)).sum())
 
 
@@ -347,7 +347,7 @@ _COSTS: Final[tuple[_Cost, ...]] = (
     ("--round", _of("round_s"), "rounds of {:g} s", "compare policies that decide in rounds, such as srtf",
      lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted)),
     ("--allocation", lambda machine: machine.allocation == "consolidate", "allocation=consolidate",
-     "give nodes several processors", lambda run: run.machine.gpus_per_node > 1),
+     "give nodes several processors", lambda run: run.machine.has_shared_nodes),
 )  # fmt: skip
 """Costs and limits of the machine; those that the same runs use stand together."""
 _NOT_GIVEN: Final = Machine(nodes=1)

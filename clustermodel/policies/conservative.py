@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.partitioned import PartitionedBackfilling, has_pools, require_estimates
+from clustermodel.policies.partitioned import has_pools, require_estimates
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
+from clustermodel.policies.shaped import backfilling_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Conservative:
 
     name: ClassVar[str] = "conservative"
     takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     queue_order: str | QueueOrder = "arrival"
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None
@@ -45,7 +47,7 @@ class Conservative:
         if has_pools(setup):
             require_estimates(self.name, self.predictor)
             order = queue_order_of(self.name, self.queue_order)
-            return PartitionedBackfilling(setup, None, lambda jobs, now: in_order(jobs, order, now))
+            return backfilling_of(setup, None, lambda jobs, now: in_order(jobs, order, now))
         return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction).start(setup)
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar, Final
 from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.partitioned import ARRIVAL, IN_PARTITIONS, PartitionedBackfilling, has_pools, require_estimates
+from clustermodel.policies.partitioned import ARRIVAL, IN_PARTITIONS, has_pools, require_estimates
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
+from clustermodel.policies.shaped import backfilling_of
 from clustermodel.validation import choice, require, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
@@ -38,6 +39,7 @@ class Easy:
 
     name: ClassVar[str] = "easy"
     takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     backfill_order: str | BackfillOrder = "arrival"
     reserve_depth: int = 1
     predictor: str | Predictor = "estimate"
@@ -61,7 +63,7 @@ class Easy:
             require_estimates("easy", self.predictor)
             require(self.backfill_order == "arrival", "easy: backfill_order", self.backfill_order, ARRIVAL, IN_PARTITIONS)
             require(self.reservation == "renewed", "easy: reservation", self.reservation, "it must be renewed", IN_PARTITIONS)
-            return PartitionedBackfilling(setup, self.reserve_depth, lambda jobs, _: jobs)
+            return backfilling_of(setup, self.reserve_depth, lambda jobs, _: jobs)
         beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
         lengths = Lengths(self, setup, beyond)
         order = self.backfill_order if callable(self.backfill_order) else None

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
 from clustermodel.policies.partitioned import PartitionedFcfs, has_pools
+from clustermodel.policies.shaped import ShapedFcfs
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")
@@ -19,10 +20,13 @@ class Fcfs:
 
     name: ClassVar[str] = "fcfs"
     takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     depends_on: ClassVar[frozenset[str]] = NOTHING
 
     def start(self, setup: Setup) -> Run:
         """Return a new run."""
+        if setup.by_node:
+            return ShapedFcfs(setup)
         return PartitionedFcfs(setup) if has_pools(setup) else self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.schedule.by_node import NodeChooser, NodeProfile
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.schedule.pools import PoolProfile, Pools, Split
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
@@ -24,7 +25,7 @@ from clustermodel.validation import require
 
 def has_pools(setup: Setup) -> bool:
     """Return whether jobs may differ in the nodes that they may have."""
-    return bool(setup.machine.partitions) and len(_pools_of(setup)) > 1
+    return setup.by_node or (bool(setup.machine.partitions) and len(_pools_of(setup)) > 1)
 
 
 IN_PARTITIONS: Final = " on a machine with partitions"
@@ -37,7 +38,7 @@ def require_estimates(policy: str, predictor: object) -> None:
 
 
 def _pools_of(setup: Setup) -> Pools:
-    return Pools(setup.nodes, [partition.node_set for partition in setup.machine.partitions])
+    return Pools(setup.nodes, setup.machine.sets_of_nodes())
 
 
 class _Chooser:
@@ -93,10 +94,16 @@ class PartitionedFcfs:
         return decisions
 
 
-class _Reservation(NamedTuple):
+class Reservation(NamedTuple):
+    """A start, and what a job has of nodes from then on."""
+
     start: int
     length: int
     split: Split
+
+
+Profiles = PoolProfile | NodeProfile
+Choosers = _Chooser | NodeChooser
 
 
 class PartitionedBackfilling:
@@ -107,8 +114,8 @@ class PartitionedBackfilling:
     ) -> None:
         self._pools, self._depth, self._sort = _pools_of(setup), depth, sort
         self._holding = setup.holding
-        self._reserved: dict[int, _Reservation] = {}
-        self._profile: PoolProfile | None = None  # running jobs and reservations
+        self._reserved: dict[int, Reservation] = {}
+        self._profile: Profiles | None = None  # running jobs and reservations
         self._ends: dict[int, int] = {}  # when gangs that have outlived their estimates are assumed to end, by job id
         self._next_end = 0  # the first assumed end of a gang in the profile
         self._alarm: int | None = None
@@ -118,7 +125,7 @@ class PartitionedBackfilling:
         now, reserved = view.now, self._reserved
         decisions: list[Decision] = []
         queue, profile, moves_up, in_place = self._plan(batch, view)
-        chooser = _Chooser(self._pools, view.idle_nodes())
+        chooser = self._chooser(view)
         protected: dict[NodeSet | None, int] = {}
         for job_id in reserved:
             eligible = view.waiting[job_id].eligible
@@ -141,8 +148,7 @@ class PartitionedBackfilling:
                     continue
                 protected[job.eligible] = protected.get(job.eligible, 0) + 1
             if place.start < 0:
-                start, split = profile.earliest(place.length, job.nodes, self._pools.of(job.eligible))
-                place = _Reservation(start, place.length, split)
+                place = self._earliest(job, place.length, profile)
             profile.reserve(*place)
             if old is None or place.start != old.start:
                 decisions.append(Reserve(job=job, start=place.start))
@@ -154,21 +160,42 @@ class PartitionedBackfilling:
         return decisions
 
     def _place(
-        self, job: QueuedJob, old: _Reservation | None, profile: PoolProfile, chooser: _Chooser, now: int, *, moves_up: bool
-    ) -> _Reservation:
+        self, job: QueuedJob, old: Reservation | None, profile: Profiles, chooser: Choosers, now: int, *, moves_up: bool
+    ) -> Reservation:
         """Return where a job can start now, or where it is reserved, perhaps earlier than before; a start of -1 if neither."""
-        pools = self._pools.of(job.eligible)
         if old is not None:
             profile.release(*old)
-            if not moves_up:
-                return old
-            start, split = profile.earliest(old.length, job.nodes, pools, old.start)
-            return _Reservation(start, old.length, split)
+            return self._earliest(job, old.length, profile, old.start) if moves_up else old
         length = self._holding(job, job.estimate)
-        fitting = profile.split(now, length, job.nodes, pools) if chooser.has(job.nodes, pools) else None
-        return _Reservation(-1, length, ()) if fitting is None else _Reservation(now, length, fitting)
+        fitting = self._fitting(job, length, profile, chooser, now)
+        return Reservation(-1, length, ()) if fitting is None else Reservation(now, length, fitting)
 
-    def _plan(self, batch: Batch, view: View) -> tuple[Iterable[QueuedJob], PoolProfile, bool, bool]:
+    # What a plan by node does otherwise (policies/shaped.py).
+
+    def _chooser(self, view: View) -> Choosers:
+        return _Chooser(self._pools, view.idle_nodes())
+
+    def _fitting(self, job: QueuedJob, length: int, profile: Profiles, chooser: Choosers, now: int) -> Split | None:
+        """Return which nodes a job can have now, for ``length``."""
+        assert isinstance(profile, PoolProfile)
+        assert isinstance(chooser, _Chooser)
+        pools = self._pools.of(job.eligible)
+        return profile.split(now, length, job.nodes, pools) if chooser.has(job.nodes, pools) else None
+
+    def _earliest(self, job: QueuedJob, length: int, profile: Profiles, not_after: int = NEVER) -> Reservation:
+        assert isinstance(profile, PoolProfile)
+        start, split = profile.earliest(length, job.nodes, self._pools.of(job.eligible), not_after)
+        return Reservation(start, length, split)
+
+    def _profile_of(self, now: int, ends: list[tuple[int, NodeSet, int]]) -> Profiles:
+        """Return the profile of nodes that are held until an expected end, by tasks with so much memory."""
+        of_pools: list[list[tuple[int, int]]] = [[] for _ in self._pools.sizes]
+        for end, columns, _ in ends:
+            for pool, nodes in self._pools.counts(columns):
+                of_pools[pool].append((end, nodes))
+        return PoolProfile(self._pools, now, of_pools)
+
+    def _plan(self, batch: Batch, view: View) -> tuple[Iterable[QueuedJob], Profiles, bool, bool]:
         """Return the jobs to look at, the plan, whether reservations may move up, and whether they could stay in place."""
         now, waiting = view.now, view.waiting.values()
         if batch.alarm:
@@ -182,7 +209,7 @@ class PartitionedBackfilling:
         assumed = [self._ends.get(gang.job.id, gang.expected_end) for gang in batch.ended]
         moves_up = bool(batch.repaired) or any(end > now for end in assumed)
         profile = self._profile = self._of_running(view)
-        kept: list[_Reservation] = []
+        kept: list[Reservation] = []
         for reservation in sorted(self._reserved.values()):
             if reservation.start < now or not profile.is_free(*reservation):
                 # Jobs are late, or nodes have failed: all are placed again, in the order of the queue.
@@ -199,23 +226,20 @@ class PartitionedBackfilling:
         reserved = self._reserved
         return [job for job in queue if job.id in reserved] + [job for job in queue if job.id not in reserved]
 
-    def _of_running(self, view: View) -> PoolProfile:
+    def _of_running(self, view: View) -> Profiles:
         """Return the profile of the running jobs, and of nodes that are down."""
-        now, counts, late_ends = view.now, self._pools.counts, self._ends
+        now, late_ends = view.now, self._ends
         late_ends.clear()
-        ends: list[list[tuple[int, int]]] = [[] for _ in self._pools.sizes]
 
         def assumed(expected_end: int) -> int:
             late = now - expected_end
             return expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
 
+        ends: list[tuple[int, NodeSet, int]] = []
         for gang in view.running.values():
             if (end := assumed(gang.expected_end)) != gang.expected_end:
                 late_ends[gang.job.id] = end
-            for pool, nodes in counts(gang.columns):
-                ends[pool].append((end, nodes))
-        for outage in view.down.values():
-            for pool, _ in counts((outage.node, outage.node + 1)):
-                ends[pool].append((assumed(outage.expected_end), 1))
-        self._next_end = min((end for of_pool in ends for end, _ in of_pool), default=NEVER)
-        return PoolProfile(self._pools, now, ends)
+            ends.append((end, gang.columns, gang.job.memory))
+        ends += [(assumed(outage.expected_end), (outage.node, outage.node + 1), 0) for outage in view.down.values()]
+        self._next_end = min((end for end, _, _ in ends), default=NEVER)
+        return self._profile_of(now, ends)

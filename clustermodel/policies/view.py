@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from clustermodel.schedule.by_node import Layout
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet
 
@@ -24,6 +25,7 @@ class QueuedJob:
         "memory": "Memory that each task needs on its node, KiB; 0 where it is unknown.",
         "queue_order": "Sorting key of the queue: priority (higher first), then submit time, then id (docs/model).",
         "eligible": "The nodes that it may have, as ranges; ``None``: all.",
+        "layout": "How its processors must lie on nodes that have several; ``None``: in any way.",
     }  # fmt: skip
 
     def __init__(
@@ -39,6 +41,7 @@ class QueuedJob:
         self.memory = memory
         self.queue_order = (-priority, submit, id)
         self.eligible: NodeSet | None = None
+        self.layout: Layout | None = None
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
@@ -164,7 +167,9 @@ class View:
         "can_suspend": "Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``).",
         "free_memory": """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks
         of all gangs that run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the
-        decisions of an instant have been carried out.""",
+        decisions of an instant have been carried out.  Of a node with several processors it is that of all of them.""",
+        "fits": """The idle nodes that a waiting job would have if it were started now, by its layout, its memory and the nodes
+        that it may have; ``None`` where it does not fit.""",
     }
 
     now: int
@@ -181,3 +186,4 @@ class View:
     suspended_on: Callable[[QueuedJob], NodeSet | None]
     can_suspend: Callable[[RunningJob], bool]
     free_memory: Callable[[], FreeMemory | None]
+    fits: Callable[[QueuedJob], NodeSet | None]

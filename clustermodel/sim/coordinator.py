@@ -17,7 +17,7 @@ from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
@@ -39,7 +39,7 @@ class Coordinator:
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
-        self._held, self._order, self._partitions = run.held, run.order, run.partitions
+        self._held, self._order, self._partitions, self._requests = run.held, run.order, run.partitions, run.requests
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -57,6 +57,7 @@ class Coordinator:
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
+        view.fits = self._fits
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -64,24 +65,37 @@ class Coordinator:
             if row.id in self._ids:
                 raise submitted_twice(row.id)
             self._ids.add(row.id)
+        if (requests := self._requests) is not None:
+            row = requests.row_of(row)
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
         too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
         place = _ANYWHERE if self._partitions is None else self._partitions.of(row)
-        if too_large or place is None or (held is not None and held.refuses(row)):
+        job = JobInSystem(row, index)
+        if place is not None and place is not _ANYWHERE:
+            job.queued.eligible, more = place
+            job.queued.priority += more
+            job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
+        never = too_large or place is None or (requests is not None and not requests.lay_out(job.queued))
+        if never or (held is not None and held.refuses(row)):
             self._records.rejected(index)
             if held is not None:
                 self._tell_dependents(row.id, ok=False)
             return None
-        self._jobs[row.id] = job = JobInSystem(row, index)
-        if place is not _ANYWHERE:
-            job.queued.eligible, more = place
-            job.queued.priority += more
-            job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
+        self._jobs[row.id] = job
         life = job_life(job, self._pool.request, self._attempt_ended)
         joins = held is None or held.lets_go(job)
         job.process = process = WaitingProcess(self.env, life, self._pool.request(job, joins=joins))
         return process
+
+    def _fits(self, job: QueuedJob) -> NodeSet | None:
+        idle = self._pool.idle_nodes.as_set()
+        if self._requests is not None:
+            return self._requests.fits(job, job.nodes, idle, self._run.saved)
+        suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible))
+        if self._run.saved.free is not None:
+            suitable &= self._run.saved.free.nodes_with(job.memory)
+        return from_mask(lowest(suitable, job.nodes)) if suitable.bit_count() >= job.nodes else None
 
     def stream_finished(self) -> None:
         self.open_streams -= 1

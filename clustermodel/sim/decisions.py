@@ -83,7 +83,10 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms.nodes)
-        if queued.eligible is not None:
+        if (requests := self._run.requests) is not None:
+            idle = self._pool.idle_nodes.as_set()
+            columns = requests.take(queued, terms.nodes, columns, idle, self._run.saved)
+        elif queued.eligible is not None:
             columns = self._pool.eligible_nodes(queued, terms.nodes, columns)
         self._begin(job, self._run.sharing.start(job, terms, columns), decision.reason)
 

@@ -24,10 +24,8 @@ class NodePool:
         self.waiting: dict[int, QueuedJob] = {}  # the jobs that wait, by id, in queue order
         self._env, self._size = env, nodes
         self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
-        several = machine.gpus_per_node > 1
-        self.allocation = (
-            Allocation(machine.gpus_per_node, machine.allocation) if several else None
-        )  # else the lowest idle ones
+        # Else the lowest idle ones.
+        self.allocation = Allocation(machine.node_sizes[0], machine.allocation) if machine.has_shared_nodes else None
         self.down = 0  # number of nodes that are out of service
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt

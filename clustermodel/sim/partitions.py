@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from clustermodel.job import JobRow
-from clustermodel.machine import Partition
+from clustermodel.machine import Machine, Partition
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.ticks import to_ticks
 
@@ -14,9 +14,11 @@ from clustermodel.ticks import to_ticks
 class Partitions:
     """The partitions of a machine in one run."""
 
-    def __init__(self, nodes: int, partitions: Sequence[Partition], named: Mapping[int, str]) -> None:
-        self._nodes, self._named = nodes, named  # by job id, the partitions that a job names, separated by commas
+    def __init__(self, machine: Machine, named: Mapping[int, str]) -> None:
+        self._nodes, self._named = machine.processors, named  # by job id, the partitions that a job names, separated by commas
+        partitions = machine.partitions
         self._by_name = {partition.name: partition for partition in partitions}
+        self._sets = dict(zip(self._by_name, machine.sets_of_nodes(), strict=False))
         self._default = next((partition.name for partition in partitions if partition.default), None)
         self._union = lru_cache(maxsize=4096)(self._nodes_of)
 
@@ -38,5 +40,5 @@ class Partitions:
     def _nodes_of(self, names: tuple[str, ...]) -> NodeSet:
         mask = 0
         for name in names:
-            mask |= as_mask(self._by_name[name].node_set)
+            mask |= as_mask(self._sets[name])
         return from_mask(mask)

@@ -37,10 +37,12 @@ class SavedWork:
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = _costing((Account.CONTEXT_SWITCH, machine.switch_ticks))
         self._quantum = machine.time_slicing.quantum
-        self._most_suspended, self._of_a_node = machine.suspended_per_node, machine.node_memory
+        self._most_suspended, of_nodes = machine.suspended_per_node, machine.node_memories
         # How many more suspended tasks each node holds; the steps of this profile are node numbers, not times.
         self._suspended = Profile(self._most_suspended or 0)
-        self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)  # if it is limited
+        self._of_nodes = of_nodes
+        self.free = None if of_nodes is None else FreeMemory.of_nodes(of_nodes, machine.node_sizes)  # if it is limited
+        self._is_shared_in_space = of_nodes is not None and machine.has_shared_nodes
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the nodes of a gang can hold one more suspended task each."""
@@ -66,6 +68,8 @@ class SavedWork:
             raise DecisionError(f"{refused} preempted: it has been already, and still holds its nodes")
         if how is Status.CHECKPOINTED and self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"{refused} checkpointed: the store takes no tasks (max_tasks_per_slice=0)")
+        if how is Status.SUSPENDED and self._is_shared_in_space:
+            raise DecisionError(f"{refused} suspended: several jobs share the memory of a node")
         if how is Status.SUSPENDED and not self.can_suspend(gang):
             full = f"a node of {text(gang.columns)} holds {self._most_suspended} suspended tasks already"
             raise DecisionError(f"{refused} suspended: {full}")
@@ -185,11 +189,11 @@ class SavedWork:
 
     def require_room(self) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out."""
-        if self.free is None or self._of_a_node is None:
+        if self.free is None or self._of_nodes is None:
             return
         node, free = self.free.least()
         if free < 0:
-            in_all, of_a_node = to_gib(self._of_a_node - free), to_gib(self._of_a_node)
+            in_all, of_a_node = to_gib(self._of_nodes[node] - free), to_gib(self._of_nodes[node])
             there = sorted(number for number, job in self._run.jobs.items() if holds_any(job.memory_on, [node]))
             tasks = ", ".join(f"{number}{'' if number in self._run.running else ' (suspended)'}" for number in there)
             raise DecisionError(f"node {node} has {of_a_node:g} GiB of memory, and jobs {tasks} need {in_all:g} GiB there")

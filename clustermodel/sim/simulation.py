@@ -23,6 +23,7 @@ from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.node_requests import NodeRequests, requests_of
 from clustermodel.sim.partitions import Partitions
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
@@ -59,12 +60,14 @@ class RunContext:
         held: HeldJobs | None,
         order: SiteOrder | None,
         partitions: Partitions | None,
+        requests: NodeRequests | None,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
         self.partitions = partitions  # which nodes jobs may have; ``None`` where each may have all
+        self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
         self.order = order  # the order of the queue, if it is the site's
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
         self.env = Clock()
@@ -107,6 +110,7 @@ def simulate(
     held: HeldJobs | None = None,
     order: SiteOrder | None = None,
     partition_of: Mapping[int, str] | None = None,
+    shapes: Mapping[int, tuple[int, int, bool]] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -115,7 +119,8 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of`` are the partitions that jobs name, by their numbers.
+    ``partition_of`` are the partitions that jobs name, by their numbers, and ``shapes`` how their processors must lie on nodes
+    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -124,7 +129,8 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    partitions = Partitions(machine.nodes, machine.partitions, partition_of or {}) if machine.partitions else None
+    partitions = Partitions(machine, partition_of or {}) if machine.partitions else None
+    requests = requests_of(machine, shapes or {})
     records = JobRecords() if records is None else records
     run = RunContext(
         machine,
@@ -137,6 +143,7 @@ def simulate(
         held=held,
         order=order,
         partitions=partitions,
+        requests=requests,
     )
     env = run.env
     decide = decide_of(
@@ -151,6 +158,7 @@ def simulate(
             run_time=lambda job: run.jobs[job.id].run_time,
             holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
+            by_node=requests is not None,
             one_by_one=run.one_by_one,
         ),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
-from clustermodel.job import UNSET, JobRow, checked_row
+from clustermodel.job import SHAPE, UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
@@ -148,6 +148,21 @@ class JobStreams:
                     if limit > 0
                 }
         return limits
+
+    def shapes(self) -> dict[int, tuple[int, int, bool]]:
+        """Return the shapes of jobs in memory that have some, by number: processors per node, most nodes, whole nodes."""
+        shapes: dict[int, tuple[int, int, bool]] = {}
+        for source in self:
+            if isinstance(source, Workload) and any(source.has(name) for name in SHAPE):
+                columns = np.stack([np.maximum(source.column(name), 0) for name in SHAPE], axis=1)
+                given = columns.any(axis=1)
+                ids, nodes = source.column("id")[given].tolist(), source.column("nodes")[given].tolist()
+                for job, size, (per_node, most, whole) in zip(ids, nodes, columns[given].tolist(), strict=True):
+                    if per_node and size % per_node:
+                        must = f"{per_node} is not allowed for {size} processors; it must divide their number"
+                        raise SpecificationError(f"job {job}: processors_per_node: {must}")
+                    shapes[job] = per_node, most, whole == 1
+        return shapes
 
     def dependencies(self) -> IntArray:
         """Return which jobs in memory wait for which, as :class:`~clustermodel.workload.table.Workload` has them."""

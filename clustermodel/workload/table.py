@@ -24,9 +24,18 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.formatting import duration, html_fields
-from clustermodel.job import DEPENDENCIES, LEAST_TICKS, NAMES, UNSET, Job, JobRow, problem_of, row_of
+from clustermodel.job import DEPENDENCIES, LEAST_TICKS, NAMES, SHAPE, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
+from clustermodel.validation import (
+    KIB_PER_GIB,
+    LONGEST_S,
+    default_used,
+    flag,
+    require_gib,
+    require_seconds,
+    require_whole,
+    to_kib,
+)
 from clustermodel.workload import transforms
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
@@ -42,11 +51,11 @@ completion to the submission.  ``UNSET`` where a job has no value."""
 ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS = ("account", "partition", "qos", "queue", "job_name")
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
-    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *NAMED_COLUMNS,
+    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, *NAMED_COLUMNS,
 )  # fmt: skip
 """What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
-before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; numbers
-of names."""
+before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape
+of the job, which a run respects; numbers of names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
@@ -164,11 +173,17 @@ def _column(frame: pd.DataFrame, column: str) -> IntArray:
         unit = TICKS_PER_SECOND
     elif column.endswith("_gib"):
         check, unit = require_gib, KIB_PER_GIB
+    elif column == "whole_nodes":
+        check = _flag
     present = np.ones(len(frame), dtype=bool) if column in (*_NEEDED, "job") else frame[column].notna().to_numpy()
     given = enumerate(frame[column].tolist())
     checked = [check(f"Workload.from_frame: row {row}: {column}", value) * unit for row, value in given if present[row]]
     values[present] = np.rint(checked)
     return values
+
+
+def _flag(name: str, value: Any) -> int:
+    return UNSET if value == UNSET else flag(name, bool(value) if value in (0, 1) else value)
 
 
 def _whole(name: str, value: Any) -> int:
@@ -433,9 +448,13 @@ class Workload:
         for job in given:
             texts = [(of_names[field], getattr(job, field)) for field in NAMES]
             codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
-        extra = [field for field in NAMES if of_names[field]]
-        chosen = [NAMES.index(field) for field in extra]
-        table = [[*job.row(), *(own[place] for place in chosen)] for job, own in zip(given, codes, strict=True)]
+        shaped = [field for field in SHAPE if any(getattr(job, field) for job in given)]
+        extra = [*shaped, *(field for field in NAMES if of_names[field])]
+        chosen = [NAMES.index(field) for field in extra[len(shaped) :]]
+        table = [
+            [*job.row(), *(getattr(job, field) or UNSET for field in shaped), *(own[place] for place in chosen)]
+            for job, own in zip(given, codes, strict=True)
+        ]
         waits = [
             (job.id, kind, other) for job in given for kind, field in enumerate(DEPENDENCIES) for other in getattr(job, field)
         ]
@@ -446,7 +465,7 @@ class Workload:
             name=name,
             machine_nodes=machine_nodes,
             extra=extra,
-            names={field: tuple(of_names[field]) for field in extra},
+            names={field: tuple(of_names[field]) for field in NAMES if of_names[field]},
             dependencies=np.array(waits, dtype=np.int64).reshape(-1, 3),
         )
 
@@ -491,12 +510,16 @@ class Workload:
         """Yield the jobs as specifications in seconds."""
         texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
         codes = [self.column(name).clip(min=0).tolist() for name in texts]
+        shaped = [name for name in SHAPE if self.has(name)]
+        shapes = self.table[:, [self._places[name] for name in shaped]].tolist()
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
             others.setdefault(job, {}).setdefault(DEPENDENCIES[kind], []).append(other)
-        for row, *own in zip(self.rows(), *codes, strict=True):
+        for row, shape, *own in zip(self.rows(), shapes, *codes, strict=True):
             job = Job.from_row(row)
             named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
+            given = {name: value for name, value in zip(shaped, shape, strict=True) if value > 0}
+            named |= given | ({"whole_nodes": True} if "whole_nodes" in given else {})
             named |= others.get(job.id, {})
             yield replace(job, **named) if named else job
 

@@ -174,7 +174,6 @@ def test_other_policies_refuse_partitions(policy: str) -> None:
         (lambda: Partition(name="a", nodes=[-1]), "Partition.nodes: -1 is not allowed; it must be an integer >= 0"),
         (lambda: Machine(nodes=4, partitions=parts(a="0-4")), "Machine.partitions: a: nodes: '0-4' is not allowed"),
         (lambda: Machine(nodes=4, partitions=parts(a="0") * 2), "Machine.partitions: a: 'a' is not allowed; another one has"),
-        (lambda: Machine(nodes=4, gpus_per_node=2, partitions=parts(a="0")), "Machine.partitions: ['a'] is not allowed"),
         (
             lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:predictor=last"),
             "easy: predictor: 'last' is not allowed",

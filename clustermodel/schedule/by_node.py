@@ -1,0 +1,245 @@
+"""Nodes with several processors: which of them jobs of a shape get, and plans of the processors and the memory of each node.
+
+A job may ask for so many processors on each of its nodes, or for at most so many nodes, and jobs share the memory of their
+nodes.  What is free is an array: the processors of each node, and behind them, where memory is limited, its KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.arrays import IntArray
+from clustermodel.errors import DecisionError
+from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_right, from_mask, lowest
+from clustermodel.schedule.pools import Pools, Split
+from clustermodel.ticks import NEVER
+
+if TYPE_CHECKING:
+    from clustermodel.policies.view import QueuedJob
+
+
+class Layout(NamedTuple):
+    """How the processors of a job must lie on nodes; 0 stands for any number."""
+
+    per_node: int = 0
+    """Processors on each of its nodes."""
+    most_nodes: int = 0
+    """Largest number of its nodes."""
+
+
+ANY: Final = Layout()
+
+
+class Nodes:
+    """The nodes of a machine, with the processors and the memory (KiB, ``None``: no limit) of each."""
+
+    def __init__(
+        self, sizes: Sequence[int], memory: Sequence[int] | None, sets: Iterable[NodeSet] = (), *, consolidates: bool = False
+    ) -> None:
+        # Jobs take nodes first that the fewest of the sets have, which are sets of processors, as with pools.
+        self.count: Final = len(sizes)
+        self.first: Final = [0, *np.cumsum(np.array(sizes, dtype=np.int64)).tolist()]  # processors, and their number
+        self._limits_memory, self._consolidates = memory is not None, consolidates
+        self.total: Final[IntArray] = np.array([*sizes, *(memory or ())], dtype=np.int64)  # free on an empty machine
+        pools = Pools(self.first[-1], sets)
+        pool_of = [next(k for k, mask in enumerate(pools.masks) if mask >> first & 1) for first in self.first[:-1]]
+        self._rank: IntArray = np.array(pool_of, dtype=np.int64)
+        self._place: IntArray = np.arange(self.count)
+        self._of: dict[NodeSet, IntArray] = {}
+
+    def having(self, eligible: NodeSet | None) -> IntArray:
+        """Return 1 for each node that a job may have, 0 for the others, shape ``(nodes,)``."""
+        if eligible is None:
+            return np.ones(self.count, dtype=np.int64)
+        if eligible not in self._of:
+            mask = as_mask(eligible)
+            self._of[eligible] = np.array([mask >> first & 1 for first in self.first[:-1]], dtype=np.int64)
+        return self._of[eligible]
+
+    def free(self, idle: NodeSet, memory: IntArray | None) -> IntArray:
+        """Return what is free: of the processors, those idle, and the free memory of each node."""
+        change = np.zeros(self.first[-1] + 1, dtype=np.int64)
+        change[list(idle[::2])] = 1
+        change[list(idle[1::2])] = -1
+        processors = np.add.reduceat(np.cumsum(change)[:-1], self.first[:-1])
+        return processors if memory is None or not self._limits_memory else np.concatenate([processors, memory])
+
+    def split(self, columns: NodeSet, memory: int) -> Split:
+        """Return what a job with ``memory`` for each of its tasks, KiB, takes of each node."""
+        parts: dict[int, int] = {}
+        for low, high in zip(columns[::2], columns[1::2], strict=True):
+            while low < high:
+                node = bisect_right(self.first, low) - 1
+                end = min(high, self.first[node + 1])
+                parts[node] = parts.get(node, 0) + end - low
+                low = end  # noqa: PLW2901
+        return self._with_memory(sorted(parts.items()), memory)
+
+    def _with_memory(self, parts: list[tuple[int, int]], memory: int) -> Split:
+        if not self._limits_memory or not memory:
+            return tuple(parts)
+        return (*parts, *((self.count + node, number * memory) for node, number in parts))
+
+    def processors(self, split: Split, idle: NodeSet) -> NodeSet:
+        """Return the lowest idle processors of the nodes of a split."""
+        idle_mask, chosen = as_mask(idle), 0
+        for node, number in split:
+            if node < self.count:
+                low, high = self.first[node], self.first[node + 1]
+                chosen |= lowest(idle_mask & ((1 << high) - (1 << low)), number)
+        return from_mask(chosen)
+
+    def choose(self, job: QueuedJob, processors: int, free: IntArray) -> Split | None:
+        """Return what a job takes of each node, by its layout, its memory and the nodes that it may have.
+
+        ``None`` if that is not free.
+        """
+        room = free[: self.count] * self.having(job.eligible)
+        if self._limits_memory and job.memory:
+            room = np.minimum(room, free[self.count :] // job.memory)
+        per_node, most_nodes = job.layout or ANY
+        if per_node:
+            parts = self._equal_parts(room, free, per_node, processors // per_node)
+        elif int(room.sum()) < processors:
+            return None
+        elif most_nodes or self._consolidates:
+            parts = self._few_parts(room, processors)
+        else:
+            order = np.lexsort((self._place, self._rank))
+            before = np.cumsum(room[order]) - room[order]
+            parts = [
+                (node, min(number, processors - used))
+                for node, number, used in zip(order.tolist(), room[order].tolist(), before.tolist(), strict=True)
+                if number and used < processors
+            ]
+        if parts is None or (most_nodes and len(parts) > most_nodes):
+            return None
+        return self._with_memory(sorted(parts), job.memory)
+
+    def _equal_parts(self, room: IntArray, free: IntArray, per_node: int, nodes: int) -> list[tuple[int, int]] | None:
+        places = np.flatnonzero(room >= per_node)
+        if len(places) < nodes:
+            return None
+        fullest = free[places] if self._consolidates else np.zeros(len(places), dtype=np.int64)
+        order = np.lexsort((places, fullest, self._rank[places]))
+        return [(node, per_node) for node in places[order[:nodes]].tolist()]
+
+    def _few_parts(self, room: IntArray, processors: int) -> list[tuple[int, int]]:
+        """Return parts on as few nodes as possible: the emptiest first, at last the fullest that has enough for the rest."""
+        parts: list[tuple[int, int]] = []
+        order = np.lexsort((self._place, self._rank, -room)).tolist()
+        for k, node in enumerate(order):
+            number = int(room[node])
+            if number >= processors:
+                enough = [other for other in order[k:] if room[other] >= processors]
+                parts.append((min(enough, key=lambda other: (room[other], self._rank[other], other)), processors))
+                break
+            parts.append((node, number))
+            processors -= number
+        return parts
+
+
+class NodeChooser:
+    """Chooses idle processors of one instant."""
+
+    def __init__(self, nodes: Nodes, idle: NodeSet, memory: IntArray | None) -> None:
+        self._nodes, self._idle, self._free = nodes, idle, nodes.free(idle, memory)
+
+    def split(self, job: QueuedJob) -> Split | None:
+        """Return what a job can have of nodes; ``None`` if that is too little."""
+        return self._nodes.choose(job, job.nodes, self._free)
+
+    def has(self, split: Split) -> bool:
+        return all(self._free[place] >= number for place, number in split)
+
+    def take(self, split: Split) -> NodeSet:
+        """Return the lowest idle processors of the nodes of a split, which are not idle any more."""
+        chosen = self._nodes.processors(split, self._idle)
+        self._idle = from_mask(as_mask(self._idle) & ~as_mask(chosen))
+        for place, number in split:
+            self._free[place] -= number
+        return chosen
+
+
+class NodeProfile:
+    """What is free of each node over time, from the present to infinity; times and durations in ticks."""
+
+    def __init__(self, nodes: Nodes, now: int, ends: Iterable[tuple[int, Split]]) -> None:
+        """Lay out running jobs, (expected end, what it has of nodes) each; all ends are after ``now``."""
+        self._nodes, self._times, row = nodes, [now], nodes.total.copy()
+        self._rows = [row]
+        for end, split in sorted(ends):
+            if end > self._times[-1]:
+                self._times.append(end)
+                self._rows.append(np.zeros_like(row))
+            for place, number in split:
+                row[place] -= number
+                self._rows[-1][place] += number
+        for k in range(1, len(self._rows)):
+            self._rows[k] += self._rows[k - 1]
+
+    def advance(self, now: int) -> None:
+        """Forget the past: the profile begins at ``now``."""
+        past = bisect_right(self._times, now) - 1
+        del self._times[:past], self._rows[:past]
+        self._times[0] = now
+
+    def split(self, start: int, duration: int, job: QueuedJob) -> Split | None:
+        """Return what a job can have of nodes from ``start`` on for ``duration``; ``None`` if that is too little."""
+        return self._split(bisect_right(self._times, start) - 1, start + duration, job)
+
+    def _split(self, step: int, end: int, job: QueuedJob) -> Split | None:
+        times, rows, choose = self._times, self._rows, self._nodes.choose
+        least, beyond = rows[step], step + 1
+        if choose(job, job.nodes, least) is None:
+            return None
+        while beyond < len(times) and times[beyond] < end:
+            least = np.minimum(least, rows[beyond])
+            beyond += 1
+        return choose(job, job.nodes, least)
+
+    def earliest(self, duration: int, job: QueuedJob, not_after: int = NEVER) -> tuple[int, Split]:
+        """Return the first time from which a job can have its nodes for ``duration``, and what it has of them then.
+
+        The time is -1 if it is after ``not_after``.
+        """
+        for step, start in enumerate(self._times):
+            if start > not_after:
+                break
+            if (split := self._split(step, start + duration, job)) is not None:
+                return start, split
+        return -1, ()
+
+    def reserve(self, start: int, duration: int, split: Split) -> None:
+        """Subtract a split during ``duration`` from ``start`` on; a DecisionError if that is not free."""
+        if not self.is_free(start, duration, split):
+            raise DecisionError(f"plan: nodes reserved at {start} are not free")
+        self._add(start, start + duration, split, -1)
+
+    def release(self, start: int, duration: int, split: Split) -> None:
+        """Add it again."""
+        self._add(start, start + duration, split, 1)
+
+    def is_free(self, start: int, duration: int, split: Split) -> bool:
+        first, end = bisect_right(self._times, start) - 1, start + duration
+        places, numbers = [place for place, _ in split], [number for _, number in split]
+        rows = (row for time, row in zip(self._times[first:], self._rows[first:], strict=True) if time < end)
+        return all(bool((row[places] >= numbers).all()) for row in rows)
+
+    def _add(self, start: int, end: int, split: Split, sign: int) -> None:
+        first, beyond = self._step(start), self._step(end)
+        for place, number in split:
+            for row in self._rows[first:beyond]:
+                row[place] += sign * number
+
+    def _step(self, time: int) -> int:
+        """Return which step begins at a time, after making one begin there."""
+        k = bisect_right(self._times, time)
+        if k and self._times[k - 1] == time:
+            return k - 1
+        self._times.insert(k, time)
+        self._rows.insert(k, self._rows[k - 1].copy())
+        return k

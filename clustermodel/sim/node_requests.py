@@ -1,0 +1,88 @@
+"""What jobs ask of nodes that have several processors: shapes, and memory that several jobs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clustermodel.arrays import IntArray
+from clustermodel.errors import DecisionError, SpecificationError, counted
+from clustermodel.job import JobRow
+from clustermodel.machine import Machine
+from clustermodel.policies.view import QueuedJob
+from clustermodel.schedule.by_node import Layout, Nodes
+from clustermodel.schedule.node_set import NodeSet, as_mask, is_node_set, text
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.validation import to_gib
+
+
+class NodeRequests:
+    """The shapes of the jobs of one run, by number (processors per node, most nodes, whole nodes), and the nodes for them."""
+
+    def __init__(self, machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -> None:
+        self._shapes, self._size = shapes, machine.node_sizes[0]
+        self.nodes = Nodes(
+            machine.node_sizes, machine.node_memories, machine.sets_of_nodes(), consolidates=machine.allocation == "consolidate"
+        )
+
+    def row_of(self, row: JobRow) -> JobRow:
+        """Return a job with all processors of its nodes, if it asks for whole nodes."""
+        per_node, _, whole = self._shapes.get(row.id, (0, 0, False))
+        return row._replace(nodes=-(-row.nodes // (per_node or self._size)) * self._size) if whole else row
+
+    def lay_out(self, job: QueuedJob) -> bool:
+        """Note the layout of a job; return whether it fits on the empty machine."""
+        if (shape := self._shapes.get(job.id)) is not None:
+            per_node, most_nodes, whole = shape
+            job.layout = Layout(self._size if whole else per_node, most_nodes)
+        return self.nodes.choose(job, job.nodes, self.nodes.total) is not None
+
+    def fits(self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork) -> NodeSet | None:
+        """Return the idle processors that a job would have; ``None`` where it does not fit."""
+        split = self.nodes.choose(job, processors, self._free(idle, saved))
+        return None if split is None else self.nodes.processors(split, idle)
+
+    def _free(self, idle: NodeSet, saved: SavedWork) -> IntArray:
+        return self.nodes.free(idle, None if saved.free is None else saved.free.by_node())
+
+    def take(self, job: QueuedJob, processors: int, columns: NodeSet | None, idle: NodeSet, saved: SavedWork) -> NodeSet:
+        """Return ``columns`` if a job may start on them, else those that it fits on; a DecisionError otherwise."""
+        if columns is None:
+            if (columns := self.fits(job, processors, idle, saved)) is None:
+                raise DecisionError(f"job {job.id} cannot start: it does not fit on idle nodes ({_asked(job, processors)})")
+            return columns
+        if not is_node_set(columns) or columns[-1] > self.nodes.first[-1]:
+            return columns  # the node pool refuses them
+        refused = f"job {job.id} cannot start on processors {text(columns)}"
+        if job.eligible is not None and as_mask(columns) & ~as_mask(job.eligible):
+            raise DecisionError(f"{refused}: it may have {text(job.eligible)} only")
+        split = self.nodes.split(columns, job.memory)
+        parts, free = [part for part in split if part[0] < self.nodes.count], self._free(idle, saved)
+        per_node, most_nodes = job.layout or Layout()
+        if (per_node and {number for _, number in parts} != {per_node}) or (most_nodes and len(parts) > most_nodes):
+            raise DecisionError(f"{refused}: they are not of its shape ({_asked(job, processors)})")
+        if any(free[place] < number for place, number in split if place >= self.nodes.count):
+            raise DecisionError(f"{refused}: a node has less free memory ({_asked(job, processors)})")
+        return columns
+
+
+def _asked(job: QueuedJob, processors: int) -> str:
+    """Return in words what a job asks of nodes."""
+    per_node, most_nodes = job.layout or Layout()
+    words = [f"{processors} processors"]
+    words += [f"{per_node} on each node"] if per_node else []
+    words += [f"on at most {counted(most_nodes, 'node')}"] if most_nodes else []
+    words += [f"{to_gib(job.memory):g} GiB each"] if job.memory else []
+    return ", ".join(words)
+
+
+def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -> NodeRequests | None:
+    """Return what the jobs of a run ask of nodes; ``None`` where a number of processors is all."""
+    if machine.has_shared_nodes:
+        differ = bool(shapes) or machine.node_memories is not None or bool(machine.sets_of_nodes())
+        return NodeRequests(machine, shapes) if differ else None
+    for job, (per_node, most_nodes, _) in shapes.items():
+        if per_node > 1 or most_nodes:
+            raise SpecificationError(
+                f"job {job}: a shape is not allowed where nodes have one processor; give Machine(processors_per_node=...)"
+            )
+    return None
