@@ -472,8 +472,11 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     whatever_the_policy_decides = {
         "checkpointing": checkpointing.interval_s is not None or checkpointing.restart_charge != "on-start",
         RANDOM_NUMBERS: machine.failures is not None,
-        "node_memory_gib": memory is not None  # some jobs may need more than a node has
-        and any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources),
+        "node_memory_gib": memory is not None  # some jobs may need more than a node has, or share it
+        and (
+            machine.has_shared_nodes
+            or any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
+        ),
     }
     used = dependencies_of(make_policy(scenario.policy)) | {
         part for part, counts in whatever_the_policy_decides.items() if counts

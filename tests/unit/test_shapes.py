@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import DecisionError, Job, Machine, Partition, Result, Scenario, Start, Workload
-from clustermodel.experiment.run_key import digest_of_jobs
+from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.schedule.by_node import Layout, Nodes
 from tests.conftest import refusal
@@ -164,6 +164,14 @@ def test_shapes_in_tables(tmp_path: Any) -> None:
     assert (
         Scenario.from_toml(Scenario(workload=workload.made_by("synthetic", {}), machine=machine).to_toml()).machine == machine
     )
+
+
+def test_run_keys_know_shapes_and_the_memory_that_jobs_share() -> None:
+    def key(memory: float, **shape: Any) -> str:
+        machine = Machine(nodes=2, processors_per_node=4, node_memory_gib=memory)
+        return key_of_scenario(Scenario(workload=Workload.from_jobs([job(1, 0, 2, 9, memory_gib=1, **shape)]), machine=machine))
+
+    assert len({key(8), key(9), key(8, max_nodes_used=1), key(8, whole_nodes=True)}) == 4
 
 
 def test_a_policy_of_ones_own_starts_what_fits() -> None:
