@@ -88,16 +88,16 @@ class Limits:
 class FairShare:
     """An order of the queue: accounts, and in them users, come first that have used least of what is theirs.
 
-    Usage is nodes x time, as long as jobs run, and halves every half-life.  Accounts are compared by usage over shares, then
-    the users of an account in the same way (the Fair Tree of Slurm 19.05, with accounts on one level); jobs of a user keep
-    their order.  A value that is not allowed is a ``SpecificationError``.
+    Usage is nodes x time, as long as jobs run, and halves every half-life.  Accounts are compared by usage over shares, level
+    by level, then the users of an account in the same way (the Fair Tree of Slurm 19.05); jobs of a user keep their order.  A
+    value that is not allowed is a ``SpecificationError``.
     """
 
     name: ClassVar[str] = "fair-share"
     half_life_s: float = 7 * 86_400.0
     """In which usage counts half, seconds (Slurm: PriorityDecayHalfLife)."""
     account_shares: Mapping[str, float] = field(default_factory=dict)
-    """Shares of accounts; 1 by default."""
+    """Shares of accounts; 1 by default.  ``"physics/bio"`` is the account ``bio`` below ``physics``."""
     user_shares: Mapping[str, float] = field(default_factory=dict)
     """Shares of users in their accounts; 1 by default."""
 
@@ -158,6 +158,19 @@ def _check_shares(order: FairShare | Multifactor, name: str) -> None:
     seconds_fields(order, f"{name}.", "half_life_s", positive=True)
     for kind in ("account_shares", "user_shares"):
         _check_numbers(f"{name}.{kind}", getattr(order, kind), "a finite number > 0", lambda value: 0 < value < inf)
+    account_paths(order.account_shares, name)
+
+
+def account_paths(shares: Mapping[str, float], name: str = "") -> dict[str, tuple[str, ...]]:
+    """Return where accounts stand in their tree, from the top; an account that is not there stands at the top."""
+    paths: dict[str, tuple[str, ...]] = {}
+    for key in shares:
+        path = tuple(key.split("/"))
+        for depth, account in enumerate(path, 1):
+            where = paths.setdefault(account, path[:depth])
+            must = f"an account has one name and one place, and {account!r} is {'/'.join(where)} too"
+            require(account and where == path[:depth], f"{name}.account_shares", key, must)
+    return paths
 
 
 def _check_numbers(name: str, values: object, allowed: str, holds: Callable[[float], bool]) -> None:

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "results": ("study", "Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and "
                 "export them."),
     "run": ("run", "Simulate policies and print one table, a row per policy."),
+    "site": ("site", "Make a site file of Slurm's own output: partitions, limits, and the order of the queue."),
     "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("study", "Compare the formulas of STUDIES with simulated means."),

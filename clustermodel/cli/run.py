@@ -35,7 +35,7 @@ from clustermodel.plugins import POLICIES, READERS, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies import registry
 from clustermodel.policies.predictors import CORRECTIONS, PREDICTORS
-from clustermodel.policies.queue_order import QUEUE_ORDERS
+from clustermodel.policies.queue_order import QUEUE_ORDERS, SITE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
@@ -73,6 +73,7 @@ def policies() -> None:
         "predictors, easy:predictor=NAME": ([*PREDICTORS, "virtual:X"], plugins(PREDICTOR_PLUGINS)),
         "corrections, easy:correction=NAME": (list(CORRECTIONS), {}),
         "queue orders, gs:queue_order=NAME": (list(QUEUE_ORDERS), {}),
+        "orders of a site, easy:order=NAME": (list(SITE_ORDERS), {}),
         "readers of traces, --format NAME": ([reader.name for reader in SHIPPED], plugins(READERS)),
     }
     for what, (names, others) in named.items():

@@ -93,7 +93,7 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
-        if self.scenario.site is not None or len(self.scenario.streams.dependencies()):
+        if self.scenario.used_site is not None or len(self.scenario.streams.dependencies()):
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
@@ -104,7 +104,7 @@ class Result:
 
     @property
     def _has_site_order(self) -> bool:
-        return self.scenario.site is not None and self.scenario.site.order is not None
+        return self.scenario.used_site is not None and self.scenario.used_site.order is not None
 
     @cached_property
     def _summary(self) -> metrics.Summary:

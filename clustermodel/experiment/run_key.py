@@ -489,7 +489,7 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     if machine.processors_per_node == 1:
         del plain["processors_per_node"]
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")
-    site = {} if scenario.site is None else {"site": fingerprint(scenario.site, "Scenario.site")}
+    site = {} if scenario.used_site is None else {"site": fingerprint(scenario.used_site, "Scenario.site")}
     return {
         "machine": plain,
         **site,

@@ -27,7 +27,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
-from clustermodel.policies.registry import make_policy, policy_label, policy_names
+from clustermodel.policies.registry import make_policy, policy_label, policy_names, site_order_of
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
@@ -123,7 +123,7 @@ class Scenario:
             object.__setattr__(self, "policy", policy)
         line = isinstance(self.name, str) and not any(category(letter) in _NOT_IN_A_LINE for letter in self.name)
         require(line, "Scenario.name", self.name, "it must be a line of text without control characters")
-        _ = self.used_machine  # its size must be known
+        _ = self.used_machine, self.used_site  # its size must be known, and its order one
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Self:
@@ -165,6 +165,16 @@ class Scenario:
         """The specified machine, or one of the size on which the workload was recorded; with the partitions of the site."""
         machine = self._machine()
         return machine if self.site is None or not self.site.partitions else replace(machine, partitions=self.site.partitions)
+
+    @property
+    def used_site(self) -> Site | None:
+        """The rules of the site, with the order that the policy asks for."""
+        name, site = site_order_of(self.policy), self.site or Site()
+        if name is None or (site.order is not None and not isinstance(site.order, str) and site.order.name == name):
+            return self.site
+        if site.order is not None:
+            raise SpecificationError(f"policy {self.label}: the order of the site is another one; give one of the two")
+        return replace(site, order=name)
 
     def _machine(self) -> Machine:
         if self.machine is not None:
@@ -274,7 +284,7 @@ class Scenario:
         return outcome
 
     def _held_jobs(self) -> HeldJobs | None:
-        site, dependencies = self.site or Site(), self.streams.dependencies()
+        site, dependencies = self.used_site or Site(), self.streams.dependencies()
         arrays = self.streams.array_limits() if site.array_limits else {}
         if not (site.limits or len(dependencies) or arrays):
             return None
@@ -282,10 +292,11 @@ class Scenario:
         return HeldJobs(site.limits, facts, dependencies, arrays)
 
     def _site_order(self, machine: Machine) -> SiteOrder | None:
-        if self.site is None or not isinstance(self.site.order, FairShare | Multifactor):
+        site = self.used_site
+        if site is None or not isinstance(site.order, FairShare | Multifactor):
             return None
         facts = {name: self.streams.names_of_jobs(name) for name in ("account", "user", "partition", "qos", "queue")}
-        return SiteOrder(self.site.order, facts, machine.processors)
+        return SiteOrder(site.order, facts, machine.processors)
 
     def _run_streamed(self, machine: Machine, progress: Callable[[int], None] | None) -> Result:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
@@ -296,7 +307,7 @@ class Scenario:
             ("a machine with failures is", machine.failures is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
-            ("a site is", self.site is not None),
+            ("a site is", self.used_site is not None),
             ("a machine with partitions is", bool(machine.partitions)),
             ("a workload with shapes is", bool(self.streams.shapes())),
             ("a workload with dependencies is", len(self.streams.dependencies())),

@@ -110,7 +110,7 @@ def _beyond_limits(run: Result, needing_too_much: int) -> int:
     """Return how many jobs are rejected only because of the rules of the site."""
     nodes, ended_as = run.records.column("nodes"), run.records.column("ended_as")
     fits = (nodes > 0) & (nodes <= run.machine.processors)
-    return 0 if run.scenario.site is None else int(((ended_as == Status.REJECTED) & fits).sum()) - needing_too_much
+    return 0 if run.scenario.used_site is None else int(((ended_as == Status.REJECTED) & fits).sum()) - needing_too_much
 
 
 def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note]:
@@ -118,14 +118,14 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
         these = f"{counted(most, 'job')} {'is' if most == 1 else 'are'}"
         fact = f"{these} rejected: limits of the site never allow such a size or estimate"
         yield Note(fact, "raise the limits, or leave such jobs out", "--site")
-    ordered = [run for run in runs if run.scenario.site is not None and run.scenario.site.order is not None]
+    ordered = [run for run in runs if run.scenario.used_site is not None and run.scenario.used_site.order is not None]
     own = [run.scenario.label for run in ordered if isinstance(make_policy(run.scenario.policy), _WITH_AN_ORDER)]
     if own:
         names = _names(own, [run.scenario.label for run in runs])
         yield Note(
             f"the order of the site has no effect under {names}, which has one of its own", "choose another policy", "--policy"
         )
-    for run in (run for run in runs if run.scenario.site is not None):
+    for run in (run for run in runs if run.scenario.used_site is not None):
         yield from _limits_of_nobody(run)
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
         if jobs := int((held_s > 0).sum()):
@@ -136,10 +136,10 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
 
 
 def _limits_of_nobody(run: Result) -> Iterator[Note]:
-    assert run.scenario.site is not None
-    for name in run.scenario.site.subjects:
+    assert run.scenario.used_site is not None
+    for name in run.scenario.used_site.subjects:
         known = set(run.scenario.streams.names_of_jobs(name).values())
-        for who in dict.fromkeys(getattr(limit, name) for limit in run.scenario.site.limits):
+        for who in dict.fromkeys(getattr(limit, name) for limit in run.scenario.used_site.limits):
             if who is not None and who not in known and (who != EACH or not known):
                 whom = f"no job has a {name}" if who == EACH else f"no job has {name} {shown(who)}"
                 near = did_you_mean(who, sorted(known)) or (f"; there are {_names(sorted(known), [])}" if known else "")

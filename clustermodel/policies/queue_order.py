@@ -24,6 +24,8 @@ QUEUE_ORDERS: Final[dict[str, QueueOrder | None]] = {
 }
 """Named orders; ``None`` keeps queue order, which is FCFS among equal priorities."""
 
+SITE_ORDERS: Final = ("fair-share", "multifactor")
+"""Orders that the site keeps for any policy (docs/site): ``easy:order=fair-share``."""
 CRITERIA: Final = ("D", "P", "R", "1/L", "P/L", "R/L")
 """Sorting criteria of Perkovic & Keleher 2000, table 4; the largest value comes first."""
 

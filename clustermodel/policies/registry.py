@@ -19,7 +19,7 @@ from clustermodel.errors import SpecificationError, did_you_mean, quoted, refuse
 from clustermodel.plugins import POLICIES, made_by, names_module, of_module, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
-from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.policies.queue_order import CRITERIA, SITE_ORDERS
 
 PolicyFactory = Callable[..., Policy | Run | Decide]
 """What makes a policy from its parameters, or a function of the setup, and of parameters, that returns a run."""
@@ -127,6 +127,15 @@ def policy_factory(policy: str) -> PolicyFactory:
 def policy_settings(policy: str) -> dict[str, object]:
     """Return the parameters that ``"name:key=value,key=value"`` gives, with their values; refuse unknown parameters."""
     return _parse_parameters(*_split(policy))
+
+
+def site_order_of(policy: str | Policy | PolicyFactory) -> str | None:
+    """Return the order of the site that a policy asks for, as ``easy:order=fair-share`` does."""
+    assignments = _split(policy)[1].split(",") if isinstance(policy, str) else ()
+    orders = [order for order in SITE_ORDERS if f"order={order}" in assignments]
+    if len(orders) > 1:
+        raise SpecificationError(f"policy {shown(policy)}: parameter 'order' is given twice")
+    return orders[0] if orders else None
 
 
 def policy_label(policy: str | Policy | PolicyFactory) -> str:
@@ -242,9 +251,11 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
         if not equals or not value:
             hint = _with_level(f"{name}:{assignment}")
             raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write key=value,key=value")
+        if key == "order" and value in SITE_ORDERS:  # which the site keeps: site_order_of
+            continue
         if key not in allowed:
             known = ", ".join(allowed) or "it has none"
-            hint = did_you_mean(key, allowed)
+            hint = (did_you_mean(value, SITE_ORDERS) if key == "order" else "") or did_you_mean(key, allowed)
             raise SpecificationError(f"policy {name}: parameter {key!r} is unknown{hint}; parameters: {known}")
         if key in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")

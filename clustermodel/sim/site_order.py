@@ -5,14 +5,15 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from math import log
+from math import log, prod
 
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.sim.held_jobs import Facts
-from clustermodel.site import FairShare, Multifactor
+from clustermodel.site import FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
 Leaf = tuple[str, str]  # an account and a user in it
+Place = tuple[str, ...]  # in the tree: accounts from the top; of a user, an empty name and the user's after them
 Key = Callable[[QueuedJob, int], int]  # of a job that joined the queue at a time
 
 
@@ -45,14 +46,24 @@ class SiteOrder:
         self._joined: dict[int, int] = {}  # job id -> when it joined the queue
         accounts, users = facts["account"], facts["user"]
         leaves = {(accounts.get(job, ""), users.get(job, "")) for job in accounts.keys() | users.keys()} | {("", "")}
-        # The part of each account and user in all shares.
-        of_accounts = {account: order.account_shares.get(account, 1.0) for account, _ in leaves}
-        of_users = {leaf: order.user_shares.get(leaf[1], 1.0) for leaf in leaves}
-        in_account: defaultdict[str, float] = defaultdict(float)
-        for (account, _), share in of_users.items():
-            in_account[account] += share
-        whole = sum(of_accounts.values())
-        self._shares = {leaf: of_accounts[leaf[0]] / whole * share / in_account[leaf[0]] for leaf, share in of_users.items()}
+        # The places of each leaf and of the accounts above it in the tree, from the top, and the shares of these places.
+        paths = account_paths(order.account_shares)
+        self._places: dict[Leaf, list[Place]] = {}
+        self._share: dict[Place, float] = {}
+        for account, user in leaves:
+            path = paths.get(account, (account,))
+            above = [path[:depth] for depth in range(1, len(path) + 1)]
+            self._places[account, user] = [*above, (*path, "", user)]
+            self._share |= {place: order.account_shares.get("/".join(place), 1.0) for place in above}
+            self._share[*path, "", user] = order.user_shares.get(user, 1.0)
+        self._depth = max(map(len, self._places.values()))
+        # The part of each leaf in all shares: at each level what is its own of those beside it.
+        beside: defaultdict[Place, float] = defaultdict(float)
+        for place, share in self._share.items():
+            beside[_above(place)] += share
+        self._parts = {
+            leaf: prod(self._share[place] / beside[_above(place)] for place in places) for leaf, places in self._places.items()
+        }
 
     def note(self, running: Iterable[RunningJob]) -> None:
         """Note who uses how many nodes from now on."""
@@ -75,19 +86,20 @@ class SiteOrder:
         return self._facts["account"].get(job.id, ""), self._facts["user"].get(job.id, "")
 
     def _by_shares(self) -> Key:
-        """Return the key of a fair-share order: the usage of its account over its shares, then that of its user."""
-        order, used = self._order, self._usage.used
-        of_account: defaultdict[str, float] = defaultdict(float)
-        for (account, _), amount in used.items():
-            of_account[account] += amount
+        """Return the key of a fair-share order: usage over shares of its accounts from the top, then of its user."""
+        used: defaultdict[Place, float] = defaultdict(float)
+        for leaf, amount in self._usage.used.items():
+            for place in self._places[leaf]:
+                used[place] += amount
         keys: dict[Leaf, int] = {}
 
         def key(job: QueuedJob, _: int) -> int:
             leaf = self._leaf(job)
             if leaf not in keys:
-                account, user = leaf
-                above = of_account[account] / order.account_shares.get(account, 1.0)
-                keys[leaf] = _rising(above) << 64 | _rising(used[leaf] / order.user_shares.get(user, 1.0))
+                places, value = self._places[leaf], 0
+                for place in places:
+                    value = value << 64 | _rising(used[place] / self._share[place])
+                keys[leaf] = value << 64 * (self._depth - len(places))
             return keys[leaf]
 
         return key
@@ -107,13 +119,18 @@ class SiteOrder:
             if order.fair_share:
                 leaf = self._leaf(job)
                 part = used[leaf] / whole if whole else 0.0
-                value += order.fair_share * 2 ** (-part / self._shares[leaf])
+                value += order.fair_share * 2 ** (-part / self._parts[leaf])
             for weight, field, values in named:
                 if weight:
                     value += weight * values.get(facts[field].get(job.id, ""), 0.0)
             return _rising(max(most - value, 0.0))
 
         return key
+
+
+def _above(place: Place) -> Place:
+    """Return the account of a place, whose users stand beside the accounts below it."""
+    return place[:-2] if len(place) > 1 and not place[-2] else place[:-1]
 
 
 def _rising(value: float) -> int:

@@ -273,6 +273,8 @@ corrections, easy:correction=NAME
     second, estimate, tsafrir, double
 queue orders, gs:queue_order=NAME
     arrival, shortest, narrowest, widest
+orders of a site, easy:order=NAME
+    fair-share, multifactor
 readers of traces, --format NAME
     pbs, lsf, sacct, muri, swf
 """)

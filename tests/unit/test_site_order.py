@@ -10,7 +10,9 @@ import pytest
 
 from clustermodel import FairShare, Job, Limits, Machine, Multifactor, Result, Scenario, Site, Workload
 from clustermodel.measure.input_notes import run_notes
+from clustermodel.policies.queue_order import SITE_ORDERS
 from clustermodel.policies.registry import policy_names
+from clustermodel.site import ORDERS
 from tests.conftest import refusal
 
 HOUR = 3600.0
@@ -187,3 +189,82 @@ def test_orders_in_texts_and_files(tmp_path: Path) -> None:
         assert message in refusal(lambda: Site(order=order))  # noqa: B023
     assert "Site.order: 3 is not allowed" in refusal(lambda: Site(order=3))  # type: ignore[arg-type]
     assert "user_shares.ann: 0 is not allowed" in refusal(lambda: FairShare(user_shares={"ann": 0}))
+
+
+# (submission, run time in hours, user, account): bio and astro are below physics, which has 5 shares; chem has one.
+TREE = [
+    (0, 2, 1, "bio"), (0, 1, 2, "astro"), (0, 1, 3, "chem"), (3.5, 1, 1, "bio"), (3.5, 1, 2, "astro"), (3.5, 1, 3, "chem"),
+]  # fmt: skip
+
+
+def test_accounts_are_compared_level_by_level() -> None:
+    # At 2 h physics has used 2 of 5 shares, chem nothing; at 3 h chem 1 of 1.  At 4 h physics has used 3, chem 1: physics
+    # first, and in it astro (1 h) before bio (2 h); at 5 h physics has used 4 of 5, chem still 1 of 1.
+    month = 30 * 24 * HOUR
+    tree = {"physics": 5, "physics/bio": 1, "physics/astro": 1}
+    assert starts(run(TREE, FairShare(half_life_s=month, account_shares=tree))) == [0, 3, 2, 5, 4, 6]
+    assert starts(run(TREE, FairShare(half_life_s=month))) == [0, 2, 3, 6, 4, 5]  # on one level
+
+
+def test_users_of_an_account_stand_beside_the_accounts_below_it() -> None:
+    # User 2 of physics itself has used one hour, bio two: user 2 comes before user 3 of bio, who has used nothing.
+    jobs = [(0, 2, 1, "bio"), (0, 1, 2, "physics"), (0.5, 1, 3, "bio"), (0.6, 1, 2, "physics")]
+    assert starts(run(jobs, FairShare(half_life_s=1e8, account_shares={"physics/bio": 1}))) == [0, 2, 4, 3]
+
+
+def test_parts_of_an_account_tree_as_a_factor() -> None:
+    # Of all shares, chem has 1/6, bio 5/6 x 3/4 and astro 5/6 x 1/4; all have used an hour when the last three jobs start.
+    jobs = [(0, 1, user, account) for user, account in ((1, "bio"), (2, "astro"), (3, "chem"))]
+    jobs += [(2.5, 1, user, account) for user, account in ((3, "chem"), (2, "astro"), (1, "bio"))]
+    tree = {"physics": 5, "physics/bio": 3, "physics/astro": 1}
+    order = Multifactor(age=0, fair_share=1, half_life_s=1e9, account_shares=tree)
+    assert starts(run(jobs, order))[3:] == [5, 4, 3]
+
+
+@pytest.mark.parametrize("shares", [{"a/b": 1, "c/b": 1}, {"b": 1, "a/b": 1}, {"a/": 1}, {"a/b/a": 1}])
+def test_an_account_has_one_place(shares: dict[str, float]) -> None:
+    line = refusal(lambda: FairShare(account_shares=shares))
+    assert line.startswith("FairShare.account_shares: ")
+    assert "an account has one name and one place" in line
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy:reserve_depth=2", "conservative", "backfilling", "gs:mpl=2", "las"])
+def test_an_order_of_the_policy_is_one_of_the_site(policy: str) -> None:
+    asked = f"{policy}{',' if ':' in policy else ':'}order=fair-share"
+    frame = pd.DataFrame(TREE, columns=["submit_s", "run_s", "user", "account"]).assign(nodes=1)
+    scenario = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=1), policy=asked)
+    result, same = scenario.run(), replace(scenario, policy=policy, site=Site(order="fair-share")).run()
+    pd.testing.assert_frame_equal(result.jobs, same.jobs)
+    assert result.summary().policy == asked
+    assert result.summary().delayed is None
+    # The site's parameters count where it has the same order.
+    month = Site(order=FairShare(half_life_s=1))
+    assert replace(scenario, site=month).used_site == month
+    assert replace(scenario, policy=policy).used_site is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "order", "words"),
+    [
+        (
+            "easy:order=fairshare",
+            None,
+            "policy easy: parameter 'order' is unknown (did you mean 'fair-share'?)",
+        ),
+        (
+            "easy:order=fair-share",
+            "multifactor",
+            "policy easy:order=fair-share: the order of the site is another one",
+        ),
+        ("easy:order=fair-share,order=multifactor", None, "parameter 'order' is given twice"),
+        ("backfilling:order=X", None, "backfilling: order: 'X'"),
+    ],
+)
+def test_orders_of_policies_that_are_refused(policy: str, order: str | None, words: str) -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    site = Site(order=order)
+    assert words in refusal(lambda: Scenario(workload=workload, machine=Machine(nodes=1), policy=policy, site=site))
+
+
+def test_the_orders_of_policies_are_those_of_sites() -> None:
+    assert tuple(ORDERS) == SITE_ORDERS

@@ -1,0 +1,614 @@
+"""A site from Slurm's own words: slurm.conf, ``scontrol show partition|node|config``, ``sacctmgr show qos|assoc -P``.
+
+The fields are described in slurm.conf(5), scontrol(1) and sacctmgr(1) of Slurm 20 to 24; docs/site has what becomes of which.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from clustermodel.errors import SpecificationError, TraceError, counted, quoted
+from clustermodel.files import text_lines
+from clustermodel.logs import values as log_values
+from clustermodel.machine import Partition
+from clustermodel.site import EACH, WEIGHTS, FairShare, Limits, Multifactor, Site
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice
+
+UNITS: Final = {"nodes": "node", "cores": "cpu", "gpus": "gres/gpu"}
+"""What a node of the model may stand for, and what Slurm calls it in a list of resources (TRES)."""
+_MOST_UNITS: Final = 10_000_000
+
+_NOTHING: Final = frozenset(
+    (
+        "", "all", "no", "none", "n/a", "unlimited", "infinite", "0", "1", "1.000000", "-1", "(null)", "off", "up", "00:00:00",
+        "exclusive", "cluster",
+    )
+)  # fmt: skip
+"""Values, in any case, that say nothing."""
+_WHO: Final = "who may use a partition is no rule of the model; the jobs of a log did"
+_WHOLE: Final = "parts of a node are no rule of the model"
+_PREEMPTION: Final = "what preempts what is the policy's"
+_SPENT: Final = "budgets that are used up are no rule of the model"
+
+
+def _reasons(*groups: tuple[str | None, str]) -> dict[str, str | None]:
+    return {name: reason for reason, names in groups for name in names.split()}
+
+
+_PARTITION: Final = _reasons(
+    (None, "partitionname nodes maxtime maxnodes default qos prioritytier priorityjobfactor state"),
+    (None, "totalcpus totalnodes tres nodesets hidden disablerootjobs jobdefaults selecttypeparameters cpubind"),
+    (_WHO, "allowaccounts allowgroups allowqos allocnodes denyaccounts denyqos rootonly reqresv"),
+    (_WHOLE, "maxcpuspernode maxcpuspersocket maxmempernode maxmempercpu defmempernode defmempercpu"),
+    (_PREEMPTION, "gracetime preemptmode"),
+    ("jobs of the model have their nodes alone; gang policies share them in time", "oversubscribe"),
+    ("the jobs of a log have their own limits", "defaulttime"),
+    ("least sizes are no rule of the model", "minnodes"),
+    ("jobs are killed at their limits", "overtimelimit"),
+    ("usage is node time", "tresbillingweights"),
+)
+"""Why fields of a partition are left out; ``None``: they are read, or need no word.  The same for the tables below."""
+_NODE: Final = _reasons(
+    (None, "nodename state cpus cputot sockets socketsperboard corespersocket threadspercore boards gres"),
+    ("nodes are alike, but for their partitions", "features availablefeatures"),
+    ("memory of the nodes is a field of the machine (--node-memory)", "realmemory"),
+    ("jobs take nodes first that the fewest partitions have", "weight"),
+)
+_SETTING: Final = {
+    "schedulertype": "how the queue is worked off is the policy's (--policy)",
+    "schedulerparameters": "how the queue is worked off is the policy's (--policy)",
+    "preempttype": _PREEMPTION,
+    "selecttypeparameters": _WHOLE,
+    "priorityfavorsmall": "small jobs first is no factor of the model",
+    "priorityweighttres": "resources beside nodes are no factor of the model",
+    "priorityweightassoc": "priorities of associations are no factor of the model",
+    "priorityusageresetperiod": "usage is never reset; it halves every half-life",
+    "downnodes": "outages are given with --outages",
+    "include": "give the other file too",
+}
+"""Settings of slurm.conf that bear on the schedule; the others are those of daemons."""
+_ENFORCED: Final = frozenset(("limits", "safe", "all"))
+_RECORDS: Final = ("partitionname", "nodename", "nodeset", "downnodes", "reservationname", "frontendname", "switchname")
+_FIELD: Final = re.compile(r"(?:^|\s)([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|.*?)(?=\s+[A-Za-z]\w*\s*=|\s*$)")
+_NOISE: Final = re.compile(r"Configuration data as of|Slurmctld|Slurmdbd|slurm_load|.*Configuration:$|Account Gather$")
+
+# Columns of sacctmgr by the field of Limits that they fill, each with those that they limit separately.
+_OF_USERS: Final = {"user": EACH}
+_OF_ACCOUNTS: Final = {"account": EACH}
+_GROUP: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "grpjobs": ("running_jobs", {}), "grpsubmit": ("submitted_jobs", {}), "grpsubmitjobs": ("submitted_jobs", {}),
+    "grptres": ("nodes", {}), "grptresrunmins": ("node_hours", {}),
+}  # fmt: skip
+_QOS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    **_GROUP,
+    "maxjobspu": ("running_jobs", _OF_USERS), "maxjobsperuser": ("running_jobs", _OF_USERS),
+    "maxsubmitpu": ("submitted_jobs", _OF_USERS), "maxsubmitjobsperuser": ("submitted_jobs", _OF_USERS),
+    "maxtrespu": ("nodes", _OF_USERS), "maxtresperuser": ("nodes", _OF_USERS),
+    "maxtresrunminspu": ("node_hours", _OF_USERS), "maxtresrunminsperuser": ("node_hours", _OF_USERS),
+    "maxjobspa": ("running_jobs", _OF_ACCOUNTS), "maxjobsperaccount": ("running_jobs", _OF_ACCOUNTS),
+    "maxsubmitpa": ("submitted_jobs", _OF_ACCOUNTS), "maxsubmitjobsperaccount": ("submitted_jobs", _OF_ACCOUNTS),
+    "maxtrespa": ("nodes", _OF_ACCOUNTS), "maxtresperaccount": ("nodes", _OF_ACCOUNTS),
+    "maxtresrunminspa": ("node_hours", _OF_ACCOUNTS), "maxtresrunminsperaccount": ("node_hours", _OF_ACCOUNTS),
+    "maxwall": ("wall_time_s", {}), "maxtres": ("job_nodes", {}), "maxtresperjob": ("job_nodes", {}),
+}  # fmt: skip
+_ASSOCIATION: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "maxjobs": ("running_jobs", {}), "maxsubmit": ("submitted_jobs", {}), "maxsubmitjobs": ("submitted_jobs", {}),
+    "maxwall": ("wall_time_s", {}), "maxtres": ("job_nodes", {}), "maxtresperjob": ("job_nodes", {}),
+}  # fmt: skip
+_QOS_LEFT: Final = _reasons(
+    (None, "name priority descr description id usagethres preemptmode"),
+    (_PREEMPTION, "gracetime preempt preemptexempttime"),
+    (_SPENT, "grpwall grptresmins maxtresmins maxtresminsperjob"),
+    (_WHOLE, "maxtrespernode mintres"),
+    ("flags of QOS are no rules of the model", "flags"),
+    ("usage is node time", "usagefactor"),
+)
+_ASSOCIATION_LEFT: Final = _reasons(
+    (None, "cluster account user partition share fairshare parentname parent qos defqos defaultqos id lineage"),
+    (_SPENT, "grpwall grptresmins maxtresmins maxtresminsperjob"),
+    (_WHOLE, "maxtrespernode"),
+    ("priorities of associations are no factor of the model", "priority"),
+)
+
+
+class _Record(NamedTuple):
+    """Fields, by their names in lower case, and where they stand: ``file:line``."""
+
+    where: str
+    fields: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmSite:
+    """What files of Slurm say about a site."""
+
+    site: Site
+    """Partitions, limits, and the order of the queue."""
+    node_names: tuple[str, ...]
+    """The nodes, in the order in which the model numbers them."""
+    nodes: int
+    """Size of the machine in the unit that was asked for; 0 where no file names nodes."""
+    read: tuple[str, ...]
+    """What was read from each file, a line each."""
+    left_out: tuple[str, ...]
+    """Settings that the model has no rule for, each with the reason."""
+
+
+def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes") -> SlurmSite:
+    """Return the site that Slurm describes, as far as the model has rules for it.
+
+    Args:
+        paths: a ``slurm.conf``, the output of ``scontrol show partition``, ``show node`` (with ``-o`` or without) and ``show
+            config``, of ``sacctmgr show qos -P`` and ``show assoc tree -P``; what a file is, its content tells.
+        unit: what a node of the model stands for, as of :func:`~clustermodel.logs.sacct.read_sacct`: ``"nodes"``, ``"cores"``
+            or ``"gpus"``; nodes and limits are counted in it.
+
+    Raises:
+        TraceError: a file cannot be read, or is none of these; the message starts with ``file:line:``.
+        SpecificationError: the unit is not allowed.
+    """
+    choice("unit", unit, UNITS)
+    reader = _Reader(unit)
+    for path in paths:
+        reader.read(Path(path))
+    return reader.site()
+
+
+class _Reader:
+    """Collects the records of all files, then makes a site of them."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit, self._tres = unit, UNITS[unit]
+        self._records: dict[str, dict[str, _Record]] = {kind: {} for kind in ("partition", "node", "nodeset", "qos")}
+        self._associations: list[_Record] = []
+        self._settings: dict[str, _Record] = {}
+        self._spelling: dict[str, str] = {}  # of names in lower case
+        self._read: list[str] = []
+        self._left: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # setting and reason -> whose
+
+    # Files
+
+    def read(self, path: Path) -> None:
+        """Read a file, whatever it is."""
+        lines = [(f"{path}:{number}", line.rstrip()) for number, line in enumerate(text_lines(path), 1)]
+        first = next((line.strip() for _, line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+        names = _columns(first)
+        if "|" in first and {"account", "user"} <= {*names}:
+            self._read_table(path, "association", lines)
+        elif "|" in first and "name" in names and len(names) > 1:
+            self._read_table(path, "QOS", lines)
+        elif _FIELD.match(first) or _NOISE.match(first) or first.lower().startswith("include "):
+            self._read_records(path, lines)
+        else:
+            what = "the file is empty" if not first else f"{quoted(first)} begins none of them"
+            raise TraceError(
+                f"{path}: expected are a slurm.conf, scontrol show partition, node or config, "
+                f"or sacctmgr show qos -P or show assoc -P; {what}"
+            )
+
+    def _read_table(self, path: Path, kind: str, lines: Sequence[tuple[str, str]]) -> None:
+        """Read the output of sacctmgr, with a header line, separated by strokes."""
+        names: list[str] = []
+        rows = 0
+        for where, line in lines:
+            if not line.strip():
+                continue
+            if not names:
+                names = _columns(line)
+                self._spelling |= dict(zip(names, line.rstrip("|").split("|"), strict=True))
+                continue
+            values = line.split("|")
+            if len(values) > len(names) and values[-1] == "":
+                values.pop()
+            if len(values) != len(names):
+                raise TraceError(f"{where}: {len(values)} fields; the header line has {len(names)}")
+            record = _Record(where, dict(zip(names, values, strict=True)))
+            if kind == "QOS":
+                self._records["qos"][record.fields["name"].strip()] = record
+            else:
+                self._associations.append(record)
+            rows += 1
+        self._read.append(f"{path}: {counted(rows, kind) if kind != 'QOS' else f'{rows:,} QOS'}")
+
+    def _read_records(self, path: Path, lines: Sequence[tuple[str, str]]) -> None:
+        """Read records and settings of slurm.conf or of scontrol."""
+        before = {kind: len(records) for kind, records in self._records.items()}
+        settings, defaults = 0, defaultdict[str, dict[str, str]](dict)
+        for where, text in _whole_records(lines):
+            if text.lower().startswith("include "):
+                self._leave(f"Include {text.split(None, 1)[1]}", _SETTING["include"], "")
+                continue
+            given = _FIELD.findall(text)
+            pairs = [(name.lower(), value.strip().strip('"')) for name, value in given]
+            self._spelling |= {name.lower(): name for name, _ in given}
+            if not pairs:
+                raise TraceError(f"{where}: {quoted(text)} is not KEY=VALUE")
+            key, name = pairs[0]
+            kind = key.removesuffix("name")
+            if key not in _RECORDS:
+                self._settings |= {setting: _Record(where, {setting: value}) for setting, value in pairs}
+                settings += len(pairs)
+            elif kind not in self._records:
+                self._leave(given[0][0], _SETTING.get(key, "it is no rule of the model"), name)
+            elif name.upper() == "DEFAULT":
+                defaults[kind] |= dict(pairs[1:])
+            else:
+                for each in self._names(where, name) if kind == "node" else [name]:
+                    self._records[kind][each] = _Record(where, defaults[kind] | dict(pairs))
+        new = {kind: len(records) - before[kind] for kind, records in self._records.items()}
+        parts = [counted(new[kind], kind) for kind in ("node", "partition") if new[kind]]
+        parts += [counted(settings, "setting")] if settings else []
+        self._read.append(f"{path}: {', '.join(parts) or 'nothing new'}")
+
+    @staticmethod
+    def _names(where: str, text: str) -> list[str]:
+        names = log_values.node_names(text)
+        if not names or text.count("[") != text.count("]"):
+            raise TraceError(f"{where}: the list of nodes {quoted(text)} cannot be read")
+        return names
+
+    def _leave(self, setting: str, reason: str, whose: str) -> None:
+        self._left[setting, reason][whose] = None
+
+    def _leave_fields(self, record: _Record, table: Mapping[str, str | None], read: Iterable[str], whose: str) -> None:
+        """Leave out the fields of a record that are neither read nor without meaning."""
+        for name, value in record.fields.items():
+            if value.strip().lower() in _NOTHING or name in read:
+                continue
+            if (reason := table.get(name, "it is no rule of the model")) is not None:
+                self._leave(self._spelled(name), reason, whose)
+
+    # What they say
+
+    def site(self) -> SlurmSite:
+        """Return the site of all that was read."""
+        self._choose_cluster()
+        of_nodes = self._nodes()
+        partitions = self._partitions(of_nodes)
+        limits = self._limits()
+        order = self._order()
+        for name, record in self._settings.items():
+            if name in _SETTING and record.fields[name].strip().lower() not in _NOTHING:
+                self._leave(self._spelled(name), _SETTING[name], "")
+        left_out = []
+        for (setting, reason), whose in self._left.items():
+            left_out.append(f"{setting}{f' of {_listed(whose)}' if any(whose) else ''}: {reason}")
+        return SlurmSite(
+            site=Site(partitions=partitions, limits=limits, order=order),
+            node_names=tuple(of_nodes),
+            nodes=sum(map(len, of_nodes.values())),
+            read=tuple(self._read),
+            left_out=tuple(left_out),
+        )
+
+    def _choose_cluster(self) -> None:
+        """Leave out the associations of clusters but that of ``ClusterName``, or the first one."""
+        clusters = [record.fields.get("cluster", "").strip() for record in self._associations]
+        names = dict.fromkeys(filter(None, clusters))
+        chosen = self._setting("clustername", "")
+        chosen = chosen if chosen in names else next(iter(names), "")
+        for name in names:
+            if name != chosen:
+                self._leave("associations", f"the site is that of cluster {chosen}", f"cluster {name}")
+        kept = zip(clusters, self._associations, strict=True)
+        self._associations = [record for cluster, record in kept if cluster in ("", chosen)]
+
+    def _nodes(self) -> dict[str, range]:
+        """Return the numbers of each node: one, or one of each of its cores or GPUs."""
+        names: dict[str, _Record | None] = {}
+        future = set()
+        for name, record in self._records["node"].items():
+            state = record.fields.get("state", "").upper()
+            if state.startswith("FUTURE"):
+                self._leave("State=FUTURE", "nodes that do not exist yet are no part of the machine", f"node {name}")
+                future.add(name)
+                continue
+            if any(word in state for word in ("DOWN", "DRAIN", "FAIL")):
+                self._leave("State", "nodes that are down now are part of the machine; outages are given with --outages", name)
+            # Nodes have hundreds of fields of what they are doing now.
+            known = _Record(record.where, {key: value for key, value in record.fields.items() if key in _NODE})
+            self._leave_fields(known, _NODE, (), "nodes")
+            names[name] = record
+        sets = self._records["nodeset"]
+        for record in self._records["partition"].values():
+            names |= dict.fromkeys(name for name in self._members(record, sets) if name not in names and name not in future)
+        numbers: dict[str, range] = {}
+        first = 0
+        for name, node in names.items():
+            numbers[name] = range(first, first + self._units_of(name, node))
+            first = numbers[name].stop
+        if first > _MOST_UNITS:
+            raise SpecificationError(f"unit: the machine has {first:,} {self._unit}; more than {_MOST_UNITS:,} are not allowed")
+        return numbers
+
+    def _units_of(self, name: str, record: _Record | None) -> int:
+        if self._unit == "nodes":
+            return 1
+        if record is None:
+            raise SpecificationError(
+                f"unit: give scontrol show node or slurm.conf too, for the number of {self._unit} of {name}"
+            )
+        fields = {key: record.fields.get(key, "") for key in _NODE}
+        if self._unit == "gpus":
+            return log_values.gres_gpus(fields["gres"])
+        if cores := log_values.whole(fields["cputot"] or fields["cpus"]):
+            return cores
+        sockets = log_values.whole(fields["sockets"]) or log_values.whole(fields["socketsperboard"]) or 1
+        each = [log_values.whole(fields[key]) or 1 for key in ("boards", "corespersocket", "threadspercore")]
+        return sockets * each[0] * each[1] * each[2]
+
+    def _members(self, record: _Record, sets: Mapping[str, _Record]) -> list[str]:
+        """Return the names of a partition's or node set's nodes; ``ALL`` are those of the records of nodes."""
+        nodes = self._records["node"]
+        text, feature = record.fields.get("nodes", "").strip(), record.fields.get("feature", "")
+        members = [name for name, node in nodes.items() if feature and feature in _features(node)]
+        if text.lower() in _NOTHING - {"all"}:
+            return members
+        for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\]?)+", text):
+            if part.upper() == "ALL":
+                members += nodes
+            elif part in sets:
+                members += self._members(sets[part], {})
+            else:
+                members += self._names(record.where, part)
+        return members
+
+    def _partitions(self, of_nodes: Mapping[str, range]) -> list[Partition]:
+        made = []
+        records = self._records["partition"]
+        tiers = {name: self._whole(record, "prioritytier", 1) for name, record in records.items()}
+        same = len({*tiers.values()}) == 1
+        for name, record in records.items():
+            fields, whose = record.fields, f"partition {name}"
+            self._leave_fields(record, _PARTITION, (), whose)
+            if (state := fields.get("state", "UP").upper()) != "UP":
+                self._leave(f"State={state}", "the partition is as if it were up", whose)
+            members = dict.fromkeys(self._members(record, self._records["nodeset"]))
+            numbers = [number for node in members for number in of_nodes.get(node, ())]
+            if not numbers:
+                self._leave("Nodes", f"the partition has no {self._unit}", whose)
+                continue
+            most = self._whole(record, "maxnodes", 0)
+            if most and self._unit != "nodes":
+                self._leave("MaxNodes", f"it counts nodes, the model {self._unit}", whose)
+                most = 0
+            made.append(
+                Partition(
+                    name=name,
+                    nodes=numbers,
+                    max_wall_time_s=self._duration(record, "maxtime") or None,
+                    max_nodes=most or None,
+                    priority=0 if same else tiers[name],
+                    default=fields.get("default", "").upper() == "YES",
+                )
+            )
+        return made
+
+    def _limits(self) -> list[Limits]:
+        enforced = self._settings.get("accountingstorageenforce")
+        words = {word.strip().lower() for word in enforced.fields["accountingstorageenforce"].split(",")} if enforced else set()
+        if (enforced or "clustername" in self._settings) and not words & _ENFORCED:
+            if self._records["qos"] or self._associations:
+                self._leave("limits", "AccountingStorageEnforce of slurm.conf does not have them kept", "QOS and associations")
+            return []
+        made: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+
+        def add(record: _Record, table: Mapping[str, tuple[str, dict[str, str]]], whose: str, **of_whom: str) -> None:
+            for column, (field, separately) in table.items():
+                if record.fields.get(column, "").strip() and (limit := self._limit(record, column, field, whose)) is not None:
+                    made.setdefault(tuple((of_whom | separately).items()), {}).setdefault(field, limit)
+
+        for name, record in self._records["qos"].items():
+            self._leave_fields(record, _QOS_LEFT, _QOS, f"QOS {name}")
+            add(record, _QOS, f"QOS {name}", qos=name)
+        for name, record in self._records["partition"].items():
+            of_partition = record.fields.get("qos", "")
+            if of_partition in self._records["qos"]:
+                add(self._records["qos"][of_partition], _QOS, f"QOS {of_partition}", partition=name)
+            elif of_partition.lower() not in _NOTHING and not self._records["qos"]:
+                self._leave("QoS", "its limits are in the output of sacctmgr show qos -P; give it too", f"partition {name}")
+        self._add_associations(add)
+        return [Limits(**dict(of_whom), **fields) for of_whom, fields in made.items()]  # type: ignore[arg-type]
+
+    def _add_associations(self, add: Any) -> None:
+        """Add the limits of accounts and users; those that all users of an account have alike, once for each user."""
+        parents = set(self._parents().values())
+        each: defaultdict[tuple[str, str], list[tuple[str, _Record]]] = defaultdict(list)
+        for record in self._associations:
+            account, user, partition = (record.fields.get(name, "").strip() for name in ("account", "user", "partition"))
+            whose = " ".join(filter(None, ["user", user, "of account", account] if user else ["account", account]))
+            self._leave_fields(record, _ASSOCIATION_LEFT, (*_GROUP, *_ASSOCIATION), whose)
+            place = {"partition": partition} if partition else {}
+            if user:
+                add(record, _GROUP, whose, account=account, user=user, **place)
+            elif account == "root":
+                add(record, _GROUP, whose)
+            elif account not in parents:
+                add(record, _GROUP, whose, account=account)
+            elif limits := [name for name in _GROUP if record.fields.get(name, "").strip()]:
+                self._leave(", ".join(map(self._spelled, limits)), "limits of an account and those below it are no rule", whose)
+            each[account, partition].append((user, record))
+        for (account, partition), rows in each.items():
+            users = [(user, record) for user, record in rows if user]
+            place = {"partition": partition} if partition else {}
+            alike = len({tuple(record.fields.get(name, "") for name in _ASSOCIATION) for _, record in users}) == 1
+            if account != "root" and (alike or not users):
+                add(rows[-1][1], _ASSOCIATION, f"account {account}", account=account, user=EACH, **place)
+                continue
+            for user, record in users:
+                add(record, _ASSOCIATION, f"user {user}", account=account, user=user, **place)
+
+    def _limit(self, record: _Record, column: str, field: str, whose: str) -> float | None:
+        """Return a limit, ``None`` where there is none."""
+        if field == "wall_time_s":
+            return self._duration(record, column) or None
+        if "tres" not in column:
+            return self._checked(column, self._whole(record, column, -1), whose)
+        amounts = dict(pair.split("=", 1) for pair in record.fields[column].split(",") if "=" in pair)
+        limit: float | None = None
+        for resource, amount in amounts.items():
+            if resource != self._tres:
+                other = next((name for name, tres in UNITS.items() if tres == resource), None)
+                hint = f" (--unit {other})" if other else ""
+                self._leave(f"{self._spelled(column)}={resource}", f"the model counts {self._unit}{hint}", whose)
+            elif not re.fullmatch(r"-?\d{1,15}", amount.strip(), re.ASCII):
+                raise TraceError(f"{record.where}: {self._spelled(column)}: {quoted(amount)} is not a whole number")
+            else:
+                limit = self._checked(column, int(amount), whose)
+        return None if limit is None else limit / 60 if field == "node_hours" else limit
+
+    def _checked(self, column: str, limit: int, whose: str) -> int | None:
+        if not limit:
+            self._leave(f"{self._spelled(column)}=0", "jobs that may never run are left out of a workload, not held", whose)
+        return limit if 0 < limit <= LARGEST_WHOLE else None
+
+    def _order(self) -> FairShare | Multifactor | None:
+        """Return the order of the priorities; alone, fair shares are Slurm's Fair Tree."""
+        record = next((record for name, record in self._settings.items() if name.startswith("priorityweight")), None)
+        kind = self._setting("prioritytype", "priority/multifactor")
+        shares = self._shares()
+        if record is None or kind.endswith("basic"):
+            if any(shares.values()):
+                why = "they count where PriorityType is priority/multifactor and has weights (slurm.conf, scontrol show config)"
+                self._leave("Share", why, "associations")
+            return None
+        weights = {name: float(self._weight(f"priorityweight{name}")) for name in ("age", "fairshare", "partition", "qos")}
+        weights["fair_share"], weights["queue"] = weights.pop("fairshare"), 0.0
+        small = self._setting("priorityfavorsmall", "no").lower() == "yes"
+        weights["size"] = 0.0 if small else float(self._weight("priorityweightjobsize"))
+        given = [name for name in WEIGHTS if weights[name]]
+        settings = {name: self._settings.get(name) for name in ("prioritydecayhalflife", "prioritymaxage")}
+        half_life, most_age = (
+            7 * 86_400.0 if value is None else self._duration(value, name) or LONGEST_S for name, value in settings.items()
+        )
+        if not given:
+            return None
+        if given == ["fair_share"] and "NO_FAIR_TREE" not in self._setting("priorityflags", "").upper():
+            return FairShare(half_life_s=half_life, **shares)
+        if "fair_share" in given:
+            self._leave("PriorityWeightFairshare", "beside other weights it is the classic factor, not Fair Tree's rank", "")
+        partitions, qos = self._records["partition"], self._records["qos"]
+        factors = {
+            "partitions": {name: self._whole(each, "priorityjobfactor", 1) for name, each in partitions.items()},
+            "qos_values": {name: self._whole(each, "priority", 0) for name, each in qos.items()},
+        }
+        values = {
+            kind: {name: value / max(each.values()) for name, value in each.items() if value > 0}
+            for kind, each in factors.items()
+            if weights["partition" if kind == "partitions" else "qos"]
+        }
+        return Multifactor(max_age_s=most_age, half_life_s=half_life, **weights, **shares, **values)  # type: ignore[arg-type]
+
+    def _shares(self) -> dict[str, dict[str, float]]:
+        """Return the shares of accounts, each by its path from the top, and of users, that are not 1."""
+        parents, of_users = self._parents(), defaultdict[str, set[float]](set)
+        accounts: dict[str, float] = {}
+        for record in self._associations:
+            account, user = (record.fields.get(name, "").strip() for name in ("account", "user"))
+            text = record.fields.get("share", record.fields.get("fairshare", "")).strip()
+            if account == "root" or not text:
+                continue
+            if not text.isdecimal() or not int(text):
+                self._leave(f"Share={text}", "shares are numbers above 0", f"user {user}" if user else f"account {account}")
+            elif user:
+                of_users[user].add(float(text))
+            else:
+                path = [account]
+                while (above := parents.get(path[0], "root")) != "root" and above not in path:
+                    path.insert(0, above)
+                if len(path) > 1 or text != "1":
+                    accounts["/".join(path)] = float(text)
+        for user in [user for user, shares in of_users.items() if len(shares) > 1]:
+            self._leave("Share", "it is not the same in all accounts", f"user {user}")
+            del of_users[user]
+        users = {user: share for user, shares in of_users.items() for share in shares if share != 1}
+        return {"account_shares": accounts, "user_shares": users}
+
+    def _parents(self) -> dict[str, str]:
+        """Return the account above each account: its column ``ParentName``, or the next one that ``tree`` indents less."""
+        parents: dict[str, str] = {}
+        above: list[tuple[int, str]] = []
+        for record in self._associations:
+            if record.fields.get("user", "").strip():
+                continue
+            text = record.fields["account"]
+            account, depth = text.strip(), len(text) - len(text.lstrip())
+            named = record.fields.get("parentname", record.fields.get("parent", "")).strip()
+            while above and above[-1][0] >= depth:
+                above.pop()
+            if named or above:
+                parents[account] = named or above[-1][1]
+            if depth or account == "root":
+                above.append((depth, account))
+        return parents
+
+    # Values
+
+    def _spelled(self, name: str) -> str:
+        """Return the name of a setting as the files spell it."""
+        return self._spelling.get(name, name)
+
+    def _setting(self, name: str, default: str) -> str:
+        return self._settings[name].fields[name].strip() if name in self._settings else default
+
+    def _weight(self, name: str) -> int:
+        return max(self._whole(self._settings[name], name, 0), 0) if name in self._settings else 0
+
+    def _whole(self, record: _Record, name: str, default: int) -> int:
+        """Return a whole number; the default, where the record has none or no limit."""
+        text = record.fields.get(name, "").strip()
+        if not re.fullmatch(r"-?\d{1,15}", text, re.ASCII):
+            if text.lower() in _NOTHING:
+                return default
+            raise TraceError(f"{record.where}: {self._spelled(name)}: {quoted(text)} is not a whole number")
+        return int(text)
+
+    def _duration(self, record: _Record, name: str) -> float | None:
+        """Return a time limit in seconds, ``None`` where there is none; a number alone counts minutes."""
+        try:
+            return log_values.duration(record.fields.get(name, ""), 60)
+        except ValueError as problem:
+            raise TraceError(f"{record.where}: {self._spelled(name)}: {problem}") from None
+
+
+def _features(node: _Record) -> list[str]:
+    texts = [node.fields.get(key, "") for key in ("features", "feature", "availablefeatures")]
+    return [name.strip() for text in texts for name in text.split(",")]
+
+
+def _columns(header: str) -> list[str]:
+    return [re.sub(r"\W", "", name).lower() for name in header.rstrip("|").split("|")]
+
+
+def _whole_records(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield records and settings, each as one line: scontrol indents what follows, slurm.conf ends lines with a backslash."""
+    begun, text, continues, is_record = "", "", False, False
+    for where, whole in [*lines, ("", "")]:
+        # The names of kernels have a number sign in them.
+        line = whole if re.search(r"(^|\s)OS=", whole) else re.sub(r"(?<!\\)#.*", "", whole).rstrip()
+        key = line.partition("=")[0].strip().lower()
+        if text and (continues or (is_record and line[:1].isspace() and key not in _RECORDS)):
+            text = f"{text} {line.strip()}"
+        else:
+            if text:
+                yield begun, text
+            text = "" if _NOISE.match(line.strip()) else line.strip()
+            begun, is_record = where, key in _RECORDS
+        continues = text.endswith("\\")
+        text = text.removesuffix("\\").rstrip()
+    if text:
+        yield begun, text
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the first of some names, as ``partition debug, gpu and 2 more``."""
+    every = list(filter(None, names))
+    kind = every[0].partition(" ")[0]
+    shown = [every[0], *(name.removeprefix(f"{kind} ") for name in every[1:4])]
+    return ", ".join(shown) + (f" and {len(every) - 4:,} more" if len(every) > 4 else "")

@@ -1,0 +1,338 @@
+"""Sites from Slurm's own output: what each setting becomes, what is left out, what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustermodel import FairShare, Limits, Multifactor, Site, SlurmSite, TraceError, read_slurm_site
+from clustermodel.machine import Partition
+from tests.conftest import Finished, refusal
+
+CONF = """\
+# A cluster of 67 nodes.
+ClusterName=tor
+SlurmctldHost=head(10.0.0.1)
+SchedulerType=sched/backfill
+PriorityType=priority/multifactor
+PriorityDecayHalfLife=14-0
+PriorityMaxAge=2-0
+PriorityWeightAge=1000
+PriorityWeightFairshare=10000   # most
+PriorityWeightQOS=2000
+AccountingStorageEnforce=associations,limits,qos
+NodeName=DEFAULT CPUs=64 RealMemory=256000
+NodeName=n[001-064,070] Features=ib
+NodeName=g[1-2] Gres=gpu:a100:4 \\
+  Weight=10
+NodeName=later State=FUTURE
+NodeSet=wide Feature=ib
+PartitionName=DEFAULT MaxTime=2-00:00:00 State=UP
+PartitionName=batch Nodes=wide Default=YES
+PartitionName=debug Nodes=n[061-064] MaxTime=30 MaxNodes=2 PriorityTier=10 AllowAccounts=physics
+PartitionName=gpu Nodes=g[1-2] QoS=gpu OverSubscribe=EXCLUSIVE
+"""
+PARTITIONS = [
+    Partition(name="batch", nodes="0-64", max_wall_time_s=172_800, priority=1, default=True),
+    Partition(name="debug", nodes="60-63", max_wall_time_s=1800, max_nodes=2, priority=10),
+    Partition(name="gpu", nodes="65-66", max_wall_time_s=172_800, priority=1),
+]
+NODES = """\
+NodeName=n1 Arch=x86_64 CoresPerSocket=22
+   CPUAlloc=1 CPUEfctv=44 CPUTot=44 CPULoad=1.02
+   AvailableFeatures=(null)
+   ActiveFeatures=(null)
+   Gres=(null)
+   OS=Linux 3.10.0-693.el7.x86_64 #1 SMP Thu Jan 4 01:06:37 UTC 2018
+   RealMemory=385300 AllocMem=61440 FreeMem=358601 Sockets=2 Boards=1
+   State=MIXED ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   Partitions=short,long
+
+NodeName=n2 Arch=x86_64 CoresPerSocket=22
+   CPUAlloc=0 CPUTot=44 Gres=gpu:v100:2(S:0-1) OS=Linux 3.10.0 #1 SMP
+   State=DOWN*+DRAIN ThreadsPerCore=1 Reason=Not responding [slurm@2024-01-02T03:04:05]
+"""
+SHOWN = """\
+PartitionName=short
+   AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL
+   AllocNodes=ALL Default=YES QoS=N/A
+   DefaultTime=01:00:00 DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO
+   MaxNodes=UNLIMITED MaxTime=1-12:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED MaxCPUsPerSocket=UNLIMITED
+   Nodes=n[1-2]
+   PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO
+   OverTimeLimit=NONE PreemptMode=OFF
+   State=DOWN TotalCPUs=88 TotalNodes=2 SelectTypeParameters=NONE
+   JobDefaults=(null)
+   DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED
+   TRES=cpu=88,mem=770600M,node=2,billing=88
+
+PartitionName=CPU nodes (old) AllowGroups=ALL Default=NO MaxTime=UNLIMITED Nodes=n2 PriorityJobFactor=3 PriorityTier=1 State=UP
+PartitionName=empty Nodes=(null) State=UP
+"""
+QOS_HEADER = (
+    "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|"
+    "GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|"
+    "MaxTRESPA|MaxTRESRunMinsPA|MaxTRESRunMinsPU|MaxJobsPA|MaxSubmitPA|MinTRES"
+)
+ASSOCIATION_HEADER = (
+    "Cluster|Account|User|Partition|Share|Priority|GrpJobs|GrpTRES|GrpSubmit|GrpWall|GrpTRESMins|MaxJobs|MaxTRES|"
+    "MaxTRESPerNode|MaxSubmit|MaxWall|MaxTRESMins|QOS|Def QOS|GrpTRESRunMins"
+)
+
+
+def table(header: str, *rows: dict[str, str], end: str = "") -> str:
+    names = header.split("|")
+    assert all(row.keys() <= {*names} for row in rows)
+    return "".join(f"{line}{end}\n" for line in (header, *("|".join(row.get(name, "") for name in names) for row in rows)))
+
+
+def qos(*rows: dict[str, str]) -> str:
+    empty = {"Priority": "0", "GraceTime": "00:00:00", "PreemptMode": "cluster", "UsageFactor": "1.000000"}
+    return table(QOS_HEADER, *(empty | row for row in rows))
+
+
+def associations(*rows: dict[str, str], end: str = "") -> str:
+    return table(ASSOCIATION_HEADER, *({"Cluster": "tor", "Share": "1"} | row for row in rows), end=end)
+
+
+TREE = associations(
+    {"Account": "root"},
+    {"Account": " root", "User": "root"},
+    {"Account": " physics", "Share": "2", "GrpTRES": "node=40"},
+    {"Account": "  bio", "Share": "3", "GrpJobs": "20", "MaxJobs": "2"},
+    {"Account": "   bio", "User": "ann", "MaxJobs": "2"},
+    {"Account": "   bio", "User": "bob", "MaxJobs": "2", "Share": "4"},
+    {"Account": "  astro", "Share": "1"},
+    {"Account": "   astro", "User": "cyd", "Share": "parent", "MaxJobs": "5"},
+    {"Account": "   astro", "User": "dan", "MaxJobs": "7", "MaxTRES": "cpu=640,node=10", "MaxWall": "1-00:00:00"},
+)
+HIGH = {
+    "Name": "high", "Priority": "100", "Preempt": "normal", "Flags": "DenyOnLimit", "GrpTRES": "node=32,mem=4T",
+    "GrpTRESRunMins": "node=60000", "MaxTRES": "node=16", "MaxWall": "1-00:00:00", "MaxJobsPU": "2", "MaxSubmitPU": "10",
+}  # fmt: skip
+GPU = {"Name": "gpu", "Priority": "50", "MaxJobsPU": "1", "MaxTRESPA": "node=2"}
+
+Read = Callable[..., SlurmSite]
+Command = Callable[..., Finished]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(*texts: str, unit: str = "nodes") -> SlurmSite:
+        paths = [tmp_path / f"{number}.txt" for number, _ in enumerate(texts)]
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        return read_slurm_site(*paths, unit=unit)
+
+    return read
+
+
+def test_slurm_conf(read: Read, tmp_path: Path) -> None:
+    slurm = read(CONF)
+    assert slurm.nodes == len(slurm.node_names) == 67
+    assert (slurm.node_names[0], slurm.node_names[64:]) == ("n001", ("n070", "g1", "g2"))
+    assert list(slurm.site.partitions) == PARTITIONS
+    assert slurm.site.order == Multifactor(
+        age=1000, fair_share=10_000, qos=2000, max_age_s=172_800, half_life_s=14 * 86_400
+    )  # fmt: skip
+    assert slurm.site.limits == ()
+    assert slurm.read == (f"{tmp_path}/0.txt: 68 nodes, 3 partitions, 9 settings",)
+    assert slurm.left_out == (
+        "RealMemory of nodes: memory of the nodes is a field of the machine (--node-memory)",
+        "Features of nodes: nodes are alike, but for their partitions",
+        "Weight of nodes: jobs take nodes first that the fewest partitions have",
+        "State=FUTURE of node later: nodes that do not exist yet are no part of the machine",
+        "AllowAccounts of partition debug: who may use a partition is no rule of the model; the jobs of a log did",
+        "QoS of partition gpu: its limits are in the output of sacctmgr show qos -P; give it too",
+        "PriorityWeightFairshare: beside other weights it is the classic factor, not Fair Tree's rank",
+        "SchedulerType: how the queue is worked off is the policy's (--policy)",
+    )
+
+
+def test_scontrol_says_the_same_on_one_line_and_on_several(read: Read) -> None:
+    slurm = read(NODES, SHOWN)
+    assert slurm.node_names == ("n1", "n2")
+    assert list(slurm.site.partitions) == [
+        Partition(name="short", nodes="0-1", max_wall_time_s=129_600, default=True),
+        Partition(name="CPU nodes (old)", nodes="1"),
+    ]
+    assert slurm.left_out == (
+        "RealMemory of nodes: memory of the nodes is a field of the machine (--node-memory)",
+        "State of n2: nodes that are down now are part of the machine; outages are given with --outages",
+        "DefaultTime of partition short: the jobs of a log have their own limits",
+        "State=DOWN of partition short: the partition is as if it were up",
+        "Nodes of partition empty: the partition has no nodes",
+    )
+    lines = [" ".join(line.split()) for line in (NODES + "\n" + SHOWN).replace("\n   ", " ").splitlines()]
+    assert read("\n".join(lines)).site == slurm.site
+
+
+@pytest.mark.parametrize(("unit", "nodes", "of_n2"), [("nodes", 2, "1"), ("cores", 88, "44-87"), ("gpus", 2, "0-1")])
+def test_nodes_are_counted_in_units(read: Read, unit: str, nodes: int, of_n2: str) -> None:
+    slurm = read(NODES, SHOWN, unit=unit)
+    assert (slurm.nodes, slurm.site.partitions[-1].nodes) == (nodes, of_n2)
+
+
+def test_limits_of_qos_and_of_the_qos_of_a_partition(read: Read) -> None:
+    slurm = read(CONF, qos({"Name": "normal"}, HIGH, GPU))
+    assert list(slurm.site.limits) == [
+        Limits(qos="high", nodes=32, node_hours=1000, wall_time_s=86_400, job_nodes=16),
+        Limits(user="*", qos="high", running_jobs=2, submitted_jobs=10),
+        Limits(user="*", qos="gpu", running_jobs=1),
+        Limits(account="*", qos="gpu", nodes=2),
+        Limits(user="*", partition="gpu", running_jobs=1),
+        Limits(account="*", partition="gpu", nodes=2),
+    ]
+    assert isinstance(slurm.site.order, Multifactor)
+    assert slurm.site.order.qos_values == {"high": 1, "gpu": 0.5}
+    assert "GrpTRES=mem of QOS high: the model counts nodes" in slurm.left_out
+    assert "Preempt of QOS high: what preempts what is the policy's" in slurm.left_out
+
+
+def test_limits_and_shares_of_associations(read: Read) -> None:
+    slurm = read("PriorityWeightFairshare=1\n", TREE)
+    assert list(slurm.site.limits) == [
+        Limits(account="bio", running_jobs=20),
+        Limits(user="*", account="bio", running_jobs=2),
+        Limits(user="cyd", account="astro", running_jobs=5),
+        Limits(user="dan", account="astro", running_jobs=7, job_nodes=10, wall_time_s=86_400),
+    ]
+    tree = {"physics": 2, "physics/bio": 3, "physics/astro": 1}
+    assert slurm.site.order == FairShare(account_shares=tree, user_shares={"bob": 4})
+    assert slurm.left_out == (
+        "GrpTRES of account physics: limits of an account and those below it are no rule",
+        "MaxTRES=cpu of user dan: the model counts nodes (--unit cores)",
+        "Share=parent of user cyd: shares are numbers above 0",
+    )
+
+
+def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
+    header = "Account|User|ParentName|Share|GrpJobs"
+    rows = [
+        ("root", "", "", "1", ""),
+        ("bio", "", "physics", "3", ""),
+        ("physics", "", "root", "2", ""),
+        ("bio", "u", "", "1", "4"),
+    ]
+    text = "".join(f"{'|'.join(row)}|\n" for row in (header.split("|"), *rows))
+    slurm = read("PriorityWeightFairshare=1\n", text)
+    assert slurm.site == Site(
+        order=FairShare(account_shares={"physics": 2, "physics/bio": 3}),
+        limits=[Limits(account="bio", user="u", running_jobs=4)],
+    )
+    assert not slurm.left_out
+
+
+@pytest.mark.parametrize(
+    ("texts", "site", "left_out"),
+    [
+        # Limits that slurm.conf does not have kept are none.
+        (
+            ("ClusterName=tor\nAccountingStorageEnforce=associations\n", qos(HIGH)),
+            Site(),
+            "limits of QOS and associations: AccountingStorageEnforce of slurm.conf does not have them kept",
+        ),
+        (
+            ("ClusterName=b\n", associations({"Cluster": "a", "Account": "x"})),
+            Site(),
+            "limits of QOS and associations: AccountingStorageEnforce of slurm.conf does not have them kept",
+        ),
+        (
+            (associations({"Account": "x", "GrpJobs": "1"}, {"Cluster": "b", "Account": "x", "GrpJobs": "2"}),),
+            Site(limits=[Limits(account="x", running_jobs=1)]),
+            "associations of cluster b: the site is that of cluster tor",
+        ),
+        (
+            (associations({"Account": "x", "Share": "2"}),),
+            Site(),
+            "Share of associations: they count where PriorityType is priority/multifactor and has weights (slurm.conf, "
+            "scontrol show config)",
+        ),
+        (
+            (associations({"Account": "x", "User": "u", "MaxJobs": "0"}),),
+            Site(),
+            "MaxJobs=0 of account x: jobs that may never run are left out of a workload, not held",
+        ),
+        (("Include nodes.conf\n",), Site(), "Include nodes.conf: give the other file too"),
+        (("ReservationName=m StartTime=2024-01-01T00:00:00\n",), Site(), "ReservationName of m: it is no rule of the model"),
+        (
+            ("PriorityWeightJobSize=5\nPriorityFavorSmall=YES\nPriorityWeightPartition=2\n",),
+            Site(order=Multifactor(age=0, partition=2)),
+            "PriorityFavorSmall: small jobs first is no factor of the model",
+        ),
+        (
+            ("PriorityWeightFairshare=3\nPriorityFlags=NO_FAIR_TREE\nPriorityDecayHalfLife=0\n",),
+            Site(order=Multifactor(age=0, fair_share=3, half_life_s=1e10)),
+            "PriorityWeightFairshare: beside other weights it is the classic factor, not Fair Tree's rank",
+        ),
+    ],
+)
+def test_what_is_left_out(read: Read, texts: tuple[str, ...], site: Site, left_out: str) -> None:
+    slurm = read(*texts)
+    assert (slurm.site, slurm.left_out) == (site, (left_out,))
+
+
+def test_scontrol_show_config(read: Read) -> None:
+    text = """\
+Configuration data as of 2024-05-01T10:00:00
+AccountingStorageEnforce = associations,limits
+ClusterName             = tor
+PriorityDecayHalfLife   = 7-00:00:00
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 0
+PriorityWeightFairShare = 100
+SLURM_CONF              = /etc/slurm/slurm.conf
+
+Cgroup Support Configuration:
+Slurmctld(primary) at head is UP
+"""
+    assert read(text).site == Site(order="fair-share")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "0.txt: expected are a slurm.conf, scontrol show partition, node or config, or sacctmgr show qos -P or show assoc "
+             "-P; the file is empty"),
+        ("; MaxProcs: 4\n1 2 3\n", "0.txt: expected are a slurm.conf, .*'; MaxProcs: 4' begins none of them"),
+        ("ClusterName=a\nhello there\n", "0.txt:2: 'hello there' is not KEY=VALUE"),
+        ("NodeName=n[1-\n", r"0.txt:1: the list of nodes 'n\[1-' cannot be read"),
+        ("PartitionName=a Nodes=n1 MaxTime=soon\n", "0.txt:1: MaxTime: 'soon' is not a duration"),
+        ("PartitionName=a Nodes=n1\nPartitionName=b Nodes=n1 MaxNodes=two\n", "0.txt:2: MaxNodes: 'two' is not a whole number"),
+        (f"{QOS_HEADER}\nhigh|1\n", "0.txt:2: 2 fields; the header line has 28"),
+        (qos({"Name": "x", "MaxJobsPU": "many"}), "0.txt:2: MaxJobsPU: 'many' is not a whole number"),
+        (qos({"Name": "x", "GrpTRES": "node=many"}), "0.txt:2: GrpTRES: 'many' is not a whole number"),
+        (qos({"Name": "x", "MaxWall": "x"}), "0.txt:2: MaxWall: 'x' is not a duration"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(read: Read, tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(TraceError, match=line) as refused:
+        read(text)
+    assert str(refused.value).startswith(f"{tmp_path}/0.txt:")
+    assert "\n" not in str(refused.value)
+
+
+def test_units_that_are_refused(read: Read) -> None:
+    assert "unit: 'sockets' is not allowed" in refusal(lambda: read(CONF, unit="sockets"))
+    assert "for the number of cores of n1" in refusal(lambda: read("PartitionName=a Nodes=n[1-2]\n", unit="cores"))
+
+
+def test_the_command_writes_a_file_that_runs_take(command_line: Command, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("slurm.conf", "qos.txt", "assoc.txt")]
+    for path, text in zip(files, (CONF, qos(HIGH, GPU), TREE), strict=True):
+        path.write_text(text)
+    target = tmp_path / "site.toml"
+    written = command_line("site", *files, "-o", target)
+    assert (written.code, written.out) == (0, "")
+    assert "machine: 67 nodes (--nodes 67)\n" in written.err
+    assert "left out: SchedulerType: how the queue is worked off is the policy's (--policy)\n" in written.err
+    assert Site.from_toml(target) == read_slurm_site(*files).site
+    assert command_line("site", *files).out == target.read_text()
+    jobs = ("--trace", tmp_path / "jobs.csv", "--columns", "submit_s=s,run_s=r,nodes=n,partition=p,user_name=u")
+    (tmp_path / "jobs.csv").write_text("s,r,n,p,u\n0,100,2,debug,ann\n1,50,2,gpu,bob\n2,50,1,gpu,bob\n")
+    run = command_line("run", *jobs, "--site", target, "--nodes", 67, "--policy", "easy", "--json")
+    assert run.code == 0, run.err
+    assert json.loads(run.out)[0]["mean_wait_s"] == pytest.approx(49 / 3)  # a job at a time of bob in the partition gpu
+    refused = command_line("site", tmp_path / "jobs.csv")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
