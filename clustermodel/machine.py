@@ -4,10 +4,10 @@ A field with a value that is not allowed is a :class:`~clustermodel.errors.Speci
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import accumulate
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from clustermodel import validation as check
 from clustermodel.errors import SpecificationError, counted
@@ -28,6 +28,7 @@ WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
 _BYTES_PER_GIB: Final = 2**30
+_Number = TypeVar("_Number", int, float)
 _A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 
@@ -86,38 +87,91 @@ class Partition:
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
         require(known, "Partition.name", self.name, "it must be a text without commas")
-        bounds = self._bounds_of(self._numbers())
-        pairs = zip(bounds[::2], bounds[1::2], strict=True)
-        object.__setattr__(self, "nodes", ",".join(f"{low}-{high - 1}" if high > low + 1 else str(low) for low, high in pairs))
+        object.__setattr__(self, "nodes", _ranges_of(_numbers_of("Partition.nodes", self.nodes)))
         seconds_fields(self, "Partition.", "max_wall_time_s", positive=True)
         whole_fields(self, "Partition.", max_nodes=1, priority=None)
         check.flag("Partition.default", self.default)
 
-    def _numbers(self) -> list[int]:
-        numbers: list[int] = []
-        allowed = "they must be a text as '0-59,62', or numbers from 0 on"
-        if isinstance(self.nodes, str):
-            for part in self.nodes.split(","):
-                match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
-                require(match, "Partition.nodes", self.nodes, allowed)
-                assert match is not None
-                numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
-        else:
-            require(isinstance(self.nodes, Sequence), "Partition.nodes", self.nodes, allowed)
-            numbers = [check.require_whole("Partition.nodes", number, at_least=0) for number in self.nodes]
-        require(numbers, "Partition.nodes", self.nodes, allowed)
-        return sorted(set(numbers))
+    @property
+    def node_set(self) -> tuple[int, ...]:
+        """Its nodes as ranges, (first, after the last, ...)."""
+        return _bounds_of(_numbers_of("Partition.nodes", self.nodes))
 
-    @staticmethod
-    def _bounds_of(numbers: list[int]) -> tuple[int, ...]:
-        known = set(numbers)
-        bounds = [number for number in numbers if number - 1 not in known], [n + 1 for n in numbers if n + 1 not in known]
-        return tuple(bound for pair in zip(*bounds, strict=True) for bound in pair)
+
+@dataclass(frozen=True, kw_only=True)
+class NodeType:
+    """Nodes that are alike, on a machine whose nodes differ.
+
+    >>> from clustermodel import Machine, NodeType
+    >>> fast = NodeType(name="fast", nodes="0-3", speed=2, features=["ib", "avx512"])
+    >>> machine = Machine(nodes=16, node_memory_gib=64, node_types=[fast, NodeType(name="big", nodes="4-5", memory_gib=512)])
+    >>> machine.node_types[0].features
+    ('ib', 'avx512')
+    """
+
+    name: str
+    """What jobs name (:attr:`Job.node_type <clustermodel.job.Job.node_type>`)."""
+    nodes: str | Sequence[int]
+    """Its nodes, as those of a :class:`Partition`; each node has one type at most."""
+    processors_per_node: int | None = None
+    """Processors of each node; ``None``, here and below: as of the machine's other nodes."""
+    memory_gib: float | None = None
+    """Memory of each node, GiB: jobs that need more do not get these nodes."""
+    speed: float = 1.0
+    """How much faster jobs run than on nodes of speed 1, to which run times and estimates refer."""
+    features: str | Sequence[str] = ()
+    """What its nodes have (:attr:`Job.features <clustermodel.job.Job.features>`)."""
+
+    def __post_init__(self) -> None:
+        known = isinstance(self.name, str) and self.name and "," not in self.name
+        require(known, "NodeType.name", self.name, "it must be a text without commas")
+        object.__setattr__(self, "nodes", _ranges_of(_numbers_of("NodeType.nodes", self.nodes)))
+        whole_fields(self, "NodeType.", processors_per_node=1)
+        if self.memory_gib is not None:
+            check.require_gib("NodeType.memory_gib", self.memory_gib, positive=True)
+        check.require_number("NodeType.speed", self.speed, "a number > 0 and <= 1000", lambda speed: 0 < speed <= 1000)
+        features = (self.features,) if isinstance(self.features, str) else self.features
+        must = "they must be names without '&', '|', ',' and spaces"
+        known = isinstance(features, Sequence) and all(
+            isinstance(each, str) and re.fullmatch("[^&|, ]+", each) for each in features
+        )
+        require(known, "NodeType.features", self.features, must)
+        object.__setattr__(self, "features", tuple(features))
 
     @property
     def node_set(self) -> tuple[int, ...]:
         """Its nodes as ranges, (first, after the last, ...)."""
-        return self._bounds_of(self._numbers())
+        return _bounds_of(_numbers_of("NodeType.nodes", self.nodes))
+
+
+def _numbers_of(field: str, nodes: object) -> list[int]:
+    """Return the nodes of a text as ``"0-59,62"``, or of a sequence of numbers, ascending."""
+    numbers: list[int] = []
+    allowed = "they must be a text as '0-59,62', or numbers from 0 on"
+    if isinstance(nodes, str):
+        for part in nodes.split(","):
+            match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
+            require(match, field, nodes, allowed)
+            assert match is not None
+            numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+    else:
+        require(isinstance(nodes, Sequence), field, nodes, allowed)
+        assert isinstance(nodes, Sequence)
+        numbers = [check.require_whole(field, number, at_least=0) for number in nodes]
+    require(numbers, field, nodes, allowed)
+    return sorted(set(numbers))
+
+
+def _bounds_of(numbers: list[int]) -> tuple[int, ...]:
+    known = set(numbers)
+    bounds = [number for number in numbers if number - 1 not in known], [n + 1 for n in numbers if n + 1 not in known]
+    return tuple(bound for pair in zip(*bounds, strict=True) for bound in pair)
+
+
+def _ranges_of(numbers: list[int]) -> str:
+    bounds = _bounds_of(numbers)
+    pairs = zip(bounds[::2], bounds[1::2], strict=True)
+    return ",".join(f"{low}-{high - 1}" if high > low + 1 else str(low) for low, high in pairs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -283,7 +337,7 @@ class Checkpointing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """A parallel computer of identical nodes, perhaps in partitions."""
+    """A parallel computer of nodes, identical unless they have types, perhaps in partitions."""
 
     nodes: int
     """Number of nodes; each task of a job has a node of its own (the papers' processors; N in Zhang et al. 2003)."""
@@ -314,6 +368,8 @@ class Machine:
 
     partitions: Sequence[Partition] = ()
     """Sets of nodes that jobs name; without any, each job may have all nodes."""
+    node_types: Sequence[NodeType] = ()
+    """Nodes that differ from the others in processors, memory, speed or features."""
     node_memory_gib: float | None = None
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
@@ -334,7 +390,8 @@ class Machine:
         where = f" with gpus_per_node={self.gpus_per_node}"
         require(not both, "Machine.processors_per_node", self.processors_per_node, "give one of the two", where)
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
-        one_each, where = not self.has_shared_nodes, f" with {self._per_node} processors per node"
+        self._check_node_types()
+        one_each, where = not self.has_shared_nodes, f" with {max(self.node_sizes)} processors per node"
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
         seconds_fields(self, "Machine.", "round_s")
@@ -352,19 +409,39 @@ class Machine:
             )
 
     def _check_partitions(self) -> None:
-        given: object = (self.partitions,) if isinstance(self.partitions, Partition) else self.partitions
-        known = isinstance(given, Sequence) and all(isinstance(each, Partition) for each in given)
-        require(known, "Machine.partitions", self.partitions, "they must be Partition(...)")
-        object.__setattr__(self, "partitions", tuple(self.partitions if given is self.partitions else (self.partitions,)))
+        self._check_named_nodes("partitions", Partition)
         names = [each.name for each in self.partitions]
-        for partition in self.partitions:
-            where = f"Machine.partitions: {partition.name}"
-            require(
-                names.count(partition.name) == 1, where, partition.name, "another one has the same name; names must be unique"
-            )
-            last = partition.node_set[-1] - 1
-            require(last < self.nodes, f"{where}: nodes", partition.nodes, f"they must be among 0-{self.nodes - 1}")
         require(sum(each.default for each in self.partitions) <= 1, "Machine.partitions", names, "at most one is the default")
+
+    def _check_named_nodes(self, name: str, kind: type[Partition] | type[NodeType]) -> None:
+        given: Any = getattr(self, name)
+        given = (given,) if isinstance(given, kind) else given
+        known = isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+        require(known, f"Machine.{name}", getattr(self, name), f"they must be {kind.__name__}(...)")
+        object.__setattr__(self, name, tuple(given))
+        names = [each.name for each in given]
+        for each in given:
+            where = f"Machine.{name}: {each.name}"
+            require(names.count(each.name) == 1, where, each.name, "another one has the same name; names must be unique")
+            last = each.node_set[-1] - 1
+            require(last < self.nodes, f"{where}: nodes", each.nodes, f"they must be among 0-{self.nodes - 1}")
+
+    def _check_node_types(self) -> None:
+        self._check_named_nodes("node_types", NodeType)
+        taken: dict[int, str] = {}
+        for each in self.node_types:
+            for node in _numbers_of("NodeType.nodes", each.nodes):
+                where, other = f"Machine.node_types: {each.name}: nodes", taken.setdefault(node, each.name)
+                require(other == each.name, where, each.nodes, f"node {node} is of type {other}")
+        limited = [self.node_memory_gib if each.memory_gib is None else each.memory_gib for each in self.node_types]
+        limited += [self.node_memory_gib] if len(taken) < self.nodes else []
+        alike = None not in limited or not any(limited)
+        must = "give it for all nodes, or Machine.node_memory_gib"
+        require(alike, "NodeType.memory_gib", None, must, " where other nodes have limited memory")
+        uniform, where = self.node_speeds is None, " where nodes differ in speed"
+        interval, charge = self.checkpointing.interval_s, self.checkpointing.restart_charge
+        require(uniform or interval is None, "Checkpointing.interval_s", interval, "it must be None", where)
+        require(uniform or charge == "on-start", "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
 
     @property
     def switch_ticks(self) -> int:
@@ -374,7 +451,8 @@ class Machine:
     @property
     def processors(self) -> int:
         """Number of processors of all nodes; as many as nodes, unless these have several."""
-        return self.nodes * self._per_node
+        of_types = any(each.processors_per_node for each in self.node_types)
+        return sum(self.node_sizes) if of_types else self.nodes * self._per_node
 
     @property
     def _per_node(self) -> int:
@@ -383,25 +461,42 @@ class Machine:
     @property
     def node_sizes(self) -> list[int]:
         """Number of processors of each node."""
-        return [self._per_node] * self.nodes
+        return self._by_node(self._per_node, lambda each: each.processors_per_node)
 
     @property
     def has_shared_nodes(self) -> bool:
         """Whether nodes have several processors, so that several jobs may run on a node at a time."""
-        return self._per_node > 1
+        return max([self._per_node, *(each.processors_per_node or 1 for each in self.node_types)]) > 1
 
     @property
     def node_memories(self) -> list[int] | None:
         """Memory of each node, KiB; ``None`` is no limit."""
-        return None if self.node_memory is None else [self.node_memory] * self.nodes
+        if self.node_memory is None:
+            return None
+        of_others = 0 if self.node_memory_gib is None else check.to_kib(self.node_memory_gib)
+        return self._by_node(of_others, lambda each: None if each.memory_gib is None else check.to_kib(each.memory_gib))
+
+    @property
+    def node_speeds(self) -> list[float] | None:
+        """Speed of each node; ``None`` if all have speed 1."""
+        if all(each.speed == 1 for each in self.node_types):
+            return None
+        return self._by_node(1.0, lambda each: each.speed)
+
+    def _by_node(self, other: _Number, of_type: Callable[[NodeType], _Number | None]) -> list[_Number]:
+        """Return a number of each node: that of its type, if it has one, else ``other``."""
+        values = [other] * self.nodes
+        for each in self.node_types:
+            if (value := of_type(each)) is not None:
+                for low, high in zip(each.node_set[::2], each.node_set[1::2], strict=True):
+                    values[low:high] = [value] * (high - low)
+        return values
 
     def sets_of_nodes(self) -> list[tuple[int, ...]]:
         """Return the sets of nodes to which jobs may be limited, as ranges of processors."""
-        return [self._processors_of(partition.node_set) for partition in self.partitions]
-
-    def _processors_of(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
         first = [0, *accumulate(self.node_sizes)]
-        return tuple(first[bound] for bound in nodes)
+        named: tuple[Partition | NodeType, ...] = (*self.partitions, *self.node_types)
+        return [tuple(first[bound] for bound in each.node_set) for each in named]
 
     @property
     def round(self) -> int:
@@ -410,8 +505,9 @@ class Machine:
 
     @property
     def node_memory(self) -> int | None:
-        """Memory of each node, KiB; ``None`` is no limit."""
-        return None if self.node_memory_gib is None else check.to_kib(self.node_memory_gib)
+        """Memory of the nodes that have most, KiB; ``None`` is no limit."""
+        known = [gib for gib in (self.node_memory_gib, *(each.memory_gib for each in self.node_types)) if gib is not None]
+        return check.to_kib(max(known)) if known else None
 
     def _repr_html_(self) -> str:
         """Return the machine for a notebook, its fields with the names of scenario files."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.machine import Partition
+from clustermodel.machine import NodeType, Partition
 from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
@@ -150,6 +150,7 @@ class Multifactor:
 
 WEIGHTS: Final = ("age", "fair_share", "size", "partition", "qos", "queue")
 """Factors of :class:`Multifactor`."""
+_LISTS: Final = (("limits", Limits), ("partitions", Partition), ("node_types", NodeType))
 ORDERS: Final[Mapping[str, type[FairShare | Multifactor]]] = {order.name: order for order in (FairShare, Multifactor)}
 """Orders of the queue by name."""
 
@@ -209,6 +210,9 @@ class Site:
     partitions: Sequence[Partition] = ()
     """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
 
+    node_types: Sequence[NodeType] = ()
+    """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
+
     def __post_init__(self) -> None:
         flag("Site.array_limits", self.array_limits)
         if isinstance(self.order, str):
@@ -217,7 +221,7 @@ class Site:
         require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
         if isinstance(self.limits, Limits):
             object.__setattr__(self, "limits", (self.limits,))
-        for name, kind in (("limits", Limits), ("partitions", Partition)):
+        for name, kind in _LISTS:
             values = getattr(self, name)
             known = isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
             require(known, f"Site.{name}", values, f"they must be {kind.__name__}(...)")
@@ -231,7 +235,8 @@ class Site:
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
-        ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, and
+        ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each
+        :class:`~clustermodel.machine.NodeType`, and
         ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
@@ -259,7 +264,7 @@ def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
     site: dict[str, Any] = {name: table[name] for name in ("array_limits",) if name in table}
-    for name, kind in (("limits", Limits), ("partitions", Partition)):
+    for name, kind in _LISTS:
         given, below = table.get(name, []), place.at(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             raise below.refused(given, f"tables [[{name}]]")

@@ -32,6 +32,7 @@ from clustermodel.recording.job_records import JobRecords, StreamedJob, Streamed
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.node_requests import requests_of
+from clustermodel.sim.node_types import places_of
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site import FairShare, Multifactor, Site
@@ -162,9 +163,10 @@ class Scenario:
 
     @property
     def used_machine(self) -> Machine:
-        """The specified machine, or one of the size on which the workload was recorded; with the partitions of the site."""
+        """The specified machine, or one of the size on which the workload was recorded; with what the site says of nodes."""
         machine = self._machine()
-        return machine if self.site is None or not self.site.partitions else replace(machine, partitions=self.site.partitions)
+        changes = {name: own for name in ("partitions", "node_types") if (own := getattr(self.site, name, ()))}
+        return replace(machine, **changes) if changes else machine
 
     @property
     def used_site(self) -> Site | None:
@@ -253,8 +255,18 @@ class Scenario:
         self, machine: Machine, policy: Policy, records: JobRecords, progress: Callable[[int], None] | None
     ) -> Outcome:
         shapes = self.streams.shapes()
+        named = {
+            name: self.streams.names_of_jobs(field)
+            for name, field, is_used in (
+                ("partition_of", "partition", machine.partitions),
+                ("type_of", "node_type", machine.node_types),
+                ("features_of", "features", machine.node_types),
+            )
+            if is_used
+        }
+        places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named})
         for takes, is_needed, where in (
-            ("takes_partitions", bool(machine.partitions), "on a machine with partitions"),
+            ("takes_partitions", places is not None, "on a machine with partitions, or where jobs name types of nodes"),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
         ):
             if is_needed and not getattr(policy, takes, False):
@@ -277,7 +289,7 @@ class Scenario:
             records=records,
             held=self._held_jobs(),
             order=self._site_order(machine),
-            partition_of=self.streams.names_of_jobs("partition") if machine.partitions else None,
+            **named,
             shapes=shapes,
         )
         self.streams.require_jobs(len(outcome.records))
@@ -309,6 +321,7 @@ class Scenario:
             ("a history is", self.history),
             ("a site is", self.used_site is not None),
             ("a machine with partitions is", bool(machine.partitions)),
+            ("a machine with types of nodes is", bool(machine.node_types)),
             ("a workload with shapes is", bool(self.streams.shapes())),
             ("a workload with dependencies is", len(self.streams.dependencies())),
         ):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
-from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, Partition, TimeSlicing
+from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, NodeType, Partition, TimeSlicing
 from clustermodel.policies.registry import require_no_module
 from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
@@ -56,10 +56,10 @@ def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> ob
     return made(kind, _parts(table, {key: read for key, read in _OF_MACHINE.items() if key in known}, place), place)
 
 
-def _partitions_from(value: object, place: Place) -> list[Partition]:
+def _list_from(value: object, place: Place, *, kind: type) -> list[Any]:
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-        raise place.refused(value, "tables [[machine.partitions]]")
-    return [made(Partition, each, place.at(number)) for number, each in enumerate(value)]
+        raise place.refused(value, f"tables [[{place.key}]]")
+    return [made(kind, each, place.at(number)) for number, each in enumerate(value)]
 
 
 def _failures_from(value: object, place: Place) -> FailureSource:
@@ -118,7 +118,8 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "checkpointing": partial(_part_from, kind=Checkpointing),
     "store": partial(_part_from, kind=CheckpointStore),
     "failures": _failures_from,
-    "partitions": _partitions_from,
+    "partitions": partial(_list_from, kind=Partition),
+    "node_types": partial(_list_from, kind=NodeType),
 }
 _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
     "machine": partial(_part_from, kind=Machine, what="a machine"),
@@ -150,7 +151,7 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         machine = plain(scenario.machine, place.at("machine"))
-        unset: tuple[tuple[str, object], ...] = (("partitions", []), ("processors_per_node", 1))
+        unset: tuple[tuple[str, object], ...] = (("partitions", []), ("node_types", []), ("processors_per_node", 1))
         table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))

@@ -87,17 +87,17 @@ class ResultPlots:
     def memory(self, *, bins: int = 200) -> Figure:
         """Draw the share of the nodes' memory, if that is limited, that running and suspended jobs have over time."""
         edges = self._edges("memory", bins)
-        of_a_node, nodes, log = self._run.machine.node_memory, self._run.machine.nodes, self._run.events
-        if of_a_node is None:
+        of_nodes, nodes, log = self._run.machine.node_memories, self._run.machine.nodes, self._run.events
+        if of_nodes is None:
             raise SpecificationError("memory: nodes have as much as jobs need; give Machine(node_memory_gib=...)")
         _, name, unit = time_unit(float(edges[-1]))
         figure, axes = style.new_figure(9, 3.5)
-        used = mean_of_steps(log.time_s, memory_share(self._run.records, of_a_node * nodes, log.ticks), edges)
+        used = mean_of_steps(log.time_s, memory_share(self._run.records, sum(of_nodes), log.ticks), edges)
         axes.stairs(used, edges / unit, linewidth=1.2)
         axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit))
         axes.set(ylabel="memory in use / memory", ylim=(0, 1.02))
         axes.grid(alpha=0.25)
-        axes.set_title(f"{style.title_of(self._run)}: {nodes:,} nodes with {to_gib(of_a_node):g} GiB each")
+        axes.set_title(f"{style.title_of(self._run)}: {nodes:,} nodes with {to_gib(sum(of_nodes)) / nodes:g} GiB each")
         return figure
 
     def capacity(self, *, bins: int = 200) -> Figure:

@@ -26,6 +26,7 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.site import EACH
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import to_seconds
+from clustermodel.validation import to_gib
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
@@ -92,13 +93,14 @@ def _needing_too_much(run: Result) -> int:
 
 
 def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[Note]:
-    limited = [(run, number) for run, number in zip(runs, refused, strict=True) if run.machine.node_memory_gib is not None]
+    limited = [(run, number) for run, number in zip(runs, refused, strict=True) if run.machine.node_memory is not None]
     if not limited:
         return
     run, most = max(limited, key=lambda pair: pair[1])
     if most:
+        gib = to_gib(run.machine.node_memory or 0)
         because = "is rejected because it needs" if most == 1 else "are rejected because they need"
-        fact = f"{counted(most, 'job')} {because} more memory than the {run.machine.node_memory_gib:g} GiB of a node"
+        fact = f"{counted(most, 'job')} {because} more memory than the {gib:g} GiB of a node"
         yield Note(fact, "give nodes more memory", "--node-memory")
     memory = limited[0][0].records.column("memory")
     if unknown := int((memory == UNSET).sum()):

@@ -128,8 +128,8 @@ def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> 
     all of the store's bandwidth, unless the bandwidth of their nodes is less.
     """
     shares = {}
-    if machine.node_memory is not None:
-        shares[SHARE_OF["node_memory_gib"]] = memory_share(records, machine.nodes * machine.node_memory, ticks)
+    if (memories := machine.node_memories) is not None:
+        shares[SHARE_OF["node_memory_gib"]] = memory_share(records, sum(memories), ticks)
     store = machine.checkpointing.store
     if store is not None and store.bandwidth is not None:
         overheads = records.overheads

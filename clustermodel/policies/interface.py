@@ -176,6 +176,8 @@ class Setup(NamedTuple):
     without what has been saved of it, with restoring that, and with its periodic checkpoints."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
+    node_sets: Sequence[NodeSet] = ()
+    """Sets of nodes to which jobs of this run may be limited, by partitions and types of nodes."""
     by_node: bool = False
     """Whether jobs have shapes, or share the memory of nodes: one may then not fit although enough processors are idle."""
     one_by_one: bool = False

@@ -25,7 +25,7 @@ from clustermodel.validation import require
 
 def has_pools(setup: Setup) -> bool:
     """Return whether jobs may differ in the nodes that they may have."""
-    return setup.by_node or (bool(setup.machine.partitions) and len(_pools_of(setup)) > 1)
+    return setup.by_node or (len(_pools_of(setup)) > 1)
 
 
 IN_PARTITIONS: Final = " on a machine with partitions"
@@ -38,7 +38,7 @@ def require_estimates(policy: str, predictor: object) -> None:
 
 
 def _pools_of(setup: Setup) -> Pools:
-    return Pools(setup.nodes, setup.machine.sets_of_nodes())
+    return Pools(setup.nodes, setup.node_sets)
 
 
 class _Chooser:

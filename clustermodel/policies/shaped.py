@@ -22,9 +22,7 @@ from clustermodel.ticks import NEVER
 def nodes_of(setup: Setup) -> Nodes:
     """Return the nodes of a machine for plans by node."""
     machine = setup.machine
-    return Nodes(
-        machine.node_sizes, machine.node_memories, machine.sets_of_nodes(), consolidates=machine.allocation == "consolidate"
-    )
+    return Nodes(machine.node_sizes, machine.node_memories, setup.node_sets, consolidates=machine.allocation == "consolidate")
 
 
 def _chooser(nodes: Nodes, view: View) -> NodeChooser:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from simpy import Event, Process
 
@@ -17,16 +17,15 @@ from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
+from clustermodel.sim.node_requests import idle_for
+from clustermodel.sim.node_types import ANYWHERE, at_speed
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
-
-_ANYWHERE: Final[tuple[NodeSet | None, int]] = (None, 0)  # all nodes, and no other priority
 
 
 class Coordinator:
@@ -39,7 +38,8 @@ class Coordinator:
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
-        self._held, self._order, self._partitions, self._requests = run.held, run.order, run.partitions, run.requests
+        self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
+        self._speeds = run.speeds
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -57,7 +57,7 @@ class Coordinator:
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
-        view.fits = self._fits
+        view.fits = lambda job: idle_for(run, job, job.nodes)
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -65,17 +65,19 @@ class Coordinator:
             if row.id in self._ids:
                 raise submitted_twice(row.id)
             self._ids.add(row.id)
-        if (requests := self._requests) is not None:
-            row = requests.row_of(row)
+        place = ANYWHERE if self._places is None else self._places.of(row)
+        if (requests := self._requests) is not None and place is not None:
+            row = requests.row_of(row, place[0])
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
         too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
-        place = _ANYWHERE if self._partitions is None else self._partitions.of(row)
         job = JobInSystem(row, index)
-        if place is not None and place is not _ANYWHERE:
+        if place is not None and place is not ANYWHERE:
             job.queued.eligible, more = place
             job.queued.priority += more
             job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
+        if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
+            job.queued.estimate = at_speed(row.estimate, self._speeds.slowest(job.queued.eligible))
         never = too_large or place is None or (requests is not None and not requests.lay_out(job.queued))
         if never or (held is not None and held.refuses(row)):
             self._records.rejected(index)
@@ -87,15 +89,6 @@ class Coordinator:
         joins = held is None or held.lets_go(job)
         job.process = process = WaitingProcess(self.env, life, self._pool.request(job, joins=joins))
         return process
-
-    def _fits(self, job: QueuedJob) -> NodeSet | None:
-        idle = self._pool.idle_nodes.as_set()
-        if self._requests is not None:
-            return self._requests.fits(job, job.nodes, idle, self._run.saved)
-        suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible))
-        if self._run.saved.free is not None:
-            suitable &= self._run.saved.free.nodes_with(job.memory)
-        return from_mask(lowest(suitable, job.nodes)) if suitable.bit_count() >= job.nodes else None
 
     def stream_finished(self) -> None:
         self.open_streams -= 1

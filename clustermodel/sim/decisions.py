@@ -12,13 +12,16 @@ from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
 from clustermodel.sim.events import AlarmClock, Grant
-from clustermodel.sim.job_process import Execution, JobInSystem, Terms
+from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
+from clustermodel.sim.node_requests import idle_for
+from clustermodel.sim.node_types import at_speed
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
     from clustermodel.sim.simulation import RunContext
 
 _OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
+_DIFFER: Final = "where nodes differ in speed, what has been executed on some is not saved for others"
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
 
 
@@ -88,6 +91,10 @@ class Decisions:
             columns = requests.take(queued, terms.nodes, columns, idle, self._run.saved)
         elif queued.eligible is not None:
             columns = self._pool.eligible_nodes(queued, terms.nodes, columns)
+        if (speeds := self._run.speeds) is not None:
+            columns = idle_for(self._run, queued, terms.nodes) if columns is None else columns
+            if columns is not None:  # else the node pool refuses
+                terms = self._terms(decision, job, speeds.slowest(columns))
         self._begin(job, self._run.sharing.start(job, terms, columns), decision.reason)
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
@@ -103,7 +110,7 @@ class Decisions:
         if self._run.reasons is not None:
             self._run.reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
 
-    def _terms(self, decision: Any, job: JobInSystem) -> Terms:
+    def _terms(self, decision: Any, job: JobInSystem, speed: float = 1.0) -> Terms:
         """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
         queued, machine, nodes, limit = job.queued, self._run.machine, None, None
         if decision.nodes is not None or decision.limit is not None:
@@ -117,6 +124,8 @@ class Decisions:
             duration, length = times
         else:
             raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {machine.processors}")
+        if speed != 1:
+            duration = at_speed(duration, speed)
         if duration > length and machine.kill_at_estimate:
             duration, outcome = length, Status.KILLED
         if job.image is not None:
@@ -145,6 +154,8 @@ class Decisions:
 
     def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
         gang = self._gang_of(job, f"be {how}")
+        if outcome in SAVING and self._run.speeds is not None:
+            raise DecisionError(f"job {job.id} cannot be {how}: {_DIFFER}")
         self.begin_granted(in_turn=True)
         frees_nodes = gang.stop(outcome)
         self._stopped.add(job.id)
@@ -165,6 +176,8 @@ class Decisions:
             given = [(job, columns) for job, columns in decision.moves]
         except (TypeError, ValueError):
             raise _not("Migrate", "moves", decision.moves, "they must be pairs (job, columns)") from None
+        if given and self._run.speeds is not None:
+            raise DecisionError(f"job {given[0][0].id} cannot migrate: {_DIFFER}")
         for job, _ in given:
             _require_job(job, "Migrate")
         for job, columns in given:

@@ -198,6 +198,8 @@ class DedicatedNodes:
                 f"nodes cannot be shared in time where restarts are charged {self._charge} (Checkpointing.restart_charge), "
                 "because gangs in rows go on without a restart; use 'on-start'"
             )
+        if self.run.speeds is not None:
+            raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
         # Runs without gangs in rows do not import the modules.
         from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
         from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError, SpecificationError, counted
@@ -10,30 +13,46 @@ from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.by_node import Layout, Nodes
-from clustermodel.schedule.node_set import NodeSet, as_mask, is_node_set, text
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import to_gib
+
+if TYPE_CHECKING:
+    from clustermodel.sim.simulation import RunContext
 
 
 class NodeRequests:
     """The shapes of the jobs of one run, by number (processors per node, most nodes, whole nodes), and the nodes for them."""
 
     def __init__(self, machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -> None:
-        self._shapes, self._size = shapes, machine.node_sizes[0]
+        self._shapes, self._sizes = shapes, np.array(machine.node_sizes)
         self.nodes = Nodes(
             machine.node_sizes, machine.node_memories, machine.sets_of_nodes(), consolidates=machine.allocation == "consolidate"
         )
 
-    def row_of(self, row: JobRow) -> JobRow:
+    def row_of(self, row: JobRow, eligible: NodeSet | None) -> JobRow:
         """Return a job with all processors of its nodes, if it asks for whole nodes."""
         per_node, _, whole = self._shapes.get(row.id, (0, 0, False))
-        return row._replace(nodes=-(-row.nodes // (per_node or self._size)) * self._size) if whole else row
+        if not whole:
+            return row
+        size = self._size_of(row.id, eligible)
+        return row._replace(nodes=-(-row.nodes // (per_node or size)) * size)
+
+    def _size_of(self, job: int, eligible: NodeSet | None) -> int:
+        """Return the number of processors of the nodes that a job for whole nodes may have."""
+        sizes = np.unique(self._sizes[self.nodes.having(eligible) > 0])
+        if len(sizes) > 1:
+            raise SpecificationError(
+                f"job {job}: whole_nodes is not allowed where nodes that it may have differ in size "
+                f"({', '.join(map(str, sizes))} processors); name a node_type"
+            )
+        return int(sizes[0])
 
     def lay_out(self, job: QueuedJob) -> bool:
         """Note the layout of a job; return whether it fits on the empty machine."""
         if (shape := self._shapes.get(job.id)) is not None:
             per_node, most_nodes, whole = shape
-            job.layout = Layout(self._size if whole else per_node, most_nodes)
+            job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
         return self.nodes.choose(job, job.nodes, self.nodes.total) is not None
 
     def fits(self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork) -> NodeSet | None:
@@ -86,3 +105,14 @@ def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -
                 f"job {job}: a shape is not allowed where nodes have one processor; give Machine(processors_per_node=...)"
             )
     return None
+
+
+def idle_for(run: RunContext, job: QueuedJob, nodes: int) -> NodeSet | None:
+    """Return the idle nodes on which a job would start now; ``None`` where it does not fit."""
+    idle = run.pool.idle_nodes.as_set()
+    if run.requests is not None:
+        return run.requests.fits(job, nodes, idle, run.saved)
+    suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible))
+    if run.saved.free is not None:
+        suitable &= run.saved.free.nodes_with(job.memory)
+    return from_mask(lowest(suitable, nodes)) if suitable.bit_count() >= nodes else None

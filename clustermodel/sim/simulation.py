@@ -24,6 +24,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeRequests, requests_of
+from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import Partitions
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
@@ -59,16 +60,18 @@ class RunContext:
         events: str,
         held: HeldJobs | None,
         order: SiteOrder | None,
-        partitions: Partitions | None,
+        places: Partitions | NodeTypes | None,
         requests: NodeRequests | None,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
-        self.partitions = partitions  # which nodes jobs may have; ``None`` where each may have all
+        self.places = places  # which nodes jobs may have; ``None`` where each may have all
         self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
         self.order = order  # the order of the queue, if it is the site's
+        speeds = machine.node_speeds
+        self.speeds = None if speeds is None else Speeds(speeds, machine.node_sizes)  # of nodes, if these differ
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
         self.env = Clock()
         self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
@@ -110,6 +113,8 @@ def simulate(
     held: HeldJobs | None = None,
     order: SiteOrder | None = None,
     partition_of: Mapping[int, str] | None = None,
+    type_of: Mapping[int, str] | None = None,
+    features_of: Mapping[int, str] | None = None,
     shapes: Mapping[int, tuple[int, int, bool]] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
@@ -119,8 +124,8 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of`` are the partitions that jobs name, by their numbers, and ``shapes`` how their processors must lie on nodes
-    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
+    ``partition_of``, ``type_of`` and ``features_of`` are what jobs name, by number, and ``shapes`` how their processors must
+    lie on nodes (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -129,7 +134,7 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    partitions = Partitions(machine, partition_of or {}) if machine.partitions else None
+    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {})
     requests = requests_of(machine, shapes or {})
     records = JobRecords() if records is None else records
     run = RunContext(
@@ -142,7 +147,7 @@ def simulate(
         events=events,
         held=held,
         order=order,
-        partitions=partitions,
+        places=places,
         requests=requests,
     )
     env = run.env
@@ -158,6 +163,7 @@ def simulate(
             run_time=lambda job: run.jobs[job.id].run_time,
             holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
+            node_sets=() if places is None else machine.sets_of_nodes(),
             by_node=requests is not None,
             one_by_one=run.one_by_one,
         ),

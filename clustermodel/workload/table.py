@@ -48,7 +48,9 @@ _log = logging.getLogger(__name__)
 STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
 """Position of the job's label in ``streams``; number of the job on whose completion the submission depends; ticks from that
 completion to the submission.  ``UNSET`` where a job has no value."""
-ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME = NAMED_COLUMNS = ("account", "partition", "qos", "queue", "job_name")
+ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
+    "account", "partition", "qos", "queue", "job_name", "node_type", "features",
+)  # fmt: skip
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
     "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, *NAMED_COLUMNS,

@@ -1,0 +1,97 @@
+"""Types of nodes: which nodes a job may have by the types and features that it names and its memory, and how fast they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.job import JobRow
+from clustermodel.machine import Machine
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
+from clustermodel.sim.partitions import Partitions
+from clustermodel.validation import to_kib
+
+ANYWHERE: Final[tuple[NodeSet | None, int]] = (None, 0)  # all nodes, and no other priority
+
+
+class _Group(NamedTuple):
+    """Nodes of a type, or of none, as processors."""
+
+    name: str | None
+    features: frozenset[str]
+    memory: int | None
+    mask: int
+
+
+class NodeTypes:
+    """The types of the nodes of a machine, perhaps in partitions, in one run."""
+
+    def __init__(
+        self, machine: Machine, partitions: Partitions | None, types: Mapping[int, str], features: Mapping[int, str]
+    ) -> None:
+        # By job id: the types of which each node must be one, and the features that each must have.
+        self._partitions, self._types, self._features = partitions, types, features
+        self._whole = (1 << machine.processors) - 1
+        rest, memories = self._whole, machine.node_memories
+        self._groups: list[_Group] = []
+        for each, processors in zip(machine.node_types, machine.sets_of_nodes()[len(machine.partitions) :], strict=True):
+            memory = None if memories is None else memories[each.node_set[0]]
+            self._groups.append(_Group(each.name, frozenset(each.features), memory, as_mask(processors)))
+            rest &= ~as_mask(processors)
+        if rest:
+            memory = None if machine.node_memory_gib is None else to_kib(machine.node_memory_gib)
+            self._groups.append(_Group(None, frozenset(), memory, rest))
+
+    def of(self, row: JobRow) -> tuple[NodeSet | None, int] | None:
+        """Return the nodes that a job may have, ``None`` for all, and what is added to its priority; ``None``: it has none."""
+        place = ANYWHERE if self._partitions is None else self._partitions.of(row)
+        if place is None:
+            return None
+        types, features = self._types.get(row.id), self._features.get(row.id)
+        mask = 0
+        for group in self._groups:
+            named = types is None or group.name in re.split(r"\s*,\s*", types.strip())
+            large = group.memory is None or row.memory <= group.memory
+            if named and large and (features is None or has_features(group.features, features)):
+                mask |= group.mask
+        if mask == self._whole:
+            return place
+        eligible, priority = place
+        allowed = from_mask(mask if eligible is None else mask & as_mask(eligible))
+        return (allowed, priority) if count(allowed) >= row.nodes else None
+
+
+def has_features(features: frozenset[str], asked: str) -> bool:
+    """Return whether nodes with these features have those asked for: ``"a&b"`` or ``"a,b"`` both, ``"a|b"`` one of them."""
+    return any({part.strip() for part in re.split("[&,]", either)} <= features for either in asked.split("|"))
+
+
+def places_of(
+    machine: Machine, partition_of: Mapping[int, str], type_of: Mapping[int, str], features_of: Mapping[int, str]
+) -> Partitions | NodeTypes | None:
+    """Return which nodes jobs may have, by what they name, by their numbers; ``None`` where each may have all."""
+    partitions = Partitions(machine, partition_of) if machine.partitions else None
+    if not machine.node_types or not (type_of or features_of or any(each.memory_gib for each in machine.node_types)):
+        return partitions
+    return NodeTypes(machine, partitions, type_of, features_of)
+
+
+class Speeds:
+    """How fast the nodes of a machine are; a gang is as fast as the slowest of its nodes."""
+
+    def __init__(self, speeds: list[float], sizes: list[int]) -> None:
+        self._speeds = np.repeat(np.array(speeds), sizes)
+
+    def slowest(self, nodes: NodeSet | None) -> float:
+        """Return the speed of the slowest of some nodes, ``None`` for all."""
+        if nodes is None:
+            return float(self._speeds.min())
+        return min(float(self._speeds[low:high].min()) for low, high in zip(nodes[::2], nodes[1::2], strict=True))
+
+
+def at_speed(ticks: int, speed: float) -> int:
+    """Return how long nodes of a speed take for what takes ``ticks`` at speed 1."""
+    return max(1, round(ticks / speed))
