@@ -475,6 +475,7 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
         "node_memory_gib": memory is not None  # some jobs may need more than a node has, or share it
         and (
             machine.has_shared_nodes
+            or any(each.memory_gib is not None for each in machine.node_types)
             or any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
         ),
     }

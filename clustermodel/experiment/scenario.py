@@ -264,9 +264,10 @@ class Scenario:
             )
             if is_used
         }
+        nodes = "partitions" if machine.partitions else "types of nodes"
         places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named})
         for takes, is_needed, where in (
-            ("takes_partitions", places is not None, "on a machine with partitions, or where jobs name types of nodes"),
+            ("takes_partitions", places is not None, f"on a machine with {nodes}"),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
         ):
             if is_needed and not getattr(policy, takes, False):

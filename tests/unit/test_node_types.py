@@ -197,7 +197,10 @@ def test_types_in_files_tables_and_keys(tmp_path: Any) -> None:
             lambda: Machine(nodes=4, node_types=[NodeType(name="c", nodes="1-2", memory_gib=4)]),
             "NodeType.memory_gib: None is not allowed where other nodes have limited memory; give it for all nodes",
         ),
-        (lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, "ss"), "policy ss: not allowed on a machine with partitions, or"),
+        (
+            lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, "ss"),
+            "policy ss: not allowed on a machine with types",
+        ),
     ],
 )
 def test_refusals(make: Any, message: str) -> None:
