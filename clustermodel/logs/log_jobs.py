@@ -175,10 +175,8 @@ class LogJobs:
         numbers = self._job_numbers()
         limit = columns["limit"] if options["use_estimates"] else columns["run"]
         self.repaired["time limit missing, run time used"] += int((limit <= 0).sum())
-        recorded, with_names = (
-            self._recorded(numbers),
-            [name for name in self.names if name in ("user", "group", *extras.NAMED_COLUMNS)],
-        )
+        recorded = self._recorded(numbers)
+        with_names = [name for name in ("user", "group", *extras.NAMED_COLUMNS) if name in self.names]
         began, cluster = int(columns["submit"].min()), int(columns["cluster"][0])
         rows = extras.table_of(
             **{name: columns[name] for name in ("user", "group", "status")},
