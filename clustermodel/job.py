@@ -13,10 +13,13 @@ from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import flag, require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1  # stands for a value that a job does not have
-NAMES: Final = ("account", "partition", "qos", "node_type", "features")
+NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "features")
 """Fields of a job that are names."""
 SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 """Fields of a job that say how its processors lie on nodes that have several."""
+SINGLETON: Final = "singleton"
+FLAGS: Final = ("whole_nodes", SINGLETON)
+"""Fields of a job that are true or false."""
 DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok")
 """Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
@@ -113,6 +116,7 @@ class Job:
     """Names, for the rules of a site and for groups of results."""
     partition: str | None = None
     qos: str | None = None
+    job_name: str | None = None
     node_type: str | None = None
     """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.NodeType.name>`, or several: ``"a100,v100"``."""
     features: str | None = None
@@ -129,6 +133,8 @@ class Job:
     """Numbers of jobs that must have completed; if one does not (killed, aborted, rejected), this one is rejected."""
     after_not_ok: Sequence[int] = ()
     """Numbers of jobs that must have ended otherwise; if one completes, this one is rejected."""
+    singleton: bool = False
+    """Whether it may begin only when all jobs of its user and its ``job_name`` submitted before it have ended, as in Slurm."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Job.", id=0)
@@ -141,7 +147,10 @@ class Job:
             others = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
             object.__setattr__(self, name, tuple(require_whole(prefix + name, other) for other in others))
         whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None, processors_per_node=1, max_nodes_used=1)
-        flag(f"{prefix}whole_nodes", self.whole_nodes)
+        for name in FLAGS:
+            flag(prefix + name, getattr(self, name))
+        named = self.job_name is not None or not self.singleton
+        require(named, f"{prefix}job_name", self.job_name, "it must be a name", " with singleton")
         if (each := self.processors_per_node) is not None:
             must = "it must divide their number"
             require(not self.nodes % each, f"{prefix}processors_per_node", each, must, f" for {self.nodes} processors")

@@ -93,7 +93,7 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
-        if self.scenario.used_site is not None or len(self.scenario.streams.dependencies()):
+        if self.scenario.used_site is not None or self.scenario.streams.has_dependencies:
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 

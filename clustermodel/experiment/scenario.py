@@ -40,7 +40,7 @@ from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require, whole_fields
 from clustermodel.workload.streams import JobStreams, submissions
-from clustermodel.workload.table import JobSource, Workload
+from clustermodel.workload.table import JobSource, Workload, require_no_circle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,10 +299,13 @@ class Scenario:
     def _held_jobs(self) -> HeldJobs | None:
         site, dependencies = self.used_site or Site(), self.streams.dependencies()
         arrays = self.streams.array_limits() if site.array_limits else {}
-        if not (site.limits or len(dependencies) or arrays):
+        singletons = self.streams.singletons()
+        if not (site.limits or len(dependencies) or arrays or singletons):
             return None
+        if singletons and len(dependencies):
+            require_no_circle(dependencies, singletons)
         facts = {name: self.streams.names_of_jobs(name) for name in site.subjects}
-        return HeldJobs(site.limits, facts, dependencies, arrays)
+        return HeldJobs(site.limits, facts, dependencies, arrays, singletons)
 
     def _site_order(self, machine: Machine) -> SiteOrder | None:
         site = self.used_site
@@ -324,7 +327,7 @@ class Scenario:
             ("a machine with partitions is", bool(machine.partitions)),
             ("a machine with types of nodes is", bool(machine.node_types)),
             ("a workload with shapes is", bool(self.streams.shapes())),
-            ("a workload with dependencies is", len(self.streams.dependencies())),
+            ("a workload with dependencies is", self.streams.has_dependencies),
         ):
             if wrong:
                 raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")

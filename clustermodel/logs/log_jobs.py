@@ -15,7 +15,7 @@ import numpy as np
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
 from clustermodel.files import without_compression
-from clustermodel.job import UNSET
+from clustermodel.job import SINGLETON, UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
@@ -114,6 +114,7 @@ class LogJobs:
         self.eligible_later = 0  # jobs that could not start for more than a minute: dependencies, holds, begin times
         self.names = {name: _Names() for name in _NAMES}
         self._array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
+        self.singletons: set[int] = set()  # numbers of the keys of jobs that wait for those of their user and name
         self._examples: list[str] = []
         self._values = array("q")
         self.append = self._values.frombytes  # adds a job that is ``packed``
@@ -229,6 +230,8 @@ class LogJobs:
             numbers = np.array([UNSET, *(number for number, _ in arrays)])
             columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
             columns[extras.ARRAY] = np.where(columns[extras.ARRAY_LIMIT] == UNSET, UNSET, numbers[columns["key"]])
+        if self.singletons:
+            columns[SINGLETON] = np.where(np.isin(columns["key"], list(self.singletons)), 1, UNSET)
         self._require_jobs()
 
     def _require_jobs(self) -> None:
@@ -446,7 +449,7 @@ class LogJobs:
         recorded: dict[str, IntArray] = {
             **{
                 name: columns[name]
-                for name in (extras.ARRAY, extras.ARRAY_LIMIT, extras.GPUS, *extras.NAMED_COLUMNS)
+                for name in (extras.ARRAY, extras.ARRAY_LIMIT, extras.GPUS, SINGLETON, *extras.NAMED_COLUMNS)
                 if name in columns
             },
             extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,

@@ -416,11 +416,14 @@ class _Reader:
         if raw and raw != mark and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
             job = int(raw_number[1])
         cluster_code, user, group, account, partition, qos = self._codes[layout.named_fields(fields)]
+        waits_for_its_name = layout.line_at < layout.size and _SINGLETON.search(fields[layout.line_at]) is not None
         whole, job_code, list_code, keys = UNSET, self._job_names[job_name], self._node_lists[node_list], self._keys
         for each in tasks:
             if part:
                 whole = self._heterogeneous[number, each, cluster_code]
             key = logs.task_key(number, each, part, cluster_code)  # nearly always a new one
+            if waits_for_its_name:
+                jobs.singletons.add(keys.setdefault(key, len(keys)))
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
@@ -455,6 +458,7 @@ def _later_pass(first: int, second: int, expected: int) -> int:
 
 _JOB_ID: Final = re.compile(r"(\d{1,18})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(?:\+(\d{1,9}))?(\..+)?", re.ASCII)
 """Groups: number, task, tasks that have not been split off, component, step."""
+_SINGLETON: Final = re.compile(r"(?:^|\s)(?:--dependency[=\s]|-d\s*)\S*\bsingleton\b")
 _XDMOD: Final = (
     "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
     "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
@@ -515,7 +519,7 @@ class _Layout:
     def __init__(self, names: Sequence[str], separator: str = "|", *, closed: bool = False, header: bool = True) -> None:
         self.names, self.size, self.has_header = names, len(names), header
         self._separator, self._closed = separator, closed or not header
-        self.id_at = self._place("jobid/jobidraw")
+        self.id_at, self.line_at = self._place("jobid/jobidraw"), self._place("submitline")
         self.named, self.common = ([name for name in each if self._place(name) < self.size] for each in (_NAMED, _COMMON))
         self.own_fields, self.named_fields, self.common_fields = (
             itemgetter(*map(self._place, fields)) for fields in (_OWN, [*self.named, "", ""], [*self.common, "", ""])
@@ -616,6 +620,7 @@ _JSON: Final = {
     "TimelimitRaw": "time/limit",
     "NodeList": "nodes",
     "JobName": "name",
+    "SubmitLine": "submit_line",
 }
 """Fields of sacct --parsable2, and where their values are in a job of sacct --json."""
 

@@ -11,8 +11,9 @@ from clustermodel.job import DEPENDENCIES, JobRow
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.site import EACH, SUBJECTS, Limits
 from clustermodel.ticks import to_ticks
+from clustermodel.workload.table import Singletons
 
-AFTER, AFTER_OK, AFTER_NOT_OK = range(len(DEPENDENCIES))
+AFTER, AFTER_OK, AFTER_NOT_OK, ALONE = range(len(DEPENDENCIES) + 1)
 Facts = Mapping[str, Mapping[int, str]]
 """What jobs have by the names of :data:`~clustermodel.site.SUBJECTS`, then by job id."""
 
@@ -52,7 +53,10 @@ class HeldJobs:
         facts: Facts,
         dependencies: IntArray,
         arrays: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+        singletons: Singletons = MappingProxyType({}),
     ) -> None:
+        self._singletons = singletons
+        self._together: dict[tuple[str, str], dict[int, None]] = {}  # user and name -> ids in the system, as submitted
         self._limits, self._facts, self._arrays = limits, facts, arrays  # the last: by job id, its array, and the limit of that
         self._pending: dict[int, set[tuple[int, int]]] = {}  # job id -> kinds and ids of the jobs that it still depends on
         self._dependents: dict[int, list[int]] = {}  # job id -> ids of the jobs that depend on it
@@ -90,6 +94,12 @@ class HeldJobs:
         if (array := self._arrays.get(job.row.id)) is not None:
             of_array = self._counters.setdefault(array, (None, _Counter(array[1], None, None)))[1]
             of_running += [] if of_array is None else [of_array]
+        group, alone = self._singletons.get(job.row.id, (None, False))
+        if group is not None:
+            together = self._together.setdefault(group, {})
+            if alone and together:
+                self._pending.setdefault(job.row.id, set()).add((ALONE, job.row.id))
+            together[job.row.id] = None
         self._counted[job.row.id] = []
         self._ahead[job.row.id] = [of_submission, of_running]
         if job.row.id in self._pending:
@@ -113,19 +123,33 @@ class HeldJobs:
                     del self._ahead[other], self._counted[other]
                     never.append(held)
         met = (AFTER, AFTER_OK) if ok else (AFTER, AFTER_NOT_OK)
-        return [other for other in self._resolved(job, met) if self._passes(other)], never
+        free = [*self._resolved(job, met), *self._first_of_its_name(job)]
+        return [other for other in free if self._passes(other)], never
 
     def _resolved(self, job: int, kinds: tuple[int, ...]) -> list[JobInSystem]:
         """Return the jobs in the system that depend on nothing any more, as something has happened to a job."""
-        free = []
-        for other in self._dependents.get(job, ()):
-            if (pending := self._pending.get(other)) is not None:
-                pending -= {(kind, job) for kind in kinds}
-                if not pending:
-                    del self._pending[other]
-                    if (held := self._waiting.pop(other, None)) is not None:
-                        free.append(held)
-        return free
+        met = {(kind, job) for kind in kinds}
+        return [held for other in self._dependents.get(job, ()) for held in self._freed(other, met)]
+
+    def _first_of_its_name(self, job: int) -> list[JobInSystem]:
+        """Return the job that waited for jobs of its user and name alone, of which one has ended."""
+        group, _ = self._singletons.get(job, (None, False))
+        if group is None or (together := self._together.get(group)) is None:
+            return []
+        together.pop(job, None)
+        first = next(iter(together), None)
+        return [] if first is None else self._freed(first, {(ALONE, first)})
+
+    def _freed(self, job: int, met: set[tuple[int, int]]) -> list[JobInSystem]:
+        """Return a job, if it depended on nothing else than what has happened, and is in the system."""
+        if (pending := self._pending.get(job)) is None:
+            return []
+        pending -= met
+        if pending:
+            return []
+        del self._pending[job]
+        held = self._waiting.pop(job, None)
+        return [] if held is None else [held]
 
     def left(self, job: JobInSystem) -> list[JobInSystem]:
         """Note that a job has left the system; return the jobs that join the queue now, as limits have room for them."""

@@ -15,12 +15,13 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
-from clustermodel.job import SHAPE, UNSET, JobRow, checked_row
+from clustermodel.job import SHAPE, SINGLETON, UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
     ARRAY,
     ARRAY_LIMIT,
+    JOB_NAME,
     NAMED_COLUMNS,
     NAMES_OF_NUMBERS,
     PRECEDING,
@@ -30,6 +31,7 @@ from clustermodel.workload.table import (
     THINK,
     JobSource,
     Provenance,
+    Singletons,
     Workload,
     table_of,
 )
@@ -163,6 +165,27 @@ class JobStreams:
                         raise SpecificationError(f"job {job}: processors_per_node: {must}")
                     shapes[job] = per_node, most, whole == 1
         return shapes
+
+    def singletons(self) -> Singletons:
+        """Return the jobs in memory of which some wait for all of their user and name that were submitted before."""
+        if not any(isinstance(source, Workload) and source.has(SINGLETON) for source in self):
+            return {}
+        users, names = self.names_of_jobs("user"), self.names_of_jobs(JOB_NAME)
+        columns = [
+            [source.column(name) for name in ("submit", "id", SINGLETON)] for source in self if isinstance(source, Workload)
+        ]
+        submit, ids, singleton = np.concatenate(columns, axis=1)
+        order = [place for place in np.lexsort((ids, submit)).tolist() if ids[place] in names]
+        jobs = [
+            ((users.get(job, ""), names[job]), job, bool(singleton[place] > 0)) for place in order for job in [int(ids[place])]
+        ]
+        waited_for = {group for group, _, alone in jobs if alone}
+        return {job: (group, alone) for group, job, alone in jobs if group in waited_for}
+
+    @property
+    def has_dependencies(self) -> bool:
+        """Whether a job waits for others to begin or to end."""
+        return bool(len(self.dependencies()) or self.singletons())
 
     def dependencies(self) -> IntArray:
         """Return which jobs in memory wait for which, as :class:`~clustermodel.workload.table.Workload` has them."""

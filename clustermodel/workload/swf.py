@@ -34,7 +34,7 @@ from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import TraceError, quoted, shown, visible
 from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
-from clustermodel.job import UNSET, JobRow, row_of
+from clustermodel.job import SINGLETON, UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
@@ -572,6 +572,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     without_field = {
         extras.ACCOUNT: "accounts", extras.GPUS: "GPUs", extras.SUSPENDED: "suspended time",
         extras.REQUEUES: "run attempts before this one", extras.ARRAY_LIMIT: "limits of job arrays",
+        SINGLETON: "singletons",
         extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "", extras.QOS: "QOS",
     }  # fmt: skip
     lost = [

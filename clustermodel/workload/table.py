@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.formatting import duration, html_fields
-from clustermodel.job import DEPENDENCIES, LEAST_TICKS, NAMES, SHAPE, UNSET, Job, JobRow, problem_of, row_of
+from clustermodel.job import DEPENDENCIES, FLAGS, LEAST_TICKS, NAMES, SHAPE, SINGLETON, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import (
     KIB_PER_GIB,
@@ -43,6 +44,9 @@ from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilt
 if TYPE_CHECKING:
     import pandas as pd
 
+Singletons = Mapping[int, tuple[tuple[str, str], bool]]
+"""In order of submission, user and name of jobs of which some wait for all before them, by number, and whether the job does."""
+
 _log = logging.getLogger(__name__)
 
 STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
@@ -53,11 +57,12 @@ ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
 )  # fmt: skip
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
-    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, *NAMED_COLUMNS,
+    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
+    *NAMED_COLUMNS,
 )  # fmt: skip
 """What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
 before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape
-of the job, which a run respects; numbers of names."""
+of the job, and whether it waits for others of its name, which a run respects; numbers of names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
@@ -93,15 +98,22 @@ def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
         )
 
 
-def _require_no_circle(dependencies: IntArray) -> None:
+def require_no_circle(dependencies: IntArray, singletons: Singletons = MappingProxyType({})) -> None:
     """Refuse jobs of which each waits for another one, so that none would ever start."""
-    graph: dict[int, list[int]] = {}
+    graph: dict[Any, list[Any]] = {}
     for job, _, other in dependencies.tolist():
         graph.setdefault(job, []).append(other)
+    until: dict[tuple[str, str], str] = {}  # user and name -> what stands for all their jobs so far
+    for job, (group, alone) in singletons.items():
+        so_far = [until[group]] if group in until else []
+        if alone:
+            graph.setdefault(job, []).extend(so_far)
+        until[group] = f"until {job}"
+        graph[until[group]] = [job, *so_far]
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:
-        jobs = ", ".join(map(str, problem.args[1]))
+        jobs = ", ".join(str(job) for job in problem.args[1] if not isinstance(job, str))
         raise SpecificationError(
             f"dependencies: jobs {jobs} wait for each other; a chain of jobs must begin somewhere"
         ) from None
@@ -175,7 +187,7 @@ def _column(frame: pd.DataFrame, column: str) -> IntArray:
         unit = TICKS_PER_SECOND
     elif column.endswith("_gib"):
         check, unit = require_gib, KIB_PER_GIB
-    elif column == "whole_nodes":
+    elif column in FLAGS:
         check = _flag
     present = np.ones(len(frame), dtype=bool) if column in (*_NEEDED, "job") else frame[column].notna().to_numpy()
     given = enumerate(frame[column].tolist())
@@ -389,7 +401,7 @@ class Workload:
         given = np.empty((0, 3), dtype=np.int64) if dependencies is None else dependencies
         self.dependencies: IntArray = given[np.isin(given[:, [0, 2]], ids).all(axis=1)]
         if len(self.dependencies):
-            _require_no_circle(self.dependencies)
+            require_no_circle(self.dependencies)
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
@@ -450,7 +462,7 @@ class Workload:
         for job in given:
             texts = [(of_names[field], getattr(job, field)) for field in NAMES]
             codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
-        shaped = [field for field in SHAPE if any(getattr(job, field) for job in given)]
+        shaped = [field for field in (*SHAPE, SINGLETON) if any(getattr(job, field) for job in given)]
         extra = [*shaped, *(field for field in NAMES if of_names[field])]
         chosen = [NAMES.index(field) for field in extra[len(shaped) :]]
         table = [
@@ -512,7 +524,7 @@ class Workload:
         """Yield the jobs as specifications in seconds."""
         texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
         codes = [self.column(name).clip(min=0).tolist() for name in texts]
-        shaped = [name for name in SHAPE if self.has(name)]
+        shaped = [name for name in (*SHAPE, SINGLETON) if self.has(name)]
         shapes = self.table[:, [self._places[name] for name in shaped]].tolist()
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
@@ -521,7 +533,9 @@ class Workload:
             job = Job.from_row(row)
             named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
             given = {name: value for name, value in zip(shaped, shape, strict=True) if value > 0}
-            named |= given | ({"whole_nodes": True} if "whole_nodes" in given else {})
+            if "job_name" not in named:
+                given.pop(SINGLETON, None)  # it waits for nobody
+            named |= given | {name: True for name in FLAGS if name in given}
             named |= others.get(job.id, {})
             yield replace(job, **named) if named else job
 

@@ -1,5 +1,6 @@
 """The rules of a site: what limits mean, which jobs they hold, and site files."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Job, Limits, Machine, Result, Scenario, Site, Workload, merge
+from clustermodel import Job, Limits, Machine, Result, Scenario, Site, Workload, merge, read_sacct
 from clustermodel.measure.input_notes import run_notes
 from tests.conftest import refusal
 
@@ -274,6 +275,91 @@ def test_dependencies_that_are_not_allowed() -> None:
     assert "Job 1: account: 5 is not allowed; it must be a name" in refusal(lambda: job(1, account=5))
     assert "a workload with dependencies is not allowed in a streamed run" in refusal(
         lambda: chained(job(1), job(2, after_ok=1), stream=True)
+    )
+
+
+def sweep(number: int, submit_s: float, run_s: float, **fields: Any) -> Job:
+    return job(number, submit_s, run_s, user=1, job_name="sweep", **fields)
+
+
+def test_a_singleton_waits_for_all_of_its_name_that_came_before_it() -> None:
+    result = chained(
+        sweep(1, 0, 100),
+        sweep(2, 5, 30, singleton=True),  # after job 1
+        sweep(3, 6, 200),  # waits for nobody
+        sweep(4, 7, 30, singleton=True),  # after jobs 1, 2 and 3
+        sweep(5, 250, 10, singleton=True),  # nobody is left
+        job(6, 8, 10, user=2, job_name="sweep", singleton=True),
+        job(7, 8, 10, user=1, job_name="other", singleton=True),
+    )
+    assert starts(result) == [0, 100, 6, 206, 8, 8, 250]  # in order of submission
+    assert list(result.jobs["held_s"]) == [0, 95, 0, 199, 0, 0, 0]
+    assert [each.singleton for each in result.scenario.sources[0].jobs()] == [False, True, False, True, True, True, True]
+
+
+def test_a_singleton_follows_jobs_that_are_killed_and_those_that_never_start() -> None:
+    # Job 2 needs job 1, which is killed at 50: job 2 is rejected then, and job 3 is the first of its name.
+    result = chained(
+        sweep(1, 0, 100, estimate_s=50), sweep(2, 1, 10, after_ok=1), sweep(3, 2, 10, singleton=True), sweep(4, 3, 10, nodes=99)
+    )
+    assert list(result.jobs["status"]) == ["killed", "rejected", "completed", "rejected"]
+    assert starts(result)[2] == 50
+
+
+def test_a_singleton_with_another_dependency_and_under_limits() -> None:
+    result = chained(sweep(1, 0, 10), sweep(2, 1, 10, singleton=True, after=3), job(3, 40, 100), job(4, 0, 60, account="a"))
+    assert starts(result)[3] == 40  # of job 3; job 2 begins then
+    assert result.jobs.set_index("job").loc[2, "start_s"] == 40
+    limited = chained(
+        sweep(1, 0, 10, account="a"), sweep(2, 1, 10, singleton=True, account="a"), sweep(3, 2, 50, account="a"),
+        site=site(Limits(account="a", running_jobs=1)),
+    )  # fmt: skip
+    assert starts(limited) == [
+        0,
+        60,
+        10,
+    ]
+
+
+def test_singletons_of_tables_logs_and_merged_workloads(write_trace: Callable[..., Path]) -> None:
+    frame = pd.DataFrame(
+        {"submit_s": [0, 0, 1], "nodes": 1, "run_s": 10, "job_name": ["x", "x", None], "singleton": [False, True, True]}
+    )
+    workload = Workload.from_frame(frame)
+    assert workload.frame["singleton"].tolist() == [0, 1, 1]
+    assert starts(Scenario(workload=workload, machine=Machine(nodes=8)).run()) == [
+        0,
+        10,
+        1,
+    ]
+    assert [each.singleton for each in workload.jobs()] == [False, True, False]
+    both = merge(a=workload, b=workload.renumbered(10))
+    assert sorted(starts(Scenario(workload=both, machine=Machine(nodes=8)).run())) == [0, 0, 1, 1, 10, 20]
+    row = "2025-03-03T08:00:00|2025-03-03T08:{}:00|2025-03-03T09:00:00|600|COMPLETED|1|sweep|sbatch "
+    log = write_trace(
+        "JobID|User|Submit|Start|End|ElapsedRaw|State|AllocNodes|JobName|SubmitLine",
+        "1|ann|" + row.format("00") + "job.sh",
+        "2|ann|" + row.format("10") + "--dependency=afterok:9,singleton job.sh",
+        "3|ann|" + row.format("10") + "-d singleton job.sh",
+        "4|ann|" + row.format("10") + "--comment=singleton job.sh",
+        name="jobs.sacct",
+    )
+    read = read_sacct(log)
+    assert read.frame.set_index("job")["singleton"].to_dict() == {1: -1, 2: 1, 3: 1, 4: -1}
+    assert starts(Scenario(workload=read, machine=Machine(nodes=8)).run()) == [0, 600, 1200, 0]
+
+
+def test_singletons_that_are_not_allowed() -> None:
+    assert "Job 1: job_name: None is not allowed with singleton; it must be a name" in refusal(lambda: job(1, singleton=True))
+    assert "Job 1: singleton: 1 is not allowed; it must be True or False" in refusal(lambda: job(1, singleton=1))
+    assert "a workload with dependencies is not allowed in a streamed run" in refusal(
+        lambda: chained(sweep(1, 0, 1, singleton=True), stream=True)
+    )
+    jobs = sweep(1, 0, 1, after_ok=2), sweep(2, 1, 1), sweep(3, 1, 1, singleton=True)
+    assert starts(chained(*jobs)) == [2, 1, 3]
+    circle = sweep(1, 0, 1, after_ok=3), *jobs[1:]
+    assert refusal(lambda: chained(*circle)) == (
+        "dependencies: jobs 1, 3, 1 wait for each other; a chain of jobs must begin somewhere"
     )
 
 
