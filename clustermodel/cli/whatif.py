@@ -1,28 +1,32 @@
 """``clustermodel whatif``: the waits that a log has recorded, and those of simulated policies on the same jobs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import numpy as np
 from rich.console import Console
 
 import clustermodel.cli.options as opt
+from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
+from clustermodel.machine import Machine
 from clustermodel.measure.inferred_site import InferredSite, inferred_site
 from clustermodel.measure.metrics import Observed, observed_schedule
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
 from clustermodel.site import Site
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.table import Workload
+from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.table import SUSPENDED, Workload
 
 _MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),
@@ -35,6 +39,9 @@ _MEASURES: Final = {
 """Columns of the table: heading and format by measure."""
 _MOST_GROUPS: Final = 12  # rows of a table of groups
 _WITHOUT_SITES: Final = 2  # what the rows are called where there are no rules: the empty text and "none"
+SUSPENDING: Final = ("ss", "mgs")
+"""Policies that suspend jobs, and that share nodes in time: they run beside, where a log shows that."""
+_FEW_SUSPENDED: Final = 0.01  # of the node time for which jobs executed
 _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
@@ -78,7 +85,8 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
     at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.  With rules of
-    a site (--site, --infer-site), each policy runs without them and with them.
+    a site (--site, --infer-site), each policy runs without them and with them.  Where the log has suspended jobs, ss, which
+    suspends jobs, and mgs, which shares nodes in time, are among the policies by default.
 
     \b
     Examples:
@@ -113,6 +121,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         if write_site is not None:
             inferred.site.to_toml(write_site)
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
+    options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
     rows = [
         _simulated(replace(scenario, site=site), label, groups, notes)
@@ -121,7 +130,8 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     ]
     compared = [row for row in rows if (row["site"] == "none") == (len(sites) == 1)]
     about_rows = _remarks(compared, recorded, with_site=len(sites) > 1)
-    for line in (*_about_machine(workload, size, peak, is_given=is_given), *about_rows):
+    about_machine = _about_machine(workload, size, peak, is_given=is_given)
+    for line in (*about_machine, *_about_suspended(workload, options["policies"]), *about_rows):
         notes.print(literal(line))
     observed = {name: getattr(recorded, name) for name in _MEASURES}
     if as_json and (by or inferred is not None or len(sites) > 1):
@@ -152,6 +162,29 @@ def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
             raise SpecificationError(f"{option_name(name)}: {because}")
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
+
+
+def _suspended_share(workload: Workload) -> float:
+    """Return how much node time jobs were suspended for, per node time for which they executed."""
+    nodes, suspended = workload.column("nodes"), np.maximum(workload.column(SUSPENDED), 0)
+    return dot(nodes, suspended) / dot(nodes, workload.column("run"))
+
+
+def _policies_that_suspend(workload: Workload, machine: Machine, sites: Iterable[Site | None]) -> tuple[str, ...]:
+    """Return the policies to compare with on a log of a machine that suspends jobs or shares nodes in time."""
+    in_pools = machine.partitions or any(site is not None and site.partitions for site in sites)
+    if _suspended_share(workload) < _FEW_SUSPENDED or in_pools or JobStreams([workload]).shapes():
+        return ()
+    return SUSPENDING
+
+
+def _about_suspended(workload: Workload, policies: Sequence[str]) -> Iterator[str]:
+    if share := _suspended_share(workload):
+        hint = "" if {*SUSPENDING} & {*policies} else f"; {' and '.join(SUSPENDING)} are policies that do so (--policy)"
+        yield (
+            f"suspended: jobs were suspended for {100 * share:.1f} % as much node time as they executed, in which their nodes "
+            f"could be others'{hint}"
+        )
 
 
 def _simulated(scenario: Scenario, site: str, groups: Sequence[RecordedGroups], notes: Console) -> dict[str, Any]:

@@ -396,14 +396,13 @@ class LogJobs:
         """Return the largest number of units in use at the same time, and when.
 
         Others may use the nodes of suspended jobs.  If each job has as many node names as units, a node that several jobs hold
-        counts once; else a job counts with the share of its time for which it executed, and at least as the largest job.
+        counts once.
         """
         start, run, end, lists = (self._columns[name] for name in ("start", "run", "end", "node_list"))
         if not (self._columns["suspended"] > 0).any():
             return peak_in_use(start, end, size)
         if (self._nodes[0][np.maximum(lists, 0)] != size).any():
-            executing = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
-            return max(executing, (int(size.max()), int(start[size.argmax()])))
+            return peak_of_executing(start, end, run, size)
         _, begin, before, latest = self._stays(np.argsort(start, kind="stable"))
         first = begin > before
         last = np.append(first[1:], True)
@@ -474,6 +473,15 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _iso(seconds: int) -> str:
     return f"{datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def peak_of_executing(start: IntArray, end: IntArray, run: IntArray, units: IntArray) -> tuple[int, int]:
+    """Return the same as :func:`peak_in_use`; others use the units of jobs that are suspended, it is not known when.
+
+    A job counts with the share of its time for which it executed, and at least as the largest job.
+    """
+    executing = peak_in_use(start, end, -(-units * run // np.maximum(end - start, 1)))
+    return max(executing, (int(units.max()), int(start[units.argmax()])))
 
 
 def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.formatting import html_table
 from clustermodel.job import UNSET
-from clustermodel.logs.log_jobs import peak_in_use
+from clustermodel.logs.log_jobs import peak_of_executing
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
 from clustermodel.measure.quantities import Quantity, account_quantity
@@ -322,7 +322,8 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
         )
     occupied = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
     start = workload.column("submit") + wait
-    peak = peak_in_use(start[known], (start + occupied)[known], workload.column("nodes")[known])[0]
+    of_jobs = (column[known] for column in (start, start + occupied, workload.column("run"), workload.column("nodes")))
+    peak = peak_of_executing(*of_jobs)[0]
     if workload.machine_nodes is not None and (workload.column(SUSPENDED)[known] > 0).any():
         peak = min(peak, workload.machine_nodes)  # nodes of a suspended job are another one's
     size = peak if nodes is None else nodes
@@ -335,9 +336,9 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     sums = Sums()
     sums.add_times(wait / TICKS_PER_SECOND, (wait + occupied) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
     statistics = sums.statistics()
-    of_jobs = {name: statistics[name] for name in ("mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown")}
+    means = {name: statistics[name] for name in ("mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown")}
     without_wait, utilization = int((~known).sum()), sums.work / capacity_s
-    return Observed(jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **of_jobs, utilization=utilization)
+    return Observed(jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **means, utilization=utilization)
 
 
 def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:

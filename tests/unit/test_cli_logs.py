@@ -137,6 +137,53 @@ def test_whatif_compares_recorded_and_simulated_waits(command_line: Command, wri
     }
 
 
+@pytest.mark.parametrize(
+    ("records", "observed", "waits"),
+    [
+        # Two gangs in time slices on the same nodes, an hour each: one after the other, or both at once (mgs).
+        (("00|00|02:00|3600|0", "00|00|02:00|3600|0"), (2, 0, 1.0), {"fcfs": 1800, "ss": 1800, "mgs": 0}),
+        # Job 2 has the nodes while job 1 is suspended from 1 h to 2 h; job 3 comes after job 1.
+        (
+            ("00|00|03:00|7200|3600", "01:00|01:00|02:00|3600|0", "00:30|03:00|04:00|3600|0"),
+            (3, 3000, 1.0),
+            {"fcfs": 4200, "ss": 4200, "mgs": 0},
+        ),
+    ],
+)
+def test_whatif_on_a_log_with_suspended_jobs(
+    command_line: Command,
+    write_trace: Callable[..., Path],
+    records: tuple[str, ...],
+    observed: tuple[float, ...],
+    waits: dict[str, float],
+) -> None:
+    lines = []
+    for number, record in enumerate(records, 1):
+        *times, run, suspended = record.split("|")
+        stamps = "|".join(f"2024-01-01T{(time + ':00:00')[:5]}:00" for time in times)
+        lines.append(f"{number}|u{number}|{stamps}|{run}|{suspended}|COMPLETED|4|16|n[1-4]|240")
+    header = "JobID|User|Submit|Start|End|ElapsedRaw|Suspended|State|AllocNodes|AllocCPUS|NodeList|TimelimitRaw"
+    path = write_trace(header, *lines, name="jobs.sacct")
+    finished = command_line("whatif", "--trace", path, "--json")
+    first, *rows = json.loads(finished.out)
+    assert (first["jobs"], first["mean_wait_s"], first["utilization"]) == observed
+    assert [row["policy"] for row in rows] == ["fcfs", "easy", "conservative", "ss", "mgs"]
+    assert waits.items() <= {row["policy"]: row["mean_wait_s"] for row in rows}.items()
+    assert "in which their nodes could be others'\n" in finished.err
+    asked = command_line("whatif", "--trace", path, "--policy", "easy", "--json")
+    assert [row["policy"] for row in json.loads(asked.out)] == ["observed", "easy"]
+    assert "could be others'; ss and mgs are policies that do so (--policy)\n" in asked.err
+
+
+def test_the_peak_of_a_table_counts_suspended_jobs_as_long_as_they_execute() -> None:
+    # 4 nodes for 2 of 3 h, 4 nodes for the hour in which the first job is suspended: 3 + 4 units; never 8.
+    jobs = {"submit_s": [0, 3600], "run_s": [7200, 3600], "nodes": 4, "wait_s": 0.0, "suspended_s": [3600.0, 0.0]}
+    schedule = observed_schedule(Workload.from_frame(pd.DataFrame(jobs)))
+    assert schedule.peak_nodes == 7
+    whole = Workload.from_frame(pd.DataFrame(jobs | {"suspended_s": 0.0}))
+    assert observed_schedule(whole).peak_nodes == 8
+
+
 def test_whatif_on_a_trace_in_swf(command_line: Command, write_trace: Callable[..., Path]) -> None:
     path = write_trace(
         "1 0 0 600 4 -1 -1 4 900 -1 1 1 1 -1 -1 -1 -1 -1",
