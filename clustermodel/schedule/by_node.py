@@ -7,13 +7,14 @@ nodes.  What is free is an array: the processors of each node, and behind them, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_right, from_mask, lowest
+from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.schedule.pools import Pools, Split
 from clustermodel.ticks import NEVER
 
@@ -31,6 +32,7 @@ class Layout(NamedTuple):
 
 
 ANY: Final = Layout()
+_SPARE: Final = 64  # steps for which a new profile has room
 
 
 class Nodes:
@@ -97,13 +99,15 @@ class Nodes:
 
         ``None`` if that is not free.
         """
-        room = free[: self.count] * self.having(job.eligible)
+        room = free[: self.count]
+        if job.eligible is not None:
+            room = room * self.having(job.eligible)
         if self._limits_memory and job.memory:
             room = np.minimum(room, free[self.count :] // job.memory)
         per_node, most_nodes = job.layout or ANY
         if per_node:
             parts = self._equal_parts(room, free, per_node, processors // per_node)
-        elif int(room.sum()) < processors:
+        elif int((np.sort(room)[-most_nodes:] if most_nodes else room).sum()) < processors:
             return None
         elif most_nodes or self._consolidates:
             parts = self._few_parts(room, processors)
@@ -115,7 +119,7 @@ class Nodes:
                 for node, number, used in zip(order.tolist(), room[order].tolist(), before.tolist(), strict=True)
                 if number and used < processors
             ]
-        if parts is None or (most_nodes and len(parts) > most_nodes):
+        if parts is None or (most_nodes and len(parts) > most_nodes):  # processors on each node, on too many nodes
             return None
         return self._with_memory(sorted(parts), job.memory)
 
@@ -167,50 +171,59 @@ class NodeChooser:
 class NodeProfile:
     """What is free of each node over time, from the present to infinity; times and durations in ticks."""
 
+    # Row k of a matrix is what is free from self._times[k] on; rows behind the last step are spare ones.
+
     def __init__(self, nodes: Nodes, now: int, ends: Iterable[tuple[int, Split]]) -> None:
         """Lay out running jobs, (expected end, what it has of nodes) each; all ends are after ``now``."""
-        self._nodes, self._times, row = nodes, [now], nodes.total.copy()
-        self._rows = [row]
-        for end, split in sorted(ends):
+        by_end = sorted(ends)
+        self._nodes, self._times = nodes, [now]
+        self._free: IntArray = np.zeros((2 * len(by_end) + _SPARE, len(nodes.total)), dtype=np.int64)
+        self._free[0] = nodes.total
+        for end, split in by_end:
             if end > self._times[-1]:
                 self._times.append(end)
-                self._rows.append(np.zeros_like(row))
-            for place, number in split:
-                row[place] -= number
-                self._rows[-1][place] += number
-        for k in range(1, len(self._rows)):
-            self._rows[k] += self._rows[k - 1]
+            places, numbers = _arrays(split)
+            self._free[0, places] -= numbers
+            self._free[len(self._times) - 1, places] += numbers
+        steps = len(self._times)
+        self._free[:steps] = np.cumsum(self._free[:steps], axis=0)
 
     def advance(self, now: int) -> None:
         """Forget the past: the profile begins at ``now``."""
         past = bisect_right(self._times, now) - 1
-        del self._times[:past], self._rows[:past]
+        if past > 0:
+            steps = len(self._times)
+            self._free[: steps - past] = self._free[past:steps].copy()
+            del self._times[:past]
         self._times[0] = now
 
     def split(self, start: int, duration: int, job: QueuedJob) -> Split | None:
         """Return what a job can have of nodes from ``start`` on for ``duration``; ``None`` if that is too little."""
-        return self._split(bisect_right(self._times, start) - 1, start + duration, job)
-
-    def _split(self, step: int, end: int, job: QueuedJob) -> Split | None:
-        times, rows, choose = self._times, self._rows, self._nodes.choose
-        least, beyond = rows[step], step + 1
-        if choose(job, job.nodes, least) is None:
+        first = bisect_right(self._times, start) - 1
+        rows = self._free[first : bisect_left(self._times, start + duration, first + 1)]
+        if int(rows[:, : self._nodes.count].sum(axis=1).min()) < job.nodes:
             return None
-        while beyond < len(times) and times[beyond] < end:
-            least = np.minimum(least, rows[beyond])
-            beyond += 1
-        return choose(job, job.nodes, least)
+        return self._nodes.choose(job, job.nodes, rows.min(axis=0))
 
     def earliest(self, duration: int, job: QueuedJob, not_after: int = NEVER) -> tuple[int, Split]:
         """Return the first time from which a job can have its nodes for ``duration``, and what it has of them then.
 
         The time is -1 if it is after ``not_after``.
         """
-        for step, start in enumerate(self._times):
-            if start > not_after:
-                break
-            if (split := self._split(step, start + duration, job)) is not None:
-                return start, split
+        times, free = self._times, self._free
+        idle: list[int] = free[: len(times), : self._nodes.count].sum(axis=1).tolist()
+        first = 0
+        while first < len(times) and times[first] <= not_after:
+            beyond = bisect_left(times, times[first] + duration, first + 1)
+            # After the last step with too few processors, of however many nodes, the next window can begin.
+            last = beyond - 1
+            while last >= first and idle[last] >= job.nodes:
+                last -= 1
+            if last < first:
+                if (split := self._nodes.choose(job, job.nodes, free[first:beyond].min(axis=0))) is not None:
+                    return times[first], split
+                last = first
+            first = last + 1
         return -1, ()
 
     def reserve(self, start: int, duration: int, split: Split) -> None:
@@ -224,22 +237,31 @@ class NodeProfile:
         self._add(start, start + duration, split, 1)
 
     def is_free(self, start: int, duration: int, split: Split) -> bool:
-        first, end = bisect_right(self._times, start) - 1, start + duration
-        places, numbers = [place for place, _ in split], [number for _, number in split]
-        rows = (row for time, row in zip(self._times[first:], self._rows[first:], strict=True) if time < end)
-        return all(bool((row[places] >= numbers).all()) for row in rows)
+        first = bisect_right(self._times, start) - 1
+        beyond = bisect_left(self._times, start + duration, first + 1)
+        places, numbers = _arrays(split)
+        return bool((self._free[first:beyond, places] >= numbers).all())
 
     def _add(self, start: int, end: int, split: Split, sign: int) -> None:
         first, beyond = self._step(start), self._step(end)
-        for place, number in split:
-            for row in self._rows[first:beyond]:
-                row[place] += sign * number
+        places, numbers = _arrays(split)
+        self._free[first:beyond, places] += sign * numbers
 
     def _step(self, time: int) -> int:
         """Return which step begins at a time, after making one begin there."""
-        k = bisect_right(self._times, time)
-        if k and self._times[k - 1] == time:
+        k, steps = bisect_right(self._times, time), len(self._times)
+        if self._times[k - 1] == time:
             return k - 1
+        if steps == len(self._free):
+            self._free = np.concatenate([self._free, np.zeros_like(self._free)])
+        self._free[k + 1 : steps + 1] = self._free[k:steps].copy()
+        self._free[k] = self._free[k - 1]
         self._times.insert(k, time)
-        self._rows.insert(k, self._rows[k - 1].copy())
         return k
+
+
+@lru_cache(maxsize=4096)
+def _arrays(split: Split) -> tuple[IntArray, IntArray]:
+    """Return the places and the numbers of a split."""
+    pairs = np.array(split, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
