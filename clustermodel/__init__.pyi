@@ -26,7 +26,7 @@ from .job import Job as Job, JobRow as JobRow
 from .machine import (
     Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch, Machine as Machine,
     TimeSlicing as TimeSlicing,
-    NodeType as NodeType, Partition as Partition,
+    NodeType as NodeType, Partition as Partition, Reservation as Reservation,
 )
 from .measure.explanation import Explanation as Explanation
 from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import accumulate
-from typing import Any, Final, Literal, TypeVar, get_args
+from math import lcm
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 from clustermodel import validation as check
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
@@ -27,6 +28,7 @@ ALLOCATIONS: Final = ("any", "lowest", "consolidate")
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
+MOST_TURNS: Final = 10_000  # of recurring reservations, after which all recur together
 _BYTES_PER_GIB: Final = 2**30
 _Number = TypeVar("_Number", int, float)
 _A_TICK: Final = "it must be >= 1e-6 (a tick)"
@@ -172,6 +174,96 @@ def _ranges_of(numbers: list[int]) -> str:
     bounds = _bounds_of(numbers)
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
     return ",".join(f"{low}-{high - 1}" if high > low + 1 else str(low) for low, high in pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """Nodes that are kept free for a time, once or every so often, as for maintenance, or for jobs of some accounts or users.
+
+    No other job starts there that by its estimate would still run when the reservation begins.
+
+    >>> from clustermodel import Machine, Reservation
+    >>> monday = Reservation(start_s=8 * 3600, end_s=12 * 3600, every_s=7 * 86_400)
+    >>> course = Reservation(nodes="0-15", start_s=86_400, end_s=90_000, accounts="bio")
+    >>> machine = Machine(nodes=64, reservations=[monday, course])
+    """
+
+    nodes: str | Sequence[int] | None = None
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; ``None`` is all nodes."""
+    start_s: float
+    """When it begins, seconds on the clock of the jobs."""
+    end_s: float
+    """When it ends, seconds."""
+    every_s: float | None = None
+    """After which time it begins again, seconds, for ever: a week is 604,800; ``None``: it is there once."""
+    accounts: Sequence[str] = ()
+    """Whose jobs may have the nodes, as the log names accounts.  Without accounts and users, nobody's; with both, jobs of these
+    users in these accounts (as in Slurm)."""
+    users: Sequence[str] = ()
+    """The same, by user."""
+    name: str = ""
+    """What it is for, in messages."""
+
+    def __post_init__(self) -> None:
+        seconds_fields(self, "Reservation.", "start_s", "end_s")
+        seconds_fields(self, "Reservation.", "every_s", positive=True)
+        later = to_ticks(self.end_s) > to_ticks(self.start_s)
+        require(later, "Reservation.end_s", self.end_s, f"it must be after start_s, {self.start_s:g}")
+        apart = self.every_s is None or to_ticks(self.every_s) > to_ticks(self.end_s) - to_ticks(self.start_s)
+        length = self.end_s - self.start_s
+        require(apart, "Reservation.every_s", self.every_s, f"it must be longer than the reservation, {length:g} s")
+        require(isinstance(self.name, str), "Reservation.name", self.name, "it must be a text")
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", _ranges_of(_numbers_of("Reservation.nodes", self.nodes)))
+        for name in ("accounts", "users"):
+            given = getattr(self, name)
+            names: object = [given] if isinstance(given, str | int) else given
+            known = isinstance(names, Sequence) and all(isinstance(each, str | int) and str(each) for each in names)
+            require(known, f"Reservation.{name}", given, "they must be names or numbers")
+            assert isinstance(names, Sequence)
+            object.__setattr__(self, name, tuple(map(str, names)))
+
+    def admits(self, account: str | None, user: str | None) -> bool:
+        """Return whether a job of this account and this user may have the nodes; ``None``: the log names none."""
+        named = bool(self.accounts or self.users)
+        return named and (not self.accounts or account in self.accounts) and (not self.users or user in self.users)
+
+    @property
+    def node_set(self) -> tuple[int, ...] | None:
+        """Its nodes as ranges, (first, after the last, ...); ``None``: all."""
+        return None if self.nodes is None else _bounds_of(_numbers_of("Reservation.nodes", self.nodes))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return the reservation that a text describes: ``"0-63,start_s=86400,end_s=90000,every_s=604800,accounts=bio,chem"``.
+
+        What stands before the fields are its nodes, ``"all"`` or nothing for all nodes.
+        """
+        fields: dict[str, list[str]] = {"nodes": []}
+        key = "nodes"
+        for part in text.split(","):
+            name, equals, value = (each.strip() for each in part.partition("="))
+            if equals:
+                key = check.choice("reservation", name, [each for each in cls.__dataclass_fields__ if each != "nodes"])
+                require(key not in fields, f"reservation: {key}", value, "it is given twice")
+                fields[key] = [value]
+            else:
+                several = key in ("nodes", "accounts", "users")
+                require(several, f"reservation: {key}", name, "write key=value,key=value behind the nodes")
+                fields[key].append(name)
+        nodes = ",".join(fields.pop("nodes"))
+        values: dict[str, Any] = {} if nodes in ("", "all") else {"nodes": nodes}
+        for key, given in fields.items():
+            values[key] = given if key in ("accounts", "users") else given[0]
+            if key.endswith("_s"):
+                try:
+                    values[key] = float(given[0])
+                except ValueError:
+                    raise refused(f"reservation: {key}", given[0], "it must be a number of seconds") from None
+        for key in ("start_s", "end_s"):
+            if key not in values:
+                raise SpecificationError(f"reservation: {key} is missing in {quoted(text)}; write NODES,start_s=...,end_s=...")
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -370,6 +462,8 @@ class Machine:
     """Sets of nodes that jobs name; without any, each job may have all nodes."""
     node_types: Sequence[NodeType] = ()
     """Nodes that differ from the others in processors, memory, speed or features."""
+    reservations: Sequence[Reservation] = ()
+    """When nodes are kept free, and for whom."""
     node_memory_gib: float | None = None
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
@@ -394,6 +488,7 @@ class Machine:
         one_each, where = not self.has_shared_nodes, f" with {max(self.node_sizes)} processors per node"
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
+        self._check_reservations()
         seconds_fields(self, "Machine.", "round_s")
         charged = self.checkpointing.restart_charge == "every-round" and not self.round
         require(not charged, "Machine.round_s", 0, "it must be > 0", " where restarts are charged in every round")
@@ -413,12 +508,17 @@ class Machine:
         names = [each.name for each in self.partitions]
         require(sum(each.default for each in self.partitions) <= 1, "Machine.partitions", names, "at most one is the default")
 
-    def _check_named_nodes(self, name: str, kind: type[Partition] | type[NodeType]) -> None:
-        given: Any = getattr(self, name)
-        given = (given,) if isinstance(given, kind) else given
+    def _keep_tuple(self, name: str, kind: type) -> None:
+        value = getattr(self, name)
+        given: object = (value,) if isinstance(value, kind) else value
         known = isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
-        require(known, f"Machine.{name}", getattr(self, name), f"they must be {kind.__name__}(...)")
+        require(known, f"Machine.{name}", value, f"they must be {kind.__name__}(...)")
+        assert isinstance(given, Sequence)
         object.__setattr__(self, name, tuple(given))
+
+    def _check_named_nodes(self, name: str, kind: type[Partition] | type[NodeType]) -> None:
+        self._keep_tuple(name, kind)
+        given = getattr(self, name)
         names = [each.name for each in given]
         for each in given:
             where = f"Machine.{name}: {each.name}"
@@ -442,6 +542,37 @@ class Machine:
         interval, charge = self.checkpointing.interval_s, self.checkpointing.restart_charge
         require(uniform or interval is None, "Checkpointing.interval_s", interval, "it must be None", where)
         require(uniform or charge == "on-start", "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
+
+    def _check_reservations(self) -> None:
+        self._keep_tuple("reservations", Reservation)
+        for each in self.reservations:
+            last = 0 if each.node_set is None else each.node_set[-1] - 1
+            require(last < self.nodes, "Machine.reservations: nodes", each.nodes, f"they must be among 0-{self.nodes - 1}")
+        names = [each.name or each.nodes or "all" for each in self.reservations]
+        whole = not (self.reservations and self.has_shared_nodes)
+        require(whole, "Machine.reservations", names, "there must be none", f" with {max(self.node_sizes)} processors per node")
+        periods = [to_ticks(each.every_s) for each in self.reservations if each.every_s is not None]
+        turns = sum(lcm(*periods) // period for period in periods)
+        must = (
+            f"their periods must fit each other: together they repeat after {turns:,} reservations only, at most {MOST_TURNS:,}"
+        )
+        require(turns <= MOST_TURNS, "Machine.reservations: every_s", [each.every_s for each in self.reservations], must)
+
+    @property
+    def windows(self) -> list[tuple[tuple[int, ...], int, int, int]]:
+        """When nodes are kept free: nodes (ranges), begin, end and period (ticks; 0: once), of reservations, then of outages
+        that are known in advance.
+        """
+        whole = (0, self.nodes)
+        windows = [
+            (each.node_set or whole, to_ticks(each.start_s), to_ticks(each.end_s), to_ticks(each.every_s or 0.0))
+            for each in self.reservations
+        ]
+        announced = getattr(self.failures, "announced", None)
+        together: dict[tuple[int, int], list[int]] = {}
+        for outage in () if announced is None else announced():
+            together.setdefault((outage.time, outage.time + outage.repair), []).append(outage.node)
+        return windows + [(_bounds_of(sorted(nodes)), begin, end, 0) for (begin, end), nodes in sorted(together.items())]
 
     @property
     def switch_ticks(self) -> int:

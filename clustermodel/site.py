@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.machine import NodeType, Partition
+from clustermodel.machine import NodeType, Partition, Reservation
 from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
@@ -150,7 +150,7 @@ class Multifactor:
 
 WEIGHTS: Final = ("age", "fair_share", "size", "partition", "qos", "queue")
 """Factors of :class:`Multifactor`."""
-_LISTS: Final = (("limits", Limits), ("partitions", Partition), ("node_types", NodeType))
+_LISTS: Final = (("limits", Limits), ("partitions", Partition), ("node_types", NodeType), ("reservations", Reservation))
 ORDERS: Final[Mapping[str, type[FairShare | Multifactor]]] = {order.name: order for order in (FairShare, Multifactor)}
 """Orders of the queue by name."""
 
@@ -209,6 +209,8 @@ class Site:
     parameters as policies have them, or an object; ``None``: as they joined it."""
     partitions: Sequence[Partition] = ()
     """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
+    reservations: Sequence[Reservation] = ()
+    """When nodes are kept free, in place of :attr:`Machine.reservations <clustermodel.machine.Machine.reservations>`."""
 
     node_types: Sequence[NodeType] = ()
     """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
@@ -236,7 +238,7 @@ class Site:
     def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
         ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each
-        :class:`~clustermodel.machine.NodeType`, and
+        :class:`~clustermodel.machine.NodeType`, ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, and
         ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
         """
         table, place = read_file(Path(path))

@@ -85,7 +85,9 @@ def names_in_groups(*titles: str) -> set[str]:
 
 def option_name(parameter: str) -> str:
     """Return an option as users write it."""
-    return "--" + {"policies": "policy", "settings": "set"}.get(parameter, parameter).replace("_", "-")
+    return "--" + {"policies": "policy", "settings": "set", "reservations": "reservation"}.get(parameter, parameter).replace(
+        "_", "-"
+    )
 
 
 POLICY: Final = option(
@@ -94,6 +96,10 @@ POLICY: Final = option(
 )  # fmt: skip
 SITE: Final = option("--site", "Rules of the site, as limits of users: a TOML file (docs/site).", FILE)
 ORDER: Final = option("--order", f"Order of the queue: {', '.join(ORDERS)}, with parameters as fair-share:half_life_s=86400.")
+RESERVATION: Final = option(
+    "--reservation reservations", "Keep nodes free: 0-63,start_s=86400,end_s=90000,every_s=604800,accounts=bio; repeat for "
+    "several.  every_s, accounts and users may be left out; all: all nodes.", multiple=True, metavar="NODES,KEY=VALUE,...",
+)  # fmt: skip
 SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
 
 
@@ -316,6 +322,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--node-repair": ("failures.repair_s", float, "Time to repair a node that has failed, seconds; 0 by default."),
         "--outages": ("failures.outages", click.Path(exists=True, dir_okay=False, path_type=Path), "File of recorded outages, "
                       "instead of --node-mtbf."),
+        "--known-outages": ("failures.known", click.Path(exists=True, dir_okay=False, path_type=Path), "The same, of outages "
+                            "that are all known in advance: no job starts that would reach into one."),
     },
 }  # fmt: skip
 """Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, type and help."""
@@ -365,14 +373,17 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
 
 
 def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:
-    outages = values.pop("outages", None)
+    outages, known = (values.pop(name, None) for name in ("outages", "known"))
+    if outages is not None and known is not None:
+        raise SpecificationError(f"--known-outages: the outages come from --outages {outages}; give one of the two")
+    outages = outages or known
     if "mtbf_s" in values and outages is not None:
         raise SpecificationError(f"--node-mtbf: the outages come from --outages {outages}; give one of the two")
     if isinstance(machine.failures, NodeFailures) and outages is None:
         return replace(machine.failures, **values)
     if "repair_s" in values and "mtbf_s" not in values:
         raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
-    return NodeFailures(**{"repair_s": 0.0, **values}) if outages is None else read_outages(outages)
+    return NodeFailures(**{"repair_s": 0.0, **values}) if outages is None else read_outages(outages, known=known is not None)
 
 
 # Scenarios
@@ -393,10 +404,14 @@ def require_size(processors: int | None, trace: object) -> int:
     return processors
 
 
-def site_of(options: Mapping[str, Any], site: Site | None = None) -> Site | None:
-    """Return the rules of ``--site``, or ``site``, with the order of ``--order``."""
+def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[spec.Reservation] = ()) -> Site | None:
+    """Return the rules of ``--site``, or ``site``, with the order of ``--order`` and more reservations than there are."""
     if options.get("site") is not None:
         site = Site.from_toml(options["site"])
+    if texts := options.get("reservations"):
+        site = site or Site()
+        present = site.reservations or reservations
+        site = replace(site, reservations=(*present, *map(spec.Reservation.from_text, texts)))
     return site if options.get("order") is None else replace(site or Site(), order=options["order"])
 
 

@@ -93,7 +93,7 @@ _JOBS: Final = option_group(
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
 )  # fmt: skip
 _RUNS: Final = option_group(
-    "Runs", opt.POLICY, opt.SITE, opt.ORDER, opt.SEED,
+    "Runs", opt.POLICY, opt.SITE, opt.ORDER, opt.RESERVATION, opt.SEED,
     option("--fidelity", "Time sharing only: compute progress between scheduling events, or simulate every time slice on every "
            "node, slowly.", click.Choice(FIDELITIES), "fast"),
     option("--events", "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of "
@@ -209,8 +209,8 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
         scenario = Scenario.from_toml(path)
         policies = options.get("policies") or (scenario.policy,)
         changes: dict[str, Any] = {name: options[name] for name in _OF_RUNS if name in options}
-        changes["site"] = opt.site_of(options, scenario.site)
-        if options.keys() - changes.keys() - {"policies", "order"}:
+        changes["site"] = opt.site_of(options, scenario.site, scenario.used_machine.reservations)
+        if options.keys() - changes.keys() - {"policies", "order", "reservations"}:
             machine = opt.machine_with(scenario.used_machine, options)
             changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
         name = scenario.name or (path.stem if len(paths) > 1 else "")

@@ -46,6 +46,7 @@ _TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback o
 @_RUN_OPTIONS
 @opt.SITE
 @opt.ORDER
+@opt.RESERVATION
 @option("--run-timeout run_timeout_s", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
 @_TRACEBACK
 @option("--tls-ca tls_ca_file", "Dask with TLS: file of the certificate authority.", click.Path())
@@ -57,6 +58,7 @@ def sweep(
     settings: tuple[str, ...],
     site: Path | None,
     order: str | None,
+    reservations: tuple[str, ...],
     run_timeout_s: float | None,
     *,
     tracebacks: bool,
@@ -82,7 +84,7 @@ def sweep(
     with leaving_quietly():
         from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
-    given = opt.site_settings(opt.site_of({"site": site, "order": order})) | settings_of(settings)
+    given = opt.site_settings(opt.site_of({"site": site, "order": order, "reservations": reservations})) | settings_of(settings)
     code, _, _ = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
     return code
 

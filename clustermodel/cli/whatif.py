@@ -64,7 +64,7 @@ class _OfTrace(opt.GroupedCommand):
 @option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
 @option_group(
     "Rules of the site",
-    opt.SITE, opt.ORDER,
+    opt.SITE, opt.ORDER, opt.RESERVATION,
     option("--infer-site", "Find out which limits and priorities the log shows, and simulate with them too.",
            is_flag=True),
     option("--write-site", "Write the rules that the log shows to a site file, for --site.", opt.FILE),
@@ -101,8 +101,9 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     _require_recorded_jobs(options)
     sites: dict[str, Site | None] = {"none": None}
     if (site := opt.site_of(options)) is not None:
-        sites[" ".join(str(options[name]) for name in ("site", "order") if options[name] is not None)] = site
-    options |= {"site": None, "order": None}  # each policy runs without them too
+        given = (options["site"], options["order"], *options["reservations"])
+        sites[" ".join(str(each) for each in given if each is not None)] = site
+    options |= {"site": None, "order": None, "reservations": ()}  # each policy runs without them too
     workload = opt.load_workload(options, waits=True)
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}")

@@ -165,7 +165,8 @@ class Scenario:
     def used_machine(self) -> Machine:
         """The specified machine, or one of the size on which the workload was recorded; with what the site says of nodes."""
         machine = self._machine()
-        changes = {name: own for name in ("partitions", "node_types") if (own := getattr(self.site, name, ()))}
+        of_site = ("partitions", "node_types", "reservations")
+        changes = {name: own for name in of_site if (own := getattr(self.site, name, ()))}
         return replace(machine, **changes) if changes else machine
 
     @property
@@ -266,8 +267,10 @@ class Scenario:
         }
         nodes = "partitions" if machine.partitions else "types of nodes"
         places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named})
+        windows = "on a machine with reservations" if machine.reservations else "where outages are known in advance"
         for takes, is_needed, where in (
             ("takes_partitions", places is not None, f"on a machine with {nodes}"),
+            ("takes_reservations", bool(machine.windows), windows),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
         ):
             if is_needed and not getattr(policy, takes, False):
@@ -292,6 +295,8 @@ class Scenario:
             order=self._site_order(machine),
             **named,
             shapes=shapes,
+            account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
+            user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
@@ -327,6 +332,7 @@ class Scenario:
             ("a machine with partitions is", bool(machine.partitions)),
             ("a machine with types of nodes is", bool(machine.node_types)),
             ("a workload with shapes is", bool(self.streams.shapes())),
+            ("a machine with reservations is", bool(machine.reservations)),
             ("a workload with dependencies is", self.streams.has_dependencies),
         ):
             if wrong:

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
-from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, NodeType, Partition, TimeSlicing
+from clustermodel.machine import (
+    Checkpointing,
+    CheckpointStore,
+    ContextSwitch,
+    Machine,
+    NodeType,
+    Partition,
+    Reservation,
+    TimeSlicing,
+)  # fmt: skip
 from clustermodel.policies.registry import require_no_module
 from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
@@ -120,6 +129,7 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "failures": _failures_from,
     "partitions": partial(_list_from, kind=Partition),
     "node_types": partial(_list_from, kind=NodeType),
+    "reservations": partial(_list_from, kind=Reservation),
 }
 _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
     "machine": partial(_part_from, kind=Machine, what="a machine"),
@@ -151,7 +161,8 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         machine = plain(scenario.machine, place.at("machine"))
-        unset: tuple[tuple[str, object], ...] = (("partitions", []), ("node_types", []), ("processors_per_node", 1))
+        unset: list[tuple[str, object]] = [(name, []) for name in ("partitions", "node_types", "reservations")]
+        unset.append(("processors_per_node", 1))
         table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))

@@ -4,7 +4,7 @@
 order; others are ignored.
 
 *A table of one's own* has ``node`` (from 0), ``down_s`` and ``up_s`` (seconds from a second 0 of one's choice), and may have
-``cause``.
+``cause`` and ``known``, ``true`` for an outage that is known in advance, so that no job starts that would reach into it.
 
 *Los Alamos* (LANL 2005) has ``system``, ``nodes``, ``node``, ``started``, ``fixed`` (month/day/year hour:minute, local
 time), ``down_minutes`` and ``cause``.  ``down_minutes`` is the time that has passed, so it differs from ``fixed`` - ``started``
@@ -19,10 +19,11 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from clustermodel.failures.failure import Failure
 from clustermodel.files import table_rows, without_compression
 from clustermodel.logs.values import Clock, node_names
 from clustermodel.ticks import to_ticks
-from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag, require_whole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,6 +61,8 @@ class Outages:
     """Number of nodes of the machine."""
     cause: tuple[str, ...] = ()
     """Recorded cause of each outage; empty if none is recorded."""
+    known: tuple[bool, ...] = ()
+    """Whether each outage is known in advance: no job starts that by its estimate would reach into it; empty: none is."""
     name: str = "outages"
     """Name of the machine."""
     source: str = ""
@@ -75,11 +78,14 @@ class Outages:
         object.__setattr__(self, "nodes", require_whole("Outages.nodes", self.nodes, at_least=1))
         node = _column("Outages.node", self.node, "iu").astype(np.int64)
         down, up = (_column(f"Outages.{name}", getattr(self, name), "iuf").astype(np.float64) for name in ("down_s", "up_s"))
-        if not len(node) == len(down) == len(up) == (len(self.cause) or len(node)):
+        if not len(node) == len(down) == len(up) == (len(self.cause) or len(node)) == (len(self.known) or len(node)):
+            known = f", {len(self.known)} known" if self.known else ""
             raise SpecificationError(
-                f"Outages: {len(node)} nodes, {len(down)} down_s, {len(up)} up_s and {len(self.cause)} causes are not allowed; "
-                "the columns must have equal lengths"
+                f"Outages: {len(node)} nodes, {len(down)} down_s, {len(up)} up_s and {len(self.cause)} causes{known} are not "
+                "allowed; the columns must have equal lengths"
             )
+        for known_one in self.known:
+            flag("Outages.known", known_one)
         if not len(node):
             raise SpecificationError("Outages: there is no outage; there must be at least one")
         allowed = f"a number of seconds >= 0 and <= {LONGEST_S:g}"
@@ -97,6 +103,7 @@ class Outages:
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         object.__setattr__(self, "cause", tuple(self.cause[place] for place in order) if self.cause else ())
+        object.__setattr__(self, "known", tuple(self.known[place] for place in order) if any(self.known) else ())
 
     def __len__(self) -> int:
         return len(self.node)
@@ -109,7 +116,7 @@ class Outages:
 
     def _key(self) -> tuple[object, ...]:
         columns = (column.tobytes() for column in (self.node, self.down_s, self.up_s))
-        return (*columns, self.cause, self.nodes, self.name, self.origin)
+        return (*columns, self.cause, self.known, self.nodes, self.name, self.origin)
 
     @property
     def repair_s(self) -> FloatArray:
@@ -124,11 +131,14 @@ class Outages:
 
     @property
     def span_s(self) -> float:
-        """Time from second 0 to the last repair, seconds."""
-        return float(self.up_s.max())
+        """Time from second 0 to the last repair, or begin of an outage that lasts to the end of a run, seconds."""
+        return float(np.where(self.up_s < LONGEST_S, self.up_s, self.down_s).max())
 
     def merged(self) -> Outages:
-        """Return the same with outages of one node that overlap or adjoin joined; a joined outage has the first one's cause."""
+        """Return the same with outages of one node that overlap or adjoin joined; a joined outage has the first one's cause.
+
+        Which are known in advance is not kept.
+        """
         order = np.lexsort((self.up_s, self.down_s, self.node))
         node, down, up = self.node[order], self.down_s[order], self.up_s[order].copy()
         first = 0
@@ -138,12 +148,13 @@ class Outages:
             first = place if keep[place] else first
             up[first] = max(up[first], up[place])
         cause = tuple(self.cause[place] for place in order[keep]) if self.cause else ()
-        return replace(self, node=node[keep], down_s=down[keep], up_s=up[keep], cause=cause)
+        return replace(self, node=node[keep], down_s=down[keep], up_s=up[keep], cause=cause, known=())
 
     @property
     def mean_repair_s(self) -> float:
-        """Mean time from a failure until the node is up again, seconds."""
-        return float(self.repair_s.mean())
+        """Mean time from a failure until the node is up again, seconds; those that last to the end of a run do not count."""
+        times = self.repair_s[self.up_s < LONGEST_S]
+        return float(times.mean()) if len(times) else 0.0
 
     def node_mtbf_s(self, nodes: int) -> float:
         """Return the mean time between the failures of one node, seconds: that of the recorded machine, whatever ``nodes``."""
@@ -161,9 +172,20 @@ class Outages:
                 f"Outages: {quoted(self.name)} has an outage of node {highest}, and the machine has {nodes} nodes; "
                 f"it must have at least {highest + 1}"
             )
-        merged = self.merged()
-        down, up = ([to_ticks(time) for time in times.tolist()] for times in (merged.down_s, merged.up_s))
-        return (Failure(time, node, end - time) for time, node, end in zip(down, merged.node.tolist(), up, strict=True))
+        return self.merged()._as_failures()
+
+    def announced(self) -> Iterator[Failure]:
+        """Return the outages that are known in advance, merged among themselves, as :meth:`failures` returns all."""
+        if not self.known:
+            return iter(())
+        known = np.array(self.known)
+        return replace(
+            self, node=self.node[known], down_s=self.down_s[known], up_s=self.up_s[known], cause=(), known=()
+        ).failures(self.nodes)
+
+    def _as_failures(self) -> Iterator[Failure]:
+        down, up = ([to_ticks(time) for time in times.tolist()] for times in (self.down_s, self.up_s))
+        return (Failure(time, node, end - time) for time, node, end in zip(down, self.node.tolist(), up, strict=True))
 
 
 def _column(name: str, values: npt.ArrayLike, kinds: str) -> npt.NDArray[np.generic]:
@@ -220,6 +242,8 @@ def outage_facts(outages: Outages) -> dict[str, object]:
 _PLAIN: Final = ("node", "down_s", "up_s")
 _LOS_ALAMOS: Final = ("system", "nodes", "node", "started", "fixed", "down_minutes")
 _SLURM: Final = ("nodename", "timestart", "timeend")
+_YES: Final = ("true", "yes", "1")
+_NO: Final = ("false", "no", "0", "")
 _YEARS: Final = (1970, 2100)
 _LONGEST_MIN: Final = 5e7  # 95 years, which with the years keeps every time within the longest of any field
 _LONGEST_NUMBER: Final = 40  # characters
@@ -227,7 +251,9 @@ _LONGEST_NUMBER: Final = 40  # characters
 _Rows = Iterator[tuple[str, dict[str, str]]]
 
 
-def read_outages(path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None) -> Outages:
+def read_outages(
+    path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None, known: bool = False
+) -> Outages:
     """Read the outages of one machine from a CSV file (:mod:`clustermodel.failures.recorded_outages` has the columns).
 
     A recorded outage without a usable time, or with a repair before the failure, is left out and counted by reason in
@@ -238,6 +264,7 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
         path: a CSV file; it may be compressed with gzip, bzip2 or xz.
         system: which machine of a file of Los Alamos; not needed if the file has one only.
         nodes: number of nodes; by default that of the file, or the highest node of a plain table + 1.
+        known: whether all outages are known in advance; a plain table may say so of each, in a column ``known``.
 
     Returns:
         The outages; second 0 is the first failure in the data of Los Alamos and of Slurm, and the table's own in a plain table.
@@ -246,16 +273,23 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
         TraceError: the file cannot be read, is damaged, lacks a column, has a wrong value, or no usable outage.
         SpecificationError: ``system`` or ``nodes`` does not fit the file.
     """
-    file = Path(path)
+    file, all_known = Path(path), flag("known", known)
     rows = _rows(file)
     place, columns = next(rows, ("", {}))
+    read: Callable[[Path, _Rows, int | None], Outages] | None = None
     if set(_LOS_ALAMOS) <= set(columns):
-        return _los_alamos(file, rows, None if system is None else str(system), nodes)
-    for names, read, what in ((_PLAIN, _plain, "is a table of one machine"), (_SLURM, _slurm, "has the events of one cluster")):
-        if set(names) <= set(columns):
+        read = partial(_los_alamos, system=None if system is None else str(system))
+    for names, of_one, what in (
+        (_PLAIN, _plain, "is a table of one machine"),
+        (_SLURM, _slurm, "has the events of one cluster"),
+    ):
+        if read is None and set(names) <= set(columns):
             if system is not None:
                 raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} {what}")
-            return read(file, rows, nodes)
+            read = of_one
+    if read is not None:
+        outages = read(file, rows, nodes)
+        return replace(outages, known=(True,) * len(outages)) if all_known else outages
     if not columns:
         raise TraceError(f"{file}: the file is empty; the first line must name the columns {', '.join(_PLAIN)}")
     raise TraceError(
@@ -271,9 +305,11 @@ class _Recorded:
         self.file = file
         self.dropped: Counter[str] = Counter()
         self.adjusted: Counter[str] = Counter()
-        self.rows: list[tuple[Any, Any, Any, str]] = []
+        self.rows: list[tuple[Any, Any, Any, str, bool]] = []
 
-    def add(self, nodes: Iterable[int | str], start: float | None, end: float | None, cause: str) -> bool:
+    def add(
+        self, nodes: Iterable[int | str], start: float | None, end: float | None, cause: str, *, known: bool = False
+    ) -> bool:
         """Add an outage of each of ``nodes``; return whether it can be used."""
         if start is None or end is None:
             self.dropped["no usable time"] += 1
@@ -281,7 +317,7 @@ class _Recorded:
         if end < start:
             self.dropped["repaired before the failure"] += 1
             return False
-        self.rows += [(node, start, end, cause) for node in nodes]
+        self.rows += [(node, start, end, cause, known) for node in nodes]
         return True
 
     def first_s(self) -> float:
@@ -293,13 +329,14 @@ class _Recorded:
 
     def outages(self, nodes: int, name: str, origin: float = 0, begin: str = "") -> Outages:
         """Return the outages; second 0 is ``origin`` in the times of the rows, ``begin`` as a date."""
-        node, start, end, cause = zip(*self.rows, strict=True)
+        node, start, end, cause, known = zip(*self.rows, strict=True)
         return Outages(
             node=np.array(node, dtype=np.int64),
             down_s=np.array(start) - origin,
             up_s=np.minimum(np.array(end) - origin, LONGEST_S),
             nodes=nodes,
             cause=cause if any(cause) else (),
+            known=known if any(known) else (),
             name=name,
             source=str(self.file),
             origin=begin,
@@ -314,7 +351,7 @@ def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     for place, row in rows:
         node = _whole(place, row, "node", 0, most - 1)
         down_s, up_s = (_number(place, row, name, 0, LONGEST_S) for name in ("down_s", "up_s"))
-        recorded.add([node], down_s, up_s, row.get("cause", ""))
+        recorded.add([node], down_s, up_s, row.get("cause", ""), known=_yes(place, row, "known"))
     recorded.first_s()
     highest = max(node for node, *_ in recorded.rows)
     return recorded.outages(nodes or highest + 1, without_compression(file.name).removesuffix(".csv"))
@@ -343,7 +380,7 @@ def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     return recorded.outages(nodes or len(numbers), file.name, origin, begin)
 
 
-def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) -> Outages:
+def _los_alamos(file: Path, rows: _Rows, nodes: int | None, system: str | None) -> Outages:
     recorded = _Recorded(file)
     sizes: dict[str, int] = {}  # nodes of each system
     for place, row in rows:
@@ -403,6 +440,13 @@ def _number(place: str, row: dict[str, str], field: str, least: float, most: flo
     if row[field] and not least <= value <= most:
         raise _refused(place, row, field, f"a number >= {least:g} and <= {most:g}")
     return value if row[field] else None
+
+
+def _yes(place: str, row: dict[str, str], field: str) -> bool:
+    text = row.get(field, "").lower()
+    if text not in _YES + _NO:
+        raise _refused(place, row, field, "true or false")
+    return text in _YES
 
 
 def _date(place: str, row: dict[str, str], field: str) -> float | None:

@@ -290,6 +290,7 @@ _OVERHEADS: Final = {
 _COLOURS: Final = {
     **{account.value: colour for account, colour in _OVERHEADS.items()},
     Account.DOWN.value: style.YELLOW,
+    Account.RESERVED.value: style.GREEN,
     IDLE_WAITING: "#999999",
     IDLE_EMPTY: "#dedede",
 }
@@ -310,6 +311,7 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
 
 
 _DOWN: Final = account_column(Account.DOWN, "share")
+_RESERVED: Final = account_column(Account.RESERVED, "share")
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
 _WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
@@ -321,7 +323,8 @@ SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
 def account_shares(means: pd.DataFrame) -> pd.DataFrame:
     """Return the shares of each use of ``ACCOUNT_COLOURS``, which sum to 1, from means of ``SHARE_COLUMNS``."""
     shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
-    shares[Account.DOWN.value] = pd.to_numeric(means[_DOWN]) if _DOWN in means else 0.0 * shares["useful work"]
+    for account, column in ((Account.DOWN, _DOWN), (Account.RESERVED, _RESERVED)):
+        shares[account.value] = pd.to_numeric(means[column]) if column in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
     return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
 

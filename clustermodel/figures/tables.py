@@ -35,7 +35,7 @@ _RESPONSE: Final = {
 _NODE_TIME: Final = {
     "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
     "checkpoint_share": "checkpoint", "restart_share": "restart", "blocked_share": "blocked\ngangs",
-    "down_share": "down\nnodes", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
+    "down_share": "down\nnodes", "reserved_share": "reserved\nnodes", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
 }  # fmt: skip
 _COUNTS: Final = {
     "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",

@@ -218,10 +218,13 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     outages = records.outages
     fails = outages.start.clip(ledger.start, ledger.end)
     repaired = np.where(outages.end == UNKNOWN, ledger.end, outages.end).clip(ledger.start, ledger.end)
+    kept = np.array(records.kept_free_since or [(ledger.start, 0)], dtype=np.int64)
+    kept_from = kept[:, 0].clip(ledger.start, ledger.end)
     changes = [  # when each begins and ends, nodes, account
         (runs.start[ended], runs.end[ended], runs.nodes[ended], Account.USEFUL, Account.IDLE),
         (begins, ends, widths, Account.LOST, Account.USEFUL),
         (fails, repaired, np.ones_like(fails), Account.DOWN, Account.IDLE),
+        (kept_from, np.append(kept_from[1:], ledger.end), kept[:, 1], Account.RESERVED, Account.IDLE),
         *(
             (held.start[of], held.end[of], held.nodes[of], account, Account.USEFUL)
             for position, account in enumerate(Account)

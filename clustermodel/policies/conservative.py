@@ -30,6 +30,7 @@ class Conservative:
     name: ClassVar[str] = "conservative"
     takes_partitions: ClassVar[bool] = True
     takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     queue_order: str | QueueOrder = "arrival"
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None

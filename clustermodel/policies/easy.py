@@ -40,6 +40,7 @@ class Easy:
     name: ClassVar[str] = "easy"
     takes_partitions: ClassVar[bool] = True
     takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     backfill_order: str | BackfillOrder = "arrival"
     reserve_depth: int = 1
     predictor: str | Predictor = "estimate"

@@ -21,6 +21,7 @@ class Fcfs:
     name: ClassVar[str] = "fcfs"
     takes_partitions: ClassVar[bool] = True
     takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     depends_on: ClassVar[frozenset[str]] = NOTHING
 
     def start(self, setup: Setup) -> Run:

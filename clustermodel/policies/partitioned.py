@@ -1,4 +1,4 @@
-"""First come, first served, EASY and conservative backfilling on a machine with partitions.
+"""First come, first served, EASY and conservative backfilling on a machine with partitions or reservations.
 
 Jobs that may have different nodes wait in one queue.  First come, first served: nodes stay idle for the first job that may have
 them and does not fit.  Backfilling: a waiting job holds a reservation, a start and so many nodes of each pool; under EASY the
@@ -19,16 +19,17 @@ from clustermodel.schedule.by_node import NodeChooser, NodeProfile
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.schedule.pools import PoolProfile, Pools, Split
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
+from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import NEVER
 from clustermodel.validation import require
 
 
 def has_pools(setup: Setup) -> bool:
     """Return whether jobs may differ in the nodes that they may have."""
-    return setup.by_node or (len(_pools_of(setup)) > 1)
+    return setup.by_node or bool(setup.machine.windows) or len(_pools_of(setup)) > 1
 
 
-IN_PARTITIONS: Final = " on a machine with partitions"
+IN_PARTITIONS: Final = " on a machine with partitions or reservations"
 ARRIVAL: Final = "it must be arrival"
 
 
@@ -38,7 +39,9 @@ def require_estimates(policy: str, predictor: object) -> None:
 
 
 def _pools_of(setup: Setup) -> Pools:
-    return Pools(setup.nodes, setup.node_sets)
+    machine = setup.machine
+    windows = Windows(machine.windows, len(machine.reservations)) if machine.windows else None
+    return Pools(setup.nodes, setup.node_sets, windows)
 
 
 class _Chooser:
@@ -85,8 +88,8 @@ class PartitionedFcfs:
         for job in view.waiting.values():
             if len(closed) == len(self._pools):
                 break
-            pools = self._pools.of(job.eligible)
-            split = None if closed.intersection(pools) else chooser.split(job.nodes, pools)
+            pools = self._pools.of(job.allowed)
+            split = None if closed.intersection(pools) else chooser.split(job.nodes, self._pools.of(job.eligible))
             if split is None:
                 closed.update(pools)
             else:
@@ -122,33 +125,37 @@ class PartitionedBackfilling:
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Lay out the plan, move reservations to earlier starts, start what fits, reserve for what is blocked."""
-        now, reserved = view.now, self._reserved
-        decisions: list[Decision] = []
+        now, decisions = view.now, list[Decision]()
         queue, profile, moves_up, in_place = self._plan(batch, view)
+        reserved = self._reserved
         chooser = self._chooser(view)
-        protected: dict[NodeSet | None, int] = {}
+        protected: dict[tuple[NodeSet | None, int], int] = {}  # by the nodes that jobs may have, and when
         for job_id in reserved:
-            eligible = view.waiting[job_id].eligible
-            protected[eligible] = protected.get(eligible, 0) + 1
+            kind = view.waiting[job_id].allowed, view.waiting[job_id].barred
+            protected[kind] = protected.get(kind, 0) + 1
         for job in queue:
+            kind = job.allowed, job.barred
             old = reserved.get(job.id) if in_place else None
             if old is not None and not moves_up and old.start > now:
                 continue
             place = self._place(job, old, profile, chooser, now, moves_up=moves_up)
             if place.start == now:
                 if reserved.pop(job.id, None) is not None:
-                    protected[job.eligible] -= 1
+                    protected[kind] -= 1
                 profile.reserve(*place)
                 self._next_end = min(self._next_end, now + place.length)
                 reason = Reason("its reserved time has come" if old is not None else "it fits, and delays no reservation")
                 decisions.append(Start(job=job, columns=chooser.take(place.split), reason=reason))
                 continue
-            if job.id not in reserved:
-                if self._depth is not None and protected.get(job.eligible, 0) >= self._depth:
-                    continue
-                protected[job.eligible] = protected.get(job.eligible, 0) + 1
+            if job.id not in reserved and self._depth is not None and protected.get(kind, 0) >= self._depth:
+                continue
             if place.start < 0:
                 place = self._earliest(job, place.length, profile)
+                if place.start < 0:  # restoring it would take so long that no window lets it start
+                    reserved.pop(job.id, None)
+                    continue
+            if job.id not in reserved:
+                protected[kind] = protected.get(kind, 0) + 1
             profile.reserve(*place)
             if old is None or place.start != old.start:
                 decisions.append(Reserve(job=job, start=place.start))
@@ -179,12 +186,12 @@ class PartitionedBackfilling:
         """Return which nodes a job can have now, for ``length``."""
         assert isinstance(profile, PoolProfile)
         assert isinstance(chooser, _Chooser)
-        pools = self._pools.of(job.eligible)
-        return profile.split(now, length, job.nodes, pools) if chooser.has(job.nodes, pools) else None
+        pools = self._pools.of(job.allowed)
+        return profile.split(now, length, job.nodes, pools, job.barred) if chooser.has(job.nodes, pools) else None
 
     def _earliest(self, job: QueuedJob, length: int, profile: Profiles, not_after: int = NEVER) -> Reservation:
         assert isinstance(profile, PoolProfile)
-        start, split = profile.earliest(length, job.nodes, self._pools.of(job.eligible), not_after)
+        start, split = profile.earliest(length, job.nodes, self._pools.of(job.allowed), not_after, job.barred)
         return Reservation(start, length, split)
 
     def _profile_of(self, now: int, ends: list[tuple[int, NodeSet, int]]) -> Profiles:
@@ -200,7 +207,9 @@ class PartitionedBackfilling:
         now, waiting = view.now, view.waiting.values()
         if batch.alarm:
             self._alarm = None
-        nodes_change = bool(batch.ended or batch.failed or batch.repaired or batch.alarm)
+        if batch.reservations:  # jobs may have been rejected
+            self._reserved = {job: place for job, place in self._reserved.items() if job in view.waiting}
+        nodes_change = bool(batch.ended or batch.failed or batch.repaired or batch.alarm or batch.reservations)
         if self._profile is not None and not nodes_change and now < self._next_end:
             # No nodes have become free, so that no job that waited before can start.
             self._profile.advance(now)

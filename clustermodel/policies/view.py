@@ -24,7 +24,10 @@ class QueuedJob:
         "user": "", "group": "", "priority": "",
         "memory": "Memory that each task needs on its node, KiB; 0 where it is unknown.",
         "queue_order": "Sorting key of the queue: priority (higher first), then submit time, then id (docs/model).",
-        "eligible": "The nodes that it may have, as ranges; ``None``: all.",
+        "eligible": """The nodes that it may have if it starts now, as ranges; ``None``: all.  Those that are reserved for
+        others, or known to be down, before it ends by its estimate are not among them.""",
+        "allowed": "The nodes that it may have at some time, as ranges; ``None``: all.",
+        "barred": "For plans: the windows of the machine from which it is barred, as bits in the order of ``Machine.windows``.",
         "layout": "How its processors must lie on nodes that have several; ``None``: in any way.",
     }  # fmt: skip
 
@@ -42,6 +45,8 @@ class QueuedJob:
         self.queue_order = (-priority, submit, id)
         self.eligible: NodeSet | None = None
         self.layout: Layout | None = None
+        self.allowed: NodeSet | None = None
+        self.barred = 0
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
@@ -142,6 +147,8 @@ class Batch(NamedTuple):
     """Nodes that have failed.  Their gangs are among ``ended``; what was suspended in their memory is lost."""
     repaired: Sequence[Outage] = ()
     """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
+    reservations: bool = False
+    """Whether a reservation of the machine begins or ends."""
 
 
 class View:

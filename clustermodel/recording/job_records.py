@@ -73,6 +73,7 @@ class JobRecords:
         self._bounds = array("q")  # of each run of neighbouring nodes, first and beyond the last, in order of start
         self._overheads = array("q")  # start, end, nodes, job, account
         self._moves = array("q")  # of gangs that have their nodes to themselves: attempt, time, the nodes that they gave up
+        self.kept_free_since: list[tuple[int, int]] = []  # from when how many idle nodes were reserved
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
         self._memory = array("q")  # of the memory in use, where it is limited: time, change
@@ -147,6 +148,10 @@ class JobRecords:
 
     def node_repaired(self, node: int, now: int) -> None:
         self._outages[self._down.pop(node)] = now
+
+    def kept_free(self, now: int, nodes: int) -> None:
+        """Note how many idle nodes are reserved from ``now`` on."""
+        self.kept_free_since.append((now, nodes))
 
     def memory_changed(self, now: int, kib: int) -> None:
         """Note that jobs have so much more memory from ``now`` on, or less if negative, on all nodes together."""

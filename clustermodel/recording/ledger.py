@@ -35,11 +35,13 @@ class Account(StrEnum):
     DOWN = "down"
     """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses; but see
     :attr:`Ledger.capacity_loss_with_outages`."""
+    RESERVED = "reserved"
+    """Of idle nodes while a reservation keeps them free.  Not lost capacity."""
 
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
 """Accounts that count as lost capacity while a job waits."""
-CHARGED = (*OVERHEADS, Account.DOWN)  # charged as time passes; work is charged when a run attempt ends
+CHARGED = (*OVERHEADS, Account.DOWN, Account.RESERVED)  # charged as time passes; work is charged when a run attempt ends
 
 
 class Amount(NamedTuple):
@@ -142,7 +144,7 @@ class Ledger:
     @property
     def capacity_loss_with_outages(self) -> float:
         """kappa, and the nodes that were down while a job waited: what the machine and its scheduler lost together."""
-        return self._lost_while_waiting(CHARGED)
+        return self._lost_while_waiting((*OVERHEADS, Account.DOWN))
 
     def _lost_while_waiting(self, accounts: Collection[Account]) -> float:
         lost = sum(self.amount(account).job_waiting for account in accounts)

@@ -12,6 +12,7 @@ from typing import Final
 
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.windows import Window, Windows, candidates
 from clustermodel.ticks import NEVER
 
 Split = tuple[tuple[int, int], ...]
@@ -21,8 +22,9 @@ Split = tuple[tuple[int, int], ...]
 class Pools:
     """The pools of a machine, by sets of nodes that jobs may be limited to; in the order in which jobs take them."""
 
-    def __init__(self, nodes: int, sets: Iterable[NodeSet]) -> None:
+    def __init__(self, nodes: int, sets: Iterable[NodeSet], windows: Windows | None = None) -> None:
         masks, members = [as_mask(nodes_of_set) for nodes_of_set in sets], {tuple[int, ...](): (1 << nodes) - 1}
+        masks += [] if windows is None else list(dict.fromkeys(window.mask for window in windows.all))
         for number, mask in enumerate(masks):
             outside = {key: pool & ~mask for key, pool in members.items()}
             members = {(*key, number): pool & mask for key, pool in members.items()} | outside
@@ -31,6 +33,9 @@ class Pools:
         order = sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))
         self.masks: Final = [mask for _, mask in order]
         self.sizes: Final = [mask.bit_count() for mask in self.masks]
+        self.windows: Final = windows
+        every = [] if windows is None else windows.all
+        self._windows_of = [[window for window in every if window.mask & mask] for mask in self.masks]
         self._every: Final = tuple(range(len(order)))
         self._of: dict[NodeSet, tuple[int, ...]] = {}
 
@@ -46,6 +51,13 @@ class Pools:
             self._of[eligible] = tuple(pool for pool in self._every if not self.masks[pool] & ~mask)
         return self._of[eligible]
 
+    def windows_of(self, pool: int, now: int) -> list[Window]:
+        """Return the windows in which some jobs may not have the nodes of a pool, without those that are over."""
+        windows = self._windows_of[pool]
+        if windows and any(each.end <= now and not each.every for each in windows):
+            windows = self._windows_of[pool] = [each for each in windows if each.end > now or each.every]
+        return windows
+
     def counts(self, nodes: NodeSet) -> Split:
         """Return how many of some nodes are in each pool."""
         return _counts(nodes, tuple(self.masks))
@@ -60,8 +72,12 @@ def _counts(nodes: NodeSet, masks: tuple[int, ...]) -> Split:
 class PoolProfile:
     """Free nodes over time in each pool, from the present to infinity; times and durations in ticks."""
 
+    # Windows are not in the profiles of the pools: they bar jobs, by the bits of :class:`Windows`, from all of a pool.
+
     def __init__(self, pools: Pools, now: int, ends: Sequence[Sequence[tuple[int, int]]]) -> None:
         """Lay out the profiles of pools with running jobs, (expected end, nodes) each; all ends are after ``now``."""
+        self._settled = 0 if pools.windows is None else pools.windows.settled
+        self._windows = [pools.windows_of(pool, now) for pool in range(len(pools))]
         self._profiles = [Profile.of_running(size, now, of_pool) for size, of_pool in zip(pools.sizes, ends, strict=True)]
 
     def advance(self, now: int) -> None:
@@ -69,10 +85,12 @@ class PoolProfile:
         for profile in self._profiles:
             profile.advance(now)
 
-    def split(self, start: int, duration: int, nodes: int, pools: Sequence[int]) -> Split | None:
+    def split(self, start: int, duration: int, nodes: int, pools: Sequence[int], barred: int = 0) -> Split | None:
         """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
         parts: list[tuple[int, int]] = []
         for pool in pools:
+            if barred and any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool]):
+                continue
             if free := min(self._profiles[pool].least_free_from(start, duration), nodes):
                 parts.append((pool, free))
                 nodes -= free
@@ -80,15 +98,23 @@ class PoolProfile:
                     return tuple(parts)
         return None
 
-    def earliest(self, duration: int, nodes: int, pools: Sequence[int], not_after: int = NEVER) -> tuple[int, Split]:
+    def earliest(
+        self, duration: int, nodes: int, pools: Sequence[int], not_after: int = NEVER, barred: int = 0
+    ) -> tuple[int, Split]:
         """Return the first time from which a job can have its nodes for ``duration``, and from which pools.
 
-        The time is -1 if it is after ``not_after``, or the pools have too few nodes.
+        The time is -1 if it is after ``not_after``, or the pools never have enough nodes.
         """
-        for start in sorted({time for pool in pools for time in self._profiles[pool].times()}):
+        profiles = [self._profiles[pool] for pool in pools]
+        steps = sorted({time for profile in profiles for time in profile.times()})
+        times: Iterable[int] = steps
+        if barred and steps and self._settled:
+            barring = {each for pool in pools for each in self._windows[pool] if each.bit & barred}
+            times = candidates(steps, barring, self._settled)
+        for start in times:
             if start > not_after:
                 break
-            if (split := self.split(start, duration, nodes, pools)) is not None:
+            if (split := self.split(start, duration, nodes, pools, barred)) is not None:
                 return start, split
         return -1, ()
 

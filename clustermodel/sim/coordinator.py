@@ -39,7 +39,7 @@ class Coordinator:
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
-        self._speeds = run.speeds
+        self._speeds, self._reservations = run.speeds, run.reservations
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -73,12 +73,13 @@ class Coordinator:
         too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
         job = JobInSystem(row, index)
         if place is not None and place is not ANYWHERE:
-            job.queued.eligible, more = place
-            job.queued.priority += more
+            job.queued.eligible = job.queued.allowed = place[0]
+            job.queued.priority += place[1]
             job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             job.queued.estimate = at_speed(row.estimate, self._speeds.slowest(job.queued.eligible))
         never = too_large or place is None or (requests is not None and not requests.lay_out(job.queued))
+        never = never or (self._reservations is not None and not self._reservations.admit(job))
         if never or (held is not None and held.refuses(row)):
             self._records.rejected(index)
             if held is not None:
@@ -107,6 +108,8 @@ class Coordinator:
         for job in released:
             self._records.held(job.index, self.env.now)
             self._pool.join(job)
+            if self._reservations is not None:
+                self._reservations.admit(job)
             self._settled.arm()
 
     def _tell_dependents(self, job: int, *, ok: bool) -> None:
@@ -122,6 +125,19 @@ class Coordinator:
             self._settled.arm()
             self._tell_dependents(dependent.row.id, ok=False)
 
+    def _reject_late(self, late: Iterable[JobInSystem]) -> None:
+        """Reject waiting jobs that cannot start any more before nodes of theirs are reserved, or down, for good."""
+        for job in late:
+            self._records.rejected(job.index)
+            del self._pool.waiting[job.row.id], self._jobs[job.row.id]
+            if job.queued is self._head:
+                self._head = None
+            job.is_cancelled = True
+            job.request.give()  # its process ends
+            if self._held is not None:
+                self._join(self._held.left(job))
+                self._tell_dependents(job.row.id, ok=False)
+
     def _ring(self) -> None:
         self._rings = True
         self._settled.arm()
@@ -135,23 +151,35 @@ class Coordinator:
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
             later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
+            if (reservations := self._reservations) is not None and (late := reservations.too_late()):
+                self._reject_late(late)
+                submitted = [job for job in submitted if job.id in pool.waiting]
             if self._order is not None:
                 pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
                 submitted.sort(key=lambda job: job.queue_order)
                 requeued.sort(key=lambda job: job.queue_order)
-            if self._ended or submitted or self._rings or failed or repaired:
+            changed = reservations is not None and reservations.changed
+            if self._ended or submitted or self._rings or failed or repaired or changed:
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
+                if reservations is not None:
+                    reservations.note()
                 if self._order is not None:
                     self._order.note(self._running.values())
                 if later[0] or later[1]:
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
                     continue
-            if pool.waiting and not (self._running or self.open_streams or self._alarm.at or self._states.down):
+            if pool.waiting and not (
+                self._running
+                or self.open_streams
+                or self._alarm.at
+                or self._states.down
+                or (reservations is not None and not reservations.is_over)
+            ):
                 ids = list(pool.waiting)
                 shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
                 raise StrandedJobsError(
@@ -219,7 +247,9 @@ class Coordinator:
             ended.sort(key=lambda gang: gang.job.queue_order)
         if failed:
             self._states.discard_images(failed)
-        batch = tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired))  # calling it takes thrice the time
+        changed = self._reservations is not None and self._reservations.arrange(waiting, now)
+        # Calling Batch takes thrice the time.
+        batch = tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
         changes = bool(ended or submitted)  # alarms and outages change nothing, and may come when all is over
         if submitted:
             self._states.charge()

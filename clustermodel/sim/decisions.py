@@ -95,7 +95,10 @@ class Decisions:
             columns = idle_for(self._run, queued, terms.nodes) if columns is None else columns
             if columns is not None:  # else the node pool refuses
                 terms = self._terms(decision, job, speeds.slowest(columns))
-        self._begin(job, self._run.sharing.start(job, terms, columns), decision.reason)
+        gang = self._run.sharing.start(job, terms, columns)
+        if self._run.reservations is not None:
+            self._run.reservations.require_free(gang, gang.columns)
+        self._begin(job, gang, decision.reason)
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued

@@ -62,7 +62,7 @@ class NodeStates:
         self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
         self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
-        self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
+        self._uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process."""
@@ -100,7 +100,8 @@ class NodeStates:
         self._repaired.clear()
         self.changing = False
         for node in failing:
-            self.down[node] = Outage(node, now, now + self._mean_repair)
+            known = 0 if (reservations := self._run.reservations) is None else reservations.windows.down_until(node, now)
+            self.down[node] = Outage(node, now, known or now + self._mean_repair)
             sharing.change_nodes((node, node + 1), down=True)
             self._records.node_failed(node, now)
         outages = [self.down[node] for node in failing], [self.down.pop(node) for node in repaired]
@@ -108,14 +109,18 @@ class NodeStates:
             sharing.change_nodes((node, node + 1), down=False)
             self._records.node_repaired(node, now)
         if change := len(failing) - len(repaired):
-            self._uncharged.append((now, change))
+            self.put_off(now, Account.DOWN, change)
         return outages
+
+    def put_off(self, now: int, account: Account, nodes: int) -> None:
+        """Note that so many more nodes, or fewer, are to be charged to an account instead of *idle* from now on."""
+        self._uncharged.append((now, account, nodes))
 
     def charge(self) -> None:
         """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired."""
         # While no job is in the system, that is put off until the next submission: the books end with the last job.
-        for time, nodes in self._uncharged:
-            self._ledger.hold(time, Account.DOWN, nodes)
+        for time, account, nodes in self._uncharged:
+            self._ledger.hold(time, account, nodes)
             self._ledger.hold(time, Account.IDLE, -nodes)
         self._uncharged.clear()
 

@@ -115,19 +115,15 @@ class NodePool:
 
     def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> NodeSet:
         """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have."""
+        if columns is not None:
+            if job.allowed is not None and as_mask(columns) & ~as_mask(job.allowed):
+                raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
+            return columns
         assert job.eligible is not None
         eligible = as_mask(job.eligible)
-        if columns is not None:
-            if as_mask(columns) & ~eligible:
-                raise DecisionError(
-                    f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.eligible)} only"
-                )
-            return columns
-        idle = as_mask(self.idle_nodes.as_set()) & eligible
+        idle, what = as_mask(self.idle_nodes.as_set()) & eligible, text(job.eligible) or "none"
         if idle.bit_count() < nodes:
-            raise DecisionError(
-                f"job {job.id} cannot start: it needs {nodes} nodes of {text(job.eligible)}, and {idle.bit_count()} are idle"
-            )
+            raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {idle.bit_count()} are idle")
         return from_mask(lowest(idle, nodes))
 
     def take_whole_machine(self) -> None:

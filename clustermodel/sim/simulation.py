@@ -26,6 +26,7 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import Partitions
+from clustermodel.sim.reservations import Names, Reservations
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
@@ -62,6 +63,8 @@ class RunContext:
         order: SiteOrder | None,
         places: Partitions | NodeTypes | None,
         requests: NodeRequests | None,
+        accounts: Names,
+        users: Names,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
@@ -82,6 +85,7 @@ class RunContext:
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.states = NodeStates(self)  # which nodes are down
+        self.reservations = Reservations(self, accounts, users) if machine.windows else None  # when nodes are kept free
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
 
 
@@ -116,6 +120,8 @@ def simulate(
     type_of: Mapping[int, str] | None = None,
     features_of: Mapping[int, str] | None = None,
     shapes: Mapping[int, tuple[int, int, bool]] | None = None,
+    account_of: Mapping[int, str] | None = None,
+    user_of: Mapping[int, str] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -124,8 +130,8 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of``, ``type_of`` and ``features_of`` are what jobs name, by number, and ``shapes`` how their processors must
-    lie on nodes (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
+    ``partition_of``, ``type_of`` and ``features_of`` are what jobs name, by number, ``account_of`` and ``user_of`` whose they
+    are, and ``shapes`` how their processors must lie on nodes (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -149,6 +155,8 @@ def simulate(
         order=order,
         places=places,
         requests=requests,
+        accounts=account_of or {},
+        users=user_of or {},
     )
     env = run.env
     decide = decide_of(

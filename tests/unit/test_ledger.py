@@ -50,7 +50,7 @@ def test_overheads_are_lost_capacity_only_while_a_job_waits_and_work_never_is() 
     assert ledger.amount(Account.CHECKPOINT) == Amount(7, 6)
     assert ledger.capacity_loss == (20 + 5 + 6 + 8 + 9) / 200
     assert ledger.utilization == 95 / 200
-    assert set(Account) - set(OVERHEADS) == {Account.USEFUL, Account.LOST, Account.DOWN}
+    assert set(Account) - set(OVERHEADS) == {Account.USEFUL, Account.LOST, Account.DOWN, Account.RESERVED}
 
 
 @pytest.mark.parametrize(("useful", "total"), [(139, 199), (141, 201)])
@@ -62,7 +62,7 @@ def test_books_that_are_one_node_tick_off_do_not_close(useful: int, total: int) 
     assert str(refused.value) == (
         f"the ledger's accounts sum to {total} node-ticks, but 4 nodes x 50 ticks are 200: "
         f"<Ledger of 4 nodes; useful: {useful}, lost: 0, context switch: 0, checkpoint: 0, restart: 0, blocked: 0, "
-        "idle: 60, down: 0>"
+        "idle: 60, down: 0, reserved: 0>"
     )
     assert isinstance(refused.value, cm.ClusterModelError)
 
@@ -109,7 +109,17 @@ def test_the_frame_splits_overheads_by_the_queue_and_shares_add_up_to_one() -> N
     ledger.charge(Account.USEFUL, 2_000_000)  # the other node, 2 s
     ledger.close()
     frame = ledger.frame
-    assert list(frame.index) == ["useful", "lost", "context switch", "checkpoint", "restart", "blocked", "idle", "down"]
+    assert list(frame.index) == [
+        "useful",
+        "lost",
+        "context switch",
+        "checkpoint",
+        "restart",
+        "blocked",
+        "idle",
+        "down",
+        "reserved",
+    ]
     assert list(frame) == ["queue_empty_node_s", "job_waiting_node_s", "total_node_s", "share"]
     assert frame.loc["idle"].tolist() == [6, 2, 8, 0.8]
     assert frame.loc["useful", ["total_node_s", "share"]].tolist() == [2, 0.2]

@@ -180,7 +180,7 @@ def test_other_policies_refuse_partitions(policy: str) -> None:
         ),
         (
             lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:backfill_order=shortest"),
-            "easy: backfill_order: 'shortest' is not allowed on a machine with partitions; it must be arrival",
+            "easy: backfill_order: 'shortest' is not allowed on a machine with partitions or reservations; it must be arrival",
         ),
     ],
 )

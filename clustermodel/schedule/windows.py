@@ -1,0 +1,146 @@
+"""Windows: times in which nodes are kept free, or known to be down, once or every so often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from math import lcm
+from typing import Final
+
+from clustermodel.schedule.node_set import NodeSet, as_mask
+from clustermodel.ticks import NEVER, to_ticks
+from clustermodel.validation import LONGEST_S
+
+_FOR_EVER: Final = to_ticks(LONGEST_S)
+
+
+class Window:
+    """One of them: nodes, begin, end and period (0: once), ticks; ``bit`` is that of its number in :class:`Windows`."""
+
+    __slots__ = ("begin", "bit", "end", "every", "mask")
+
+    def __init__(self, number: int, nodes: NodeSet, begin: int, end: int, every: int) -> None:
+        self.bit, self.mask = 1 << number, as_mask(nodes)
+        self.begin, self.end, self.every = (begin, NEVER, 0) if end >= _FOR_EVER else (begin, end, every)
+
+    def next(self, time: int) -> tuple[int, int]:
+        """Return begin and end of the first turn that ends after a time; ``NEVER`` if there is none."""
+        if time < self.end:
+            return self.begin, self.end
+        if not self.every:
+            return NEVER, NEVER
+        passed = ((time - self.end) // self.every + 1) * self.every
+        return self.begin + passed, self.end + passed
+
+    def ends(self, time: int) -> Iterator[int]:
+        """Yield the ends after a time, perhaps without end."""
+        while (end := self.next(time)[1]) < NEVER:
+            yield end
+            time = end
+
+    def bars(self, start: int, end: int) -> bool:
+        """Return whether a turn of it has a part of an interval."""
+        return self.next(start)[0] < end
+
+
+class Windows:
+    """The windows of a machine: those of reservations come first."""
+
+    # What a job is barred from is given as bits: all windows but the reservations that it may use.
+
+    def __init__(self, windows: Sequence[tuple[NodeSet, int, int, int]], reservations: int) -> None:
+        self.all: Final = [Window(number, *window) for number, window in enumerate(windows)]
+        self.bits: Final = (1 << len(self.all)) - 1
+        self.reservations: Final = self.all[:reservations]
+        self._periodic = [window for window in self.all if window.every]
+        self._coming = sorted((window for window in self.all if not window.every), key=lambda window: -window.begin)
+        self._open: list[Window] = []  # those that are there once, have begun, and perhaps not ended
+        self.period: Final = lcm(*(window.every for window in self._periodic)) if self._periodic else 0
+        ends = [window.begin if window.every or window.end == NEVER else window.end for window in self.all]
+        self.settled: Final = max(ends, default=0)  # from then on all is as it was a period before
+        self.turns: Final = len(self.all) + sum(self.period // window.every for window in self._periodic)
+
+    def near(self, now: int, horizon: int) -> list[tuple[int, Window]]:
+        """Return the windows of which there is something from now on until a time, with their next begins, in their order."""
+        self._advance(now)
+        near = [(window.begin, window) for window in self._open]
+        near += [(begin, window) for window in self._periodic if (begin := window.next(now)[0]) < horizon]
+        for window in reversed(self._coming):
+            if window.begin >= horizon:
+                break
+            near.append((window.begin, window))
+        near.sort(key=lambda pair: pair[0])
+        return near
+
+    def next_change(self, now: int) -> int:
+        """Return when a window begins or ends next; ``NEVER`` if none does."""
+        self._advance(now)
+        changes = [self._coming[-1].begin] if self._coming else []
+        changes += [window.end for window in self._open]
+        for window in self._periodic:
+            begin, end = window.next(now)
+            changes.append(begin if begin > now else end)
+        return min(changes, default=NEVER)
+
+    def _advance(self, now: int) -> None:
+        while self._coming and self._coming[-1].begin <= now:
+            self._open.append(self._coming.pop())
+        if self._open:
+            self._open = [window for window in self._open if window.end > now]
+
+    def reserved(self, now: int) -> int:
+        """Return the nodes, a bitmask, of the reservations at a time."""
+        mask = 0
+        for window in self.reservations:
+            if window.bars(now, now + 1):
+                mask |= window.mask
+        return mask
+
+    def down_until(self, node: int, now: int) -> int:
+        """Return until when a node that has failed now is down, as far as that is known in advance; 0 if it is not."""
+        self._advance(now)
+        known = [window.end for window in self._open if window.mask >> node & 1]
+        return max(known, default=0)
+
+    def barred(self, start: int, duration: int, bits: int) -> int:
+        """Return the nodes, a bitmask, on which a job that is barred from some windows cannot be from ``start`` on."""
+        mask = 0
+        for window in self.all:
+            if window.bit & bits and window.bars(start, start + duration):
+                mask |= window.mask
+        return mask
+
+    def last_start(self, now: int, duration: int, nodes: int, eligible: int, bits: int) -> int:
+        """Return the last time at which windows let a job start: ``NEVER`` if they do again and again, -1 if they do not."""
+        barring = [window for window in self.all if window.bit & bits and window.mask & eligible]
+
+        def fits(start: int) -> bool:
+            return (eligible & ~self.barred(start, duration, bits)).bit_count() >= nodes
+
+        base = max(now, self.settled)
+        in_turn = {base}
+        for window in barring:
+            in_turn.update(takewhile(lambda end: end <= base + self.period, window.ends(base)))
+        if any(map(fits, sorted(in_turn))):
+            return NEVER
+        begins = set[int]()
+        for window in barring:
+            begin = window.next(now)[0]
+            while begin <= base + duration:
+                begins.add(begin - duration)
+                begin = window.next(begin + window.end - window.begin)[0]
+        return max((start for start in begins if start >= now and fits(start)), default=now if fits(now) else -1)
+
+
+def candidates(times: Sequence[int], windows: Iterable[Window], settled: int) -> Iterator[int]:
+    """Yield times, which ascend, and ends of windows after the first of them, in order."""
+    # Of recurring windows until all that recurs has been there once, with nothing else.
+    times = [time for time in times if time < NEVER]
+    ends = {window: window.next(times[0])[1] for window in windows}
+    last = max(times[-1], settled) + lcm(*(window.every for window in ends if window.every))
+    for time in [*times, NEVER]:
+        while ends and (first := min(ends.values())) < time and first <= last:
+            yield first
+            ends = {window: window.next(end)[1] if end == first else end for window, end in ends.items()}
+        if time < NEVER:
+            yield time

@@ -1,0 +1,127 @@
+"""Reservations, and outages that are known in advance: which nodes a job may have now, and what is kept free."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from clustermodel.errors import DecisionError
+from clustermodel.policies.view import QueuedJob
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.schedule.windows import Windows
+from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.job_process import Execution, JobInSystem
+from clustermodel.ticks import NEVER, to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.sim.simulation import RunContext
+
+Names = Mapping[int, str]  # by job id
+_Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
+
+
+class Reservations:
+    """The windows of a machine in one run."""
+
+    def __init__(self, run: RunContext, accounts: Names, users: Names) -> None:
+        machine = run.machine
+        self.windows: Final = Windows(machine.windows, len(machine.reservations))
+        self.changed = False  # whether one begins or ends at the present instant
+        self._run, self._specified = run, machine.reservations
+        self._accounts, self._users = accounts, users
+        self._whole = (1 << machine.nodes) - 1
+        self._alarm = AlarmClock(run.env, self._ring)
+        self._rung = 0  # how often since a gang last ran
+        self._kept_free = 0  # idle nodes that are reserved
+        self._last_starts: list[
+            tuple[int, int]
+        ] = []  # heap of the last times at which jobs can start, where there are, and ids
+
+    def admit(self, job: JobInSystem) -> bool:
+        """Note from which windows a job is barred; return whether these let it start at any time."""
+        queued, bit = job.queued, self.windows.bits
+        for reservation, window in zip(self._specified, self.windows.reservations, strict=True):
+            if reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id)):
+                bit &= ~window.bit
+        queued.barred = bit
+        length = self._run.saved.holding(job, queued.estimate)
+        last = self.windows.last_start(self._run.env.now, length, queued.nodes, self._of(queued), bit)
+        if last < NEVER:
+            heappush(self._last_starts, (last, queued.id))
+        return last >= 0
+
+    def too_late(self) -> list[JobInSystem]:
+        """Return the jobs in the queue that cannot start any more before windows that do not end."""
+        late = []
+        while self._last_starts and self._last_starts[0][0] < self._run.env.now:
+            job = heappop(self._last_starts)[1]
+            if job in self._run.pool.waiting and not self._run.jobs[job].attempts:
+                late.append(self._run.jobs[job])
+        return late
+
+    def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
+        """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
+        changed, self.changed = self.changed, False
+        if not waiting:
+            return changed
+        holding, jobs = self._run.saved.holding, self._run.jobs
+        ends = {job.id: now + holding(jobs[job.id], job.estimate) for job in waiting.values()}
+        near = self.windows.near(now, max(ends.values()))
+        known: dict[tuple[NodeSet | None, int], _Bars] = {}
+        for job in waiting.values():
+            key = job.allowed, job.barred
+            if key not in known:
+                barring = [(begin, window.mask) for begin, window in near if window.bit & job.barred]
+                mask, sets = self._of(job), [job.allowed]
+                for _, barred in barring:
+                    mask &= ~barred
+                    sets.append(from_mask(mask))
+                known[key] = [begin for begin, _ in barring], sets
+            begins, sets = known[key]
+            job.eligible = sets[bisect_left(begins, ends[job.id])]
+        return changed
+
+    def require_free(self, gang: Execution, columns: NodeSet) -> None:
+        """Refuse a gang on nodes that it may not have, or where it would reach into a window."""
+        job, now = gang.job, self._run.env.now
+        barred = self.windows.barred(now, gang.expected_end - now, job.barred) & as_mask(columns)
+        if barred:
+            nodes, until_s = text(from_mask(barred)), to_seconds(gang.expected_end)
+            raise DecisionError(
+                f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
+            )
+
+    def note(self) -> None:
+        """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
+        run, now = self._run, self._run.env.now
+        reserved = self.windows.reserved(now)
+        kept_free = (reserved & as_mask(run.pool.idle_nodes.as_set())).bit_count() if reserved else 0
+        if kept_free != self._kept_free:
+            run.states.put_off(now, Account.RESERVED, kept_free - self._kept_free)
+            run.records.kept_free(now, kept_free)
+            self._kept_free = kept_free
+        if run.jobs:
+            run.states.charge()
+        if run.running:
+            self._rung = 0
+        change = self.windows.next_change(now)
+        if self._last_starts:
+            change = min(change, self._last_starts[0][0] + 1)
+        if change != self._alarm.at:
+            self._alarm.set(None if change == NEVER else change)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
+        return self._alarm.at is None or self._rung > 2 * self.windows.turns
+
+    def _of(self, job: QueuedJob) -> int:
+        return self._whole if job.allowed is None else as_mask(job.allowed)
+
+    def _ring(self) -> None:
+        self.changed = True
+        self._rung += 1
+        self._run.settled.arm()
