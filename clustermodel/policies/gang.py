@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
+from clustermodel.policies.partitioned import has_pools
+from clustermodel.policies.partitioned_gangs import PooledGangRun
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole
@@ -41,6 +43,7 @@ class GangScheduling:
     mpl: int | None = None
     queue_order: str | QueueOrder = "arrival"
     urgent: str | None = field(default=None, init=False, repr=False)
+    takes_partitions: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.mpl is not None:
@@ -66,7 +69,8 @@ class GangScheduling:
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        return GangRun(self, mpl, setup, self.open_rows())
+        kind = PooledGangRun if has_pools(setup) else GangRun
+        return kind(self, mpl, setup, self.open_rows())
 
     def open_rows(self) -> AdaptiveRows | None:
         """Return what decides in which rows jobs may be started, if not in all."""

@@ -7,7 +7,7 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import RETURNING, STOPPING, Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
-from clustermodel.schedule.profile import SHORTEST_EXTENSION, RowPlans
+from clustermodel.schedule.profile import SHORTEST_EXTENSION, Reservation, RowPlans
 
 if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows
@@ -26,12 +26,20 @@ if TYPE_CHECKING:
 class GangRun:
     """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all."""
 
-    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
+    def __init__(
+        self,
+        policy: GangScheduling,
+        mpl: int,
+        setup: Setup,
+        open_rows: AdaptiveRows | None = None,
+        matrix_of: Callable[..., OusterhoutMatrix] = OusterhoutMatrix,
+        plans: RowPlans | None = None,
+    ) -> None:
         self._backfilling, self._migration = policy.backfilling, policy.migration
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
-        self.matrix = OusterhoutMatrix(
+        self.matrix = matrix_of(
             setup.nodes,
             mpl,
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
@@ -43,10 +51,11 @@ class GangRun:
         self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
         self._explain, self._holding = setup.explain, setup.holding
         self._limits_memory = machine.node_memory is not None
-        self._plans = RowPlans(setup.nodes, mpl)
+        self._plans = RowPlans(setup.nodes, mpl) if plans is None else plans
         self._lacks_memory = False  # whether a job has lacked memory since the cycle began
         self._promised_to: int | None = None  # id of the job to which memory has been promised
         self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
+        self._in_pools = plans is not None
         self._planning = False  # whether the rows' profiles are laid out for this event
         # Whether reservations may begin earlier: a gang ends otherwise than predicted or has moved, or a job lacked memory.
         self._improvable = False
@@ -149,19 +158,28 @@ class GangRun:
     def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
         """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one."""
         for job in queue:
-            rows = self._open_rows
-            if self.matrix.memory is not None:
-                rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
-            row = self.matrix.fullest_row(job.nodes, rows)
-            if row is None or not self._place(job, [row]):
+            if not self._start(job):
                 return job
-            if self._explain:
-                self._reasons[job.id] = Reason(f"head of the queue, and a row has enough free columns{self._waited_for(job)}")
         return None
+
+    def _start(self, job: QueuedJob) -> bool:
+        """Start a job in the fullest row that has enough free columns, and return whether there is one."""
+        row = self._fullest_row(job)
+        if row is None or not self._place(job, [row]):
+            return False
+        if self._explain:
+            self._reasons[job.id] = Reason(f"head of the queue, and a row has enough free columns{self._waited_for(job)}")
+        return True
+
+    def _fullest_row(self, job: QueuedJob) -> int | None:
+        rows = self._open_rows
+        if self.matrix.memory is not None:
+            rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
+        return self.matrix.fullest_row(job.nodes, rows)
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
-        plans, now, room = self._plans, self._view.now, self.matrix.room
+        plans, now = self._plans, self._view.now
         limits_memory = self.matrix.memory is not None
         is_new = job.id not in plans.reserved
         if is_new:
@@ -174,10 +192,9 @@ class GangRun:
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=not limits_memory))
             return False
-        rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
+        rows = self._rows_free_now(job, reservation)
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
-        rows.sort(key=room.__getitem__)
         end = now + reservation.length
         if limits_memory:
             row, rows = rows[0], self._rows_with_memory(job, rows, end)
@@ -186,19 +203,27 @@ class GangRun:
                 return False
         if not self._place(job, rows, end):
             return False  # it is due, and starts when the checkpoint store has room for it
-        plans.take_up(job, self.matrix.occupants[job.id].home)
+        gang = self.matrix.occupants[job.id]
+        plans.take_up(job, gang.home, gang.columns)
         self._ends[job.id] = end
         if self._explain:
             rule = f"its reservation allows it to start now{self._waited_for(job)}"
             self._reasons[job.id] = Reason(rule, holder=next(iter(plans.reserved), None), reserved=reservation.start)
         return True
 
+    def _rows_free_now(self, job: QueuedJob, reservation: Reservation) -> list[int]:
+        """Return the rows in which a job whose reservation begins now finds free columns, the fullest one first."""
+        room = self.matrix.room
+        rows = [row for row in self._plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
+        rows.sort(key=room.__getitem__)
+        return rows
+
     def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
         """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
         if self._urgent is None or job.id not in self._urgent.saved:
             self.matrix.add(job, rows[0], end=end)
             return True
-        place = self._urgent.place_of(job, rows)
+        place = self._urgent.place_of(job, rows, end)
         if place is not None:
             self.matrix.add(job, *place, kept=self._urgent.kept_on(job), end=end).migrating = True
         return place is not None
@@ -238,7 +263,8 @@ class GangRun:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
         now, old, ends = self._view.now, self._ends, dict[int, int]()
         time, own, left_of = self._rows_at_worst * self._quantum, self._quantum - self._switch, self._left
-        rows: list[list[tuple[int, int]]] = []
+        in_pools = self._in_pools
+        rows: list[list[tuple[int, int]]] = []  # ends, and numbers of nodes, or, in pools, which ones: bitmasks
         for of_row in self.matrix.homes:
             row = []
             for gang in of_row.values():
@@ -246,18 +272,19 @@ class GangRun:
                 end = ends[job.id] = now - -left_of(job) * time // own  # as _stretched has it
                 if end != old.get(job.id, end):
                     self._improvable = True
-                row.append((end, job.nodes))
+                row.append((end, gang.columns if in_pools else job.nodes))
             rows.append(row)
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
             late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
-            in_every_row.append((outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late), outage.nodes))
+            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
+            in_every_row.append((end, 1 << outage.node if in_pools else 1))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
                 end = ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
-                in_every_row.append((end, gang.job.nodes))
-            for job, _ in self._urgent.claims.values():
-                in_every_row.append((now + self._stretched(self._length(job), rows=1), job.nodes))
+                in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
+            for job, columns in self._urgent.claims.values():
+                in_every_row.append((now + self._stretched(self._length(job), rows=1), columns if in_pools else job.nodes))
         self._ends = ends
         self._plans.rebuild(now, [[*row, *in_every_row] for row in rows])
         self._planning = True
@@ -280,11 +307,11 @@ class GangRun:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
         return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
 
-    def may_enter(self, gang: Occupant, row: int) -> bool:
+    def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
         return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
 
-    def moved(self, gang: Occupant, source: int) -> None:
+    def moved(self, gang: Occupant, source: int, columns: int) -> None:
         """Move ``gang`` in the plans too."""
         self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
 

@@ -105,7 +105,7 @@ class UrgentJobs:
                 columns |= gang.columns & ~claimed
             if gang.job.id not in self._stopping:
                 lower.append(gang)
-        columns &= self._with_memory(job)
+        columns &= self._with_memory(job) & matrix.eligible(job)
         kills = self._mode == "kill"  # a gang's loss is what is discarded, node-ticks, or how many tasks have to be saved
         losses = [gang.nodes * (view.progress(view.running[gang.job.id]) if kills else 1) for gang in lower]
         gangs = [InTheWay(gang.columns, loss) for gang, loss in zip(lower, losses, strict=True)]
@@ -182,11 +182,11 @@ class UrgentJobs:
         restore = checkpoint + restart if job.id in self._in_memory else restart
         return max(job.estimate - self._view.saved(job), 1) + restore
 
-    def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
+    def place_of(self, job: QueuedJob, rows: list[int], end: int | None = None) -> tuple[int, int | None] | None:
         """Return the row and columns in which a saved job can go on, of fit ``rows``: where it is in memory if it can."""
         if (own := self._in_memory.get(job.id)) is not None:
             for row in rows:
-                if self._matrix.is_free(own, row):
+                if self._matrix.is_free_for(job, own, row, end):
                     return row, own
         return next(((row, None) for row in rows if self._may_restore(job, [row])), None)
 

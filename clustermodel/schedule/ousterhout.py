@@ -75,11 +75,11 @@ class PromisedMemory(NamedTuple):
 class Guard(Protocol):
     """Lets reservations veto moving a gang to another home row."""
 
-    def may_enter(self, gang: Occupant, row: int) -> bool:
-        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
+    def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
+        """Return whether ``gang`` can have its home in ``row``, perhaps on other columns, without violating a reservation."""
 
-    def moved(self, gang: Occupant, source: int) -> None:
-        """Note that the home of ``gang`` has moved from row ``source``."""
+    def moved(self, gang: Occupant, source: int, columns: int) -> None:
+        """Note that the home of ``gang`` has moved from row ``source``, where it had ``columns``, a bitmask."""
 
 
 class OusterhoutMatrix:
@@ -152,8 +152,16 @@ class OusterhoutMatrix:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
         return self._free[row] & (self._with_memory(job, end) | kept)
 
+    def eligible(self, job: QueuedJob) -> int:
+        """Return the columns that ``job`` may have, a bitmask."""
+        return self._all_columns
+
+    def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
+        """Return whether ``job``, which is in the memory of these columns, can go on there until ``end``."""
+        return self.is_free(columns, row)
+
     def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
-        """Return the columns on which a task of ``job`` can have its memory until ``end``, a bitmask."""
+        """Return the columns on which a task of ``job`` may run and can have its memory until ``end``, a bitmask."""
         if self.memory is None:
             return self._all_columns
         enough = self.memory.nodes_with(job.memory)
@@ -174,7 +182,8 @@ class OusterhoutMatrix:
         # Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  None if
         # suspended jobs keep the memory.
         assert self.memory is not None
-        free, columns, time = self.memory.copy(), self._free[row], 0
+        eligible = self.eligible(job)
+        free, columns, time = self.memory.copy(), self._free[row] & eligible, 0
         gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
         suitable = columns & free.nodes_with(job.memory)
         for end, number in gangs:
@@ -183,7 +192,7 @@ class OusterhoutMatrix:
             gang, time = self.occupants[number], end
             free.give_back(from_mask(gang.columns), gang.job.memory)
             if gang.home == row:
-                columns |= gang.columns & ~self.set_aside
+                columns |= gang.columns & ~self.set_aside & eligible
             suitable = columns & free.nodes_with(job.memory)
         self.promised = None
         if suitable.bit_count() >= job.nodes:
@@ -394,8 +403,9 @@ class OusterhoutMatrix:
                         continue
                     fits = gang.columns & free[target] == gang.columns
                     may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
-                    if not may_move or (guard is not None and not guard.may_enter(gang, target)):
+                    if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
                         continue
+                    columns = gang.columns
                     if fits:
                         self._leave_home(gang)
                         self._settle_in(gang, target)
@@ -405,7 +415,7 @@ class OusterhoutMatrix:
                     changed |= {source, target}
                     largest = room[target]
                     if guard is not None:
-                        guard.moved(gang, source)
+                        guard.moved(gang, source, columns)
         return any_moved
 
     def _rows_to_fill(self) -> list[tuple[int, int]]:
@@ -512,19 +522,25 @@ class OusterhoutMatrix:
 
     def _move_elsewhere(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
-        kept = gang.columns & self._free[row]  # only the tasks on other columns move, to the lowest suitable ones
-        suitable, moving = self._free[row] ^ kept, gang.nodes - kept.bit_count()
-        if self.memory is not None:
-            suitable &= self._with_memory(gang.job)
-            if suitable.bit_count() < moving:
-                return False
-        columns = kept | lowest(suitable, moving)
+        columns = self._columns_elsewhere(gang, row)
+        if columns is None:
+            return False
         self._leave_home(gang)
         gang.moving = self._counted(gang, columns)
         self._give_columns(gang, columns)
         self._note_migration([gang], in_the_way)
         self._settle_in(gang, row)
         return True
+
+    def _columns_elsewhere(self, gang: Occupant, row: int) -> int | None:
+        """Option 2: return free columns of ``row`` for ``gang``, its own that are free, then the lowest suitable ones."""
+        kept = gang.columns & self._free[row]
+        suitable, moving = self._free[row] ^ kept, gang.nodes - kept.bit_count()
+        if self.memory is not None:
+            suitable &= self._with_memory(gang.job)
+            if suitable.bit_count() < moving:
+                return None
+        return kept | lowest(suitable, moving)
 
     def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], row: int, free: list[int]) -> list[int] | None:
         """Option 1: return new columns for tasks in the way of ``gang``; ``None`` if they have not enough memory."""

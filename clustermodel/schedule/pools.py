@@ -58,6 +58,14 @@ class Pools:
             windows = self._windows_of[pool] = [each for each in windows if each.end > now or each.every]
         return windows
 
+    def numbers(self, columns: int) -> list[int]:
+        """Return how many of some nodes, a bitmask, are in each pool."""
+        return [(columns & mask).bit_count() for mask in self.masks]
+
+    def split(self, columns: int) -> Split:
+        """Return how many of some nodes, a bitmask, are in each pool that has some."""
+        return tuple((pool, number) for pool, number in enumerate(self.numbers(columns)) if number)
+
     def counts(self, nodes: NodeSet) -> Split:
         """Return how many of some nodes are in each pool."""
         return _counts(nodes, tuple(self.masks))
@@ -91,7 +99,7 @@ class PoolProfile:
         for pool in pools:
             if barred and any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool]):
                 continue
-            if free := min(self._profiles[pool].least_free_from(start, duration), nodes):
+            if (free := min(self._profiles[pool].least_free_from(start, duration), nodes)) > 0:
                 parts.append((pool, free))
                 nodes -= free
                 if not nodes:
@@ -122,6 +130,15 @@ class PoolProfile:
         """Subtract nodes during ``duration`` from ``start`` on; a DecisionError if there are not as many free."""
         for pool, nodes in split:
             self._profiles[pool].reserve(start, start + duration, nodes)
+
+    def overbook(self, start: int, duration: int, split: Split) -> None:
+        """Subtract nodes, even more than are free."""
+        for pool, nodes in split:
+            self._profiles[pool].overbook(start, start + duration, nodes)
+
+    def least_free(self, start: int, duration: int) -> list[int]:
+        """Return how many nodes of each pool are free throughout ``duration`` from ``start`` on; below 0 if overbooked."""
+        return [profile.least_free_from(start, duration) for profile in self._profiles]
 
     def release(self, start: int, duration: int, split: Split) -> None:
         """Add them again."""

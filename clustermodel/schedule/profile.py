@@ -522,8 +522,9 @@ class RowPlans(ReservationBook):
         start, length, nodes, row = reservation
         return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
-    def take_up(self, job: QueuedJob, row: int) -> None:
+    def take_up(self, job: QueuedJob, row: int, columns: int = 0) -> None:
         """Start ``job`` now in ``row``: in its reservation, or in place of it in another row."""
+        # `columns`, a bitmask, matter only where nodes are told apart.
         reservation = self.reserved.pop(job.id)
         if reservation.row != row:
             self.move_gang(reservation.row, row, reservation.nodes, reservation.end)

@@ -10,7 +10,7 @@ from clustermodel.errors import DecisionError, shown
 from clustermodel.policies.interface import Checkpoint, Kill, Migrate, Place, Reason, Reserve, Rows, Start, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_members, is_node_set, text
 from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_requests import idle_for
@@ -187,7 +187,7 @@ class Decisions:
             gang = self._gang_of(job, "migrate")
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
-            moves[gang] = _plain_columns(columns, job, gang.nodes)
+            moves[gang] = _allowed_columns(columns, job, gang.nodes)
         if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self.begin_granted(in_turn=True)
         self._run.sharing.migrate(list(moves.items()))
@@ -206,11 +206,11 @@ class Decisions:
             columns, (rows, home) = place.columns, _rows(place, mpl)
             if waiting.get(job.id) is job:
                 terms = self._terms(place, in_system := self._jobs[job.id])
-                start.append((place, in_system, terms, _plain_columns(columns, job, terms.nodes), rows, home))
+                start.append((place, in_system, terms, _allowed_columns(columns, job, terms.nodes), rows, home))
                 continue
             gang = self._gang_of(job, "be placed in rows", goes_on=False)
             if type(columns) is not tuple or columns != gang.columns:
-                columns = _plain_columns(columns, job, gang.nodes)
+                columns = _allowed_columns(columns, job, gang.nodes)
                 if columns != gang.columns:
                     self._gang_of(job, "migrate")
             stay.append((gang, columns, rows, home))
@@ -325,4 +325,12 @@ def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
             f"job {job.id} cannot run on columns {plain}: a tuple has the bounds of ranges, (first, after the last, ...); "
             f"nodes are a list, {list(plain)}"
         )
+    return plain
+
+
+def _allowed_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
+    """Return the columns of a decision as ranges, of nodes that the job may have."""
+    plain = _plain_columns(columns, job, nodes)
+    if job.allowed is not None and is_node_set(plain) and plain[0] >= 0 and as_mask(plain) & ~as_mask(job.allowed):
+        raise DecisionError(f"job {job.id} cannot run on nodes {text(plain)}: it may have {text(job.allowed)} only")
     return plain

@@ -214,10 +214,10 @@ def test_a_guard_has_the_last_word_and_is_told_of_moves() -> None:
             self.closed = closed
             self.moves = []
 
-        def may_enter(self, gang: Occupant, row: int) -> bool:
+        def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
             return row != self.closed
 
-        def moved(self, gang: Occupant, source: int) -> None:
+        def moved(self, gang: Occupant, source: int, columns: int) -> None:
             self.moves.append((gang.job.id, source, gang.home))
 
     guard = Guard(closed=2)

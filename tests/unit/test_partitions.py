@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Setup, Site, Workload
 from clustermodel.policies.interface import Run
 from clustermodel.policies.partitioned import PartitionedBackfilling, PartitionedFcfs
-from clustermodel.policies.registry import policy_names
+from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.schedule.pools import Pools
 from tests.conftest import refusal
 from tests.property.strategies import cases
@@ -159,10 +159,13 @@ def test_jobs_that_outlive_their_estimates_and_nodes_that_fail_delay_reservation
         assert (failing.jobs["status"] == "completed").all()
 
 
-@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in KNOWN])
+TAKES = [name for name in policy_names() if getattr(make_policy(name), "takes_partitions", False)]
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in TAKES])
 def test_other_policies_refuse_partitions(policy: str) -> None:
     message = refusal(lambda: run([job(1, 0, 1, 1, "a")], parts(a="0-3"), policy=policy))
-    assert message.endswith("not allowed on a machine with partitions; those that know them are fcfs, easy, conservative, bf")
+    assert message.endswith(f"not allowed on a machine with partitions; those that know them are {', '.join(TAKES)}")
 
 
 @pytest.mark.parametrize(
