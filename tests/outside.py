@@ -5,7 +5,7 @@ ledger, and the logs of time slices, of the matrix and of overheads.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import isnan
 from typing import Final, NamedTuple
@@ -35,15 +35,21 @@ class Attempt(NamedTuple):
     outcome: str
 
 
-def differences(result: Result, rows: Sequence[JobRow], discarded: dict[int, list[int]] | None = None) -> list[str]:
+def differences(
+    result: Result,
+    rows: Sequence[JobRow],
+    discarded: dict[int, list[int]] | None = None,
+    refused: Collection[int] = (),
+) -> list[str]:
     """Return in words what does not hold in a run; nothing if all does.
 
     Args:
         result: of the run, with a history.
         rows: the jobs that were submitted.
         discarded: id of a job -> when the policy has discarded what was suspended of it, ticks.
+        refused: ids of jobs that the rules of a site reject (:mod:`tests.outside_site`).
     """
-    run = _Run(result, rows)
+    run = _Run(result, rows, refused)
     return [
         *run.all_jobs_end(),
         *run.order(),
@@ -69,14 +75,17 @@ def _memory(result: Result, discarded: dict[int, list[int]] | None) -> Iterator[
 class _Run:
     """The tables of a run."""
 
-    def __init__(self, result: Result, rows: Sequence[JobRow]) -> None:
-        self.result, self.machine = result, result.machine
+    def __init__(self, result: Result, rows: Sequence[JobRow], refused: Collection[int]) -> None:
+        self.result, self.machine, self.refused = result, result.machine, refused
         self.in_time = result.slices is not None
         self.rows = {row.id: row for row in rows}
         jobs, attempts = result.jobs, result.run_attempts
         names = ("submit_s", "start_s", "end_s", "reserved_s", "run_s")
         columns = [jobs["job"].tolist(), *(_ticks(jobs[name]) for name in names), jobs["status"].tolist()]
         self.jobs = {job: rest for job, *rest in zip(*columns, strict=True)}
+        self.held = dict.fromkeys(self.jobs, 0)
+        if "held_s" in jobs:
+            self.held = dict(zip(jobs["job"].tolist(), _ticks(jobs["held_s"]), strict=True))
         columns = [attempts["job"].tolist(), *(_ticks(attempts[name]) for name in ("start_s", "end_s"))]
         columns += [attempts["nodes"].tolist(), *(_ticks(attempts[name]) for name in ("executed_s", "lost_s"))]
         self.attempts: dict[int, list[Attempt]] = defaultdict(list)
@@ -90,6 +99,7 @@ class _Run:
         for job, row in self.rows.items():
             status = self.jobs[job][-1]
             refused = not 0 < row.nodes <= self.machine.processors or (limit is not None and row.memory > limit)
+            refused = refused or job in self.refused
             if status not in _ENDED or refused != (status == "rejected"):
                 yield f"job {job}: {status}"
             if (status == "rejected") != (job not in self.attempts):
@@ -130,6 +140,7 @@ class _Run:
             or machine.failures is not None
             or machine.checkpointing.interval_s is not None
             or len({row.priority for row in self.rows.values()}) > 1
+            or self.result.scenario.site is not None
         ):
             return
         for job, (_, start, _, reserved, *_) in self.jobs.items():
@@ -255,7 +266,7 @@ class _Run:
         start = self.result.ledger.start
         changes: list[tuple[int, int, int]] = []  # time, idle nodes, waiting jobs
         for job, attempts in self.attempts.items():
-            since = self.rows[job].submit
+            since = self.rows[job].submit + self.held[job]
             for one in attempts:
                 changes += [(one.start, -one.nodes, 0), (one.end, one.nodes, 0), (since, 0, 1), (one.start, 0, -1)]
                 since = one.end

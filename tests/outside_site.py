@@ -1,0 +1,307 @@
+"""What must hold in every run under the rules of a site, worked out from the tables of its result and what was asked for.
+
+Nothing here looks into the simulator: :func:`differences_of_site` reads ``Result.jobs``, ``run_attempts`` and ``placements``,
+the machine, the site and the jobs.  Reservations that a policy has made are what it told (:class:`Noting`).
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, isnan
+from typing import Any, Final, NamedTuple
+
+from clustermodel import Job, Limits, Partition, Result, make_policy
+from clustermodel.policies.interface import Decision, Policy, Reserve, Setup, decide_of
+from clustermodel.policies.view import Batch, View
+from tests.outside import differences
+
+SUBJECTS: Final = ("user", "group", "account", "partition", "qos")
+RESERVING: Final = ("easy", "conservative", "bf")
+Arrays = Mapping[int, tuple[int, int]]
+"""By job, its array, and how many tasks of that may run."""
+
+
+class Reserved(NamedTuple):
+    """A reservation, seconds."""
+
+    now: float
+    job: int
+    start: float
+
+
+class Noting:
+    """A policy whose reservations are noted."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy: Policy = make_policy(policy)
+        self.name = self._policy.name
+        self.reserved: list[Reserved] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def start(self, setup: Setup) -> object:
+        self.reserved.clear()
+        self._decide = decide_of(self._policy, setup)
+        return self
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        decisions = list(self._decide(batch, view))
+        self.reserved += [
+            Reserved(view.now / 1e6, each.job.id, each.start / 1e6) for each in decisions if isinstance(each, Reserve)
+        ]
+        return decisions
+
+
+def differences_of_site(
+    result: Result, jobs: Sequence[Job], arrays: Arrays | None = None, reserved: Sequence[Reserved] = ()
+) -> list[str]:
+    """Return in words what does not hold in a run; nothing if all does."""
+    run = _Run(result, jobs, arrays or {}, reserved)
+    found = [*run.rejections(), *run.dependencies(), *run.holding(), *run.limits(), *run.nodes()]
+    found += [*run.first_come(), *run.reservations()]
+    return found + differences(result, [job.row() for job in jobs], refused=run.rejected)
+
+
+class _Run:
+    """The tables of a run, times in seconds."""
+
+    def __init__(self, result: Result, jobs: Sequence[Job], arrays: Arrays, reserved: Sequence[Reserved]) -> None:
+        self.result, self.machine, self.site = result, result.machine, result.scenario.site
+        self.jobs, self.arrays, self.reserved = {job.id: job for job in jobs}, arrays, reserved
+        self.table = result.jobs.set_index("job").to_dict("index")
+        self.first_start = result.run_attempts.groupby("job")["start_s"].min().to_dict()
+        self.end = {job: row["end_s"] for job, row in self.table.items()}
+        self.joined = {job: row["submit_s"] + row.get("held_s", 0.0) for job, row in self.table.items()}
+        self.started = [job for job in self.jobs if job in self.first_start]
+        self.allowed = {job.id: self._allowed(job) for job in jobs}
+        self.rejected = self._rejected()
+        self.instants = sorted({*self.joined.values(), *self.end.values(), *(job.submit_s for job in jobs)} - {inf})
+        self.instants = [time for time in self.instants if not isnan(time)]
+
+    # What a job may have, by its partitions.
+
+    def _allowed(self, job: Job) -> tuple[frozenset[int], int] | None:
+        """Return the nodes of a job, and what its partitions add to its priority; ``None``: it has none."""
+        everywhere = frozenset(range(self.machine.processors)), 0
+        named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
+        if not self.machine.partitions or named is None:
+            return everywhere
+        estimate = job.estimate_s or job.run_s
+        chosen: list[Partition] = [
+            each
+            for each in self.machine.partitions
+            if each.name in named.split(",")
+            and (each.max_wall_time_s is None or estimate <= each.max_wall_time_s)
+            and (each.max_nodes is None or job.nodes <= each.max_nodes)
+        ]
+        nodes = frozenset(node for each in chosen for node in _listed(str(each.nodes)))
+        return (nodes, max(each.priority for each in chosen)) if chosen and len(nodes) >= job.nodes else None
+
+    def _of_limit(self, limit: Limits, job: Job) -> tuple[object, ...] | None:
+        """Return with whom a limit counts a job; ``None``: it does not."""
+        key = []
+        for name in SUBJECTS:
+            wanted, value = getattr(limit, name), getattr(job, name)
+            if wanted is not None:
+                if value in (None, -1) or wanted not in ("*", str(value)):
+                    return None
+                key.append(value)
+        return tuple(key)
+
+    def _rejected(self) -> set[int]:
+        """Return the jobs that can never start."""
+        rejected = set[int]()
+        for job in self.jobs.values():
+            estimate = job.estimate_s or job.run_s
+            for limit in () if self.site is None else self.site.limits:
+                if self._of_limit(limit, job) is not None and (
+                    job.nodes > min(limit.nodes or inf, limit.job_nodes or inf)
+                    or estimate > (limit.wall_time_s or inf)
+                    or job.nodes * estimate > (limit.node_hours or inf) * 3600
+                ):
+                    rejected.add(job.id)
+            memory = self.machine.node_memory_gib
+            too_large = memory is not None and job.memory_gib is not None and job.memory_gib > memory
+            if self.allowed[job.id] is None or not 0 < job.nodes <= self.machine.processors or too_large:
+                rejected.add(job.id)
+        known = -1  # what has become of the others decides about those that depend on them
+        while known != len(rejected):
+            known = len(rejected)
+            for job in self.jobs.values():
+                ok = {other: other not in rejected and self.table[other]["status"] == "completed" for other in self.jobs}
+                if any(not ok.get(other, True) for other in job.after_ok) or any(map(ok.get, job.after_not_ok)):
+                    rejected.add(job.id)
+        return rejected
+
+    def rejections(self) -> Iterator[str]:
+        for job, row in self.table.items():
+            if (row["status"] == "rejected") != (job in self.rejected):
+                yield f"job {job} is {row['status']}; to be rejected are {sorted(self.rejected)}"
+
+    def _ready(self, job: Job) -> float:
+        """Return when a job that has started no longer depended on others."""
+        began = [self.first_start.get(other, self._left(other)) for other in job.after]
+        return max([job.submit_s, *began, *map(self._left, (*job.after_ok, *job.after_not_ok))])
+
+    def _left(self, number: int) -> float:
+        """Return when a job has left the system, if it is one of the workload."""
+        if number not in self.jobs or number not in self.rejected:
+            return self.end.get(number, 0.0)
+        job = self.jobs[number]
+        lost = [other for other in job.after_ok if other in self.jobs and self.table[other]["status"] != "completed"]
+        lost += [other for other in job.after_not_ok if other in self.jobs and self.table[other]["status"] == "completed"]
+        return max(job.submit_s, min(map(self._left, lost), default=0.0))
+
+    def dependencies(self) -> Iterator[str]:
+        """Yield jobs that leave their hold before what they depend on has happened."""
+        for job in self.started:
+            if self.joined[job] < (ready := self._ready(self.jobs[job])):
+                yield f"job {job} depends on what happens at {ready}, and is let go at {self.joined[job]}"
+
+    def holding(self) -> Iterator[str]:
+        for job, row in self.table.items():
+            if row.get("held_s", 0.0) < 0 or (job in self.first_start and self.joined[job] > self.first_start[job]):
+                yield f"job {job} is held for {row['held_s']} of {row['wait_s']} s of waiting"
+
+    def _counters(self) -> Iterator[tuple[str, list[Job], Callable[[list[Job]], bool]]]:
+        """Yield each limit's name, whose jobs it counts together, and whether it allows some of them."""
+        for limit in () if self.site is None else self.site.limits:
+            together: dict[tuple[object, ...], list[Job]] = defaultdict(list)
+            for job in self.started:
+                if (key := self._of_limit(limit, self.jobs[job])) is not None:
+                    together[key].append(self.jobs[job])
+
+            def allows(jobs: list[Job], limit: Limits = limit) -> bool:
+                work = sum(job.nodes * (job.estimate_s or job.run_s) for job in jobs)
+                return (
+                    len(jobs) <= min(limit.running_jobs or inf, limit.submitted_jobs or inf)
+                    and sum(job.nodes for job in jobs) <= (limit.nodes or inf)
+                    and work <= (limit.node_hours or inf) * 3600 + 1e-6
+                )
+
+            for key, jobs in together.items():
+                yield f"{limit.of_whom} {key}", jobs, allows
+        if self.site is not None and self.site.array_limits:
+            for array, most in set(self.arrays.values()):
+                tasks = [self.jobs[job] for job in self.started if self.arrays.get(job, (None,))[0] == array]
+                yield f"array {array}", tasks, lambda jobs, most=most: len(jobs) <= most  # type: ignore[misc]
+
+    def limits(self) -> Iterator[str]:
+        """Yield limits that are exceeded between two instants, and jobs that none of them holds there."""
+        counters = list(self._counters())
+        let_go = {
+            (number, time): [job for job in jobs if self.joined[job.id] <= time < self.end[job.id]]
+            for number, (_, jobs, _) in enumerate(counters)
+            for time in self.instants
+        }
+        for (number, time), jobs in let_go.items():
+            if not counters[number][2](jobs):
+                yield f"limit of {counters[number][0]}: jobs {[job.id for job in jobs]} at {time}"
+        if self.site is not None and any(limit.submitted_jobs is not None for limit in self.site.limits):
+            return  # which of these jobs are in the system no table says
+        for job in map(self.jobs.__getitem__, self.started):
+            for time in self.instants:
+                if self._ready(job) <= time < self.joined[job.id] and all(
+                    job not in jobs or allows([*let_go[number, time], job]) for number, (_, jobs, allows) in enumerate(counters)
+                ):
+                    yield f"job {job.id} is held at {time} by nothing"
+
+    def nodes(self) -> Iterator[str]:
+        """Yield jobs on nodes that they may not have."""
+        if self.started:
+            places = self.result.placements
+            for job, first, nodes in zip(places["job"], places["first_node"], places["nodes"], strict=True):
+                allowed = self.allowed[job]
+                if allowed is None or not allowed[0].issuperset(range(first, first + nodes)):
+                    yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
+
+    def _order(self, job: int) -> tuple[float, float, int]:
+        allowed = self.allowed[job]
+        assert allowed is not None
+        return (-self.jobs[job].priority - allowed[1], self.joined[job], job)
+
+    @property
+    def _keeps_order(self) -> bool:
+        ordered = self.site is not None and self.site.order is not None
+        return not ordered and self.machine.failures is None and self.machine.node_memory_gib is None
+
+    def first_come(self) -> Iterator[str]:
+        """Yield jobs that start before others that came first and may have some of the same nodes."""
+        if make_policy(self.result.scenario.policy).name != "fcfs" or not self._keeps_order:
+            return
+        for first in self.started:
+            for later in self.started:
+                start = self.first_start[later]
+                if (
+                    self._order(first) < self._order(later)
+                    and self.joined[first] <= start < self.first_start[first]
+                    and self._nodes_of(first) & self._nodes_of(later)
+                ):
+                    yield f"job {later} starts at {start}, before job {first}"
+
+    def _nodes_of(self, job: int) -> frozenset[int]:
+        allowed = self.allowed[job]
+        assert allowed is not None
+        return allowed[0]
+
+    def reservations(self) -> Iterator[str]:
+        """Yield reservations that are missing, not the earliest ones, become later, or are not kept."""
+        policy, sets = make_policy(self.result.scenario.policy), {self._nodes_of(job) for job in self.started}
+        machine = self.machine
+        if policy.name not in RESERVING or machine.failures is not None or not machine.kill_at_estimate:
+            return
+        in_order = self._keeps_order and len({self._order(job)[0] for job in self.started}) <= 1
+        if policy.name == "conservative" or in_order:
+            promised: dict[int, float] = {}
+            for now, job, start in self.reserved:
+                if start > promised.get(job, inf):
+                    yield f"job {job}: its reservation for {promised[job]} becomes {start} at {now}"
+                promised[job] = start
+            for job in self.started:
+                reserved = self.table[job]["reserved_s"]
+                if self.first_start[job] > min(promised.get(job, inf), inf if isnan(reserved) else reserved):
+                    yield f"job {job} starts at {self.first_start[job]}; reserved was {promised.get(job)}, first {reserved}"
+        if in_order:
+            yield from self._missing(policy.name, sets)
+            yield from self._earliest()
+
+    def _missing(self, policy: str, sets: set[frozenset[int]]) -> Iterator[str]:
+        for time in self.instants:
+            waiting = sorted((job for job in self.started if self.joined[job] <= time < self.first_start[job]), key=self._order)
+            must = waiting
+            if policy == "easy":
+                must = [
+                    next(job for job in waiting if self._nodes_of(job) == nodes)
+                    for nodes in sets & {self._nodes_of(job) for job in waiting}
+                ]
+                if not self.machine.partitions:
+                    must = waiting[:1]
+            for job in must:
+                if isnan(self.table[job]["reserved_s"]):
+                    yield f"job {job} waits at {time}, and has no reservation"
+
+    def _earliest(self) -> Iterator[str]:
+        """Yield reservations that are not for when running jobs leave enough nodes, where nobody else has one."""
+        places = self.result.placements
+        held: dict[int, set[int]] = defaultdict(set)
+        for job, first, nodes in zip(places["job"], places["first_node"], places["nodes"], strict=True):
+            held[job] |= set(range(first, first + nodes))
+        first_made: dict[int, float] = {}
+        for now, job, _ in self.reserved:
+            first_made.setdefault(job, now)
+        for now, job, start in self.reserved:
+            free = dict.fromkeys(self._nodes_of(job), now)
+            for other in self.started:
+                if self.first_start[other] <= now < self.end[other]:
+                    until = self.first_start[other] + (self.jobs[other].estimate_s or self.jobs[other].run_s)
+                    free |= dict.fromkeys(held[other] & free.keys(), until)
+            earliest = sorted(free.values())[self.jobs[job].nodes - 1]
+            others = [each for each in first_made if each != job and first_made[each] <= now < self.first_start[each]]
+            if start < earliest or (start > earliest and not others):
+                yield f"job {job}: reserved for {start} at {now}; the nodes are free at {earliest}"
+
+
+def _listed(nodes: str) -> set[int]:
+    """Return the nodes of a text as ``0-3,7``."""
+    ends = [part.partition("-")[::2] for part in nodes.split(",")]
+    return {node for low, high in ends for node in range(int(low), int(high or low) + 1)}
