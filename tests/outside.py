@@ -238,7 +238,7 @@ class _Run:
         if not self.attempts:
             return
         accepted = [job for job in self.jobs if job in self.attempts]
-        submitted = min(self.rows[job].submit for job in accepted)
+        submitted = min(self.rows[job].submit + self.held[job] for job in accepted)
         ended = max(self.jobs[job][2] for job in accepted)
         lost = useful = 0
         for attempts in self.attempts.values():
@@ -250,6 +250,8 @@ class _Run:
         spent = {account: sum(ledger.amount(account)) for account in Account}
         if spent[Account.USEFUL] != useful or spent[Account.LOST] != lost:
             yield f"ledger: useful {spent[Account.USEFUL]}, lost {spent[Account.LOST]}; the tables say {useful}, {lost}"
+        if ledger.capacity and abs(ledger.capacity_loss - self.result.kappa_by_formula) > 1e-9:
+            yield f"ledger: kappa {ledger.capacity_loss}; by the events it is {self.result.kappa_by_formula}"
         if (ledger.start, ledger.end, sum(spent.values())) != (submitted, ended, nodes * (ended - submitted)):
             yield f"ledger: {sum(spent.values())} from {ledger.start} to {ledger.end}; the tables say {submitted} to {ended}"
         down = sum(

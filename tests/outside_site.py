@@ -4,7 +4,7 @@ Nothing here looks into the simulator: :func:`differences_of_site` reads ``Resul
 the machine, the site and the jobs.  Reservations that a policy has made are what it told (:class:`Noting`).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, isnan
 from typing import Any, Final, NamedTuple
@@ -58,8 +58,8 @@ def differences_of_site(
     """Return in words what does not hold in a run; nothing if all does."""
     run = _Run(result, jobs, arrays or {}, reserved)
     found = [*run.rejections(), *run.dependencies(), *run.holding(), *run.limits(), *run.nodes()]
-    found += [*run.first_come(), *run.reservations()]
-    return found + differences(result, [job.row() for job in jobs], refused=run.rejected)
+    found += [*run.shapes(), *run.first_come(), *run.reservations()]
+    return found + differences(result, [job.row()._replace(nodes=run.size[job.id]) for job in jobs], refused=run.rejected)
 
 
 class _Run:
@@ -68,6 +68,8 @@ class _Run:
     def __init__(self, result: Result, jobs: Sequence[Job], arrays: Arrays, reserved: Sequence[Reserved]) -> None:
         self.result, self.machine, self.site = result, result.machine, result.scenario.site
         self.jobs, self.arrays, self.reserved = {job.id: job for job in jobs}, arrays, reserved
+        self.per_node = max(self.machine.gpus_per_node, self.machine.processors_per_node)
+        self.size = {job.id: self._size(job) for job in jobs}
         self.table = result.jobs.set_index("job").to_dict("index")
         self.first_start = result.run_attempts.groupby("job")["start_s"].min().to_dict()
         self.end = {job: row["end_s"] for job, row in self.table.items()}
@@ -78,7 +80,21 @@ class _Run:
         self.instants = sorted({*self.joined.values(), *self.end.values(), *(job.submit_s for job in jobs)} - {inf})
         self.instants = [time for time in self.instants if not isnan(time)]
 
-    # What a job may have, by its partitions.
+    def _size(self, job: Job) -> int:
+        """Return how many processors a job has, with all those of its nodes if it asks for them."""
+        return -(-job.nodes // (job.processors_per_node or self.per_node)) * self.per_node if job.whole_nodes else job.nodes
+
+    def _fits(self, job: Job, allowed: frozenset[int]) -> bool:
+        """Return whether a job fits on the empty machine."""
+        memory, room = self.machine.node_memory_gib, self.per_node
+        if memory is not None and job.memory_gib:
+            room = min(room, int(memory / job.memory_gib))
+        nodes = len(allowed) // self.per_node
+        if job.processors_per_node is None and not job.whole_nodes:
+            return 0 < self.size[job.id] <= room * min(nodes, job.max_nodes_used or nodes)
+        each = self.per_node if job.whole_nodes else job.processors_per_node
+        assert each is not None
+        return each <= room and 0 < self.size[job.id] <= each * min(nodes, job.max_nodes_used or nodes)
 
     def _allowed(self, job: Job) -> tuple[frozenset[int], int] | None:
         """Return the nodes of a job, and what its partitions add to its priority; ``None``: it has none."""
@@ -92,10 +108,11 @@ class _Run:
             for each in self.machine.partitions
             if each.name in named.split(",")
             and (each.max_wall_time_s is None or estimate <= each.max_wall_time_s)
-            and (each.max_nodes is None or job.nodes <= each.max_nodes)
+            and (each.max_nodes is None or self.size[job.id] <= each.max_nodes)
         ]
-        nodes = frozenset(node for each in chosen for node in _listed(str(each.nodes)))
-        return (nodes, max(each.priority for each in chosen)) if chosen and len(nodes) >= job.nodes else None
+        of_nodes = {node for each in chosen for node in _listed(str(each.nodes))}
+        nodes = frozenset(node * self.per_node + one for node in of_nodes for one in range(self.per_node))
+        return (nodes, max(each.priority for each in chosen)) if chosen else None
 
     def _of_limit(self, limit: Limits, job: Job) -> tuple[object, ...] | None:
         """Return with whom a limit counts a job; ``None``: it does not."""
@@ -115,14 +132,13 @@ class _Run:
             estimate = job.estimate_s or job.run_s
             for limit in () if self.site is None else self.site.limits:
                 if self._of_limit(limit, job) is not None and (
-                    job.nodes > min(limit.nodes or inf, limit.job_nodes or inf)
+                    self.size[job.id] > min(limit.nodes or inf, limit.job_nodes or inf)
                     or estimate > (limit.wall_time_s or inf)
-                    or job.nodes * estimate > (limit.node_hours or inf) * 3600
+                    or self.size[job.id] * estimate > (limit.node_hours or inf) * 3600
                 ):
                     rejected.add(job.id)
-            memory = self.machine.node_memory_gib
-            too_large = memory is not None and job.memory_gib is not None and job.memory_gib > memory
-            if self.allowed[job.id] is None or not 0 < job.nodes <= self.machine.processors or too_large:
+            allowed = self.allowed[job.id]
+            if allowed is None or not self._fits(job, allowed[0]):
                 rejected.add(job.id)
         known = -1  # what has become of the others decides about those that depend on them
         while known != len(rejected):
@@ -172,10 +188,10 @@ class _Run:
                     together[key].append(self.jobs[job])
 
             def allows(jobs: list[Job], limit: Limits = limit) -> bool:
-                work = sum(job.nodes * (job.estimate_s or job.run_s) for job in jobs)
+                work = sum(self.size[job.id] * (job.estimate_s or job.run_s) for job in jobs)
                 return (
                     len(jobs) <= min(limit.running_jobs or inf, limit.submitted_jobs or inf)
-                    and sum(job.nodes for job in jobs) <= (limit.nodes or inf)
+                    and sum(self.size[job.id] for job in jobs) <= (limit.nodes or inf)
                     and work <= (limit.node_hours or inf) * 3600 + 1e-6
                 )
 
@@ -215,6 +231,28 @@ class _Run:
                 if allowed is None or not allowed[0].issuperset(range(first, first + nodes)):
                     yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
 
+    def shapes(self) -> Iterator[str]:
+        """Yield jobs whose processors do not lie on nodes as they asked for, and nodes of too little memory."""
+        if self.per_node == 1 or not self.started:
+            return
+        places, memory = self.result.placements, self.machine.node_memory_gib
+        used: dict[tuple[int, float, float], Counter[int]] = defaultdict(Counter)
+        for job, begin, end, first, nodes in places[["job", "begin_s", "end_s", "first_node", "nodes"]].itertuples(index=False):
+            used[job, begin, end].update(processor // self.per_node for processor in range(first, first + nodes))
+        for (number, begin, _), on_nodes in used.items():
+            job = self.jobs[number]
+            each = {self.per_node} if job.whole_nodes else {job.processors_per_node}
+            most = job.max_nodes_used or inf
+            if len(on_nodes) > most or (each != {None} and set(on_nodes.values()) != each):
+                yield f"job {number} has {dict(on_nodes)} at {begin}"
+        for time in self.instants if memory is not None else ():
+            in_use = Counter[int]()
+            for (number, begin, end), on_nodes in used.items():
+                if begin <= time < end:
+                    in_use.update({node: tasks * (self.jobs[number].memory_gib or 0) for node, tasks in on_nodes.items()})
+            if max(in_use.values(), default=0) > (memory or 0):
+                yield f"memory of nodes at {time}: {dict(in_use)} of {memory}"
+
     def _order(self, job: int) -> tuple[float, float, int]:
         allowed = self.allowed[job]
         assert allowed is not None
@@ -223,7 +261,7 @@ class _Run:
     @property
     def _keeps_order(self) -> bool:
         ordered = self.site is not None and self.site.order is not None
-        return not ordered and self.machine.failures is None and self.machine.node_memory_gib is None
+        return not ordered and self.machine.failures is None
 
     def first_come(self) -> Iterator[str]:
         """Yield jobs that start before others that came first and may have some of the same nodes."""
@@ -295,9 +333,9 @@ class _Run:
                 if self.first_start[other] <= now < self.end[other]:
                     until = self.first_start[other] + (self.jobs[other].estimate_s or self.jobs[other].run_s)
                     free |= dict.fromkeys(held[other] & free.keys(), until)
-            earliest = sorted(free.values())[self.jobs[job].nodes - 1]
+            earliest = sorted(free.values())[self.size[job] - 1]
             others = [each for each in first_made if each != job and first_made[each] <= now < self.first_start[each]]
-            if start < earliest or (start > earliest and not others):
+            if start < earliest or (start > earliest and not others and self.per_node == 1):
                 yield f"job {job}: reserved for {start} at {now}; the nodes are free at {earliest}"
 
 

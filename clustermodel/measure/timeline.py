@@ -39,7 +39,7 @@ class EventLog(NamedTuple):
 
     @property
     def time_s(self) -> FloatArray:
-        """psi: times of the events in seconds after the first submission (t = 0 in Zhang et al. 2003)."""
+        """psi: times of the events in seconds after the first one, a submission (t = 0 in Zhang et al. 2003)."""
         return (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
 
 
@@ -48,17 +48,17 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     accepted = records.column("ended_as") != Status.REJECTED
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
-    submitted, joined = (records.column(name)[accepted] for name in ("submit", "eligible"))
+    joined = records.column("eligible")[accepted]  # when jobs were submitted, or rules of a site no longer held them
     busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
     waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1)]
     held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
     down: _Changes = []
-    if len(outages.node) and len(submitted):  # a node that fails before the first submission is down from then on
-        first, last = submitted[0], runs.end.max(initial=submitted[-1])
+    if len(outages.node) and len(joined):  # a node that fails before the first submission is down from then on
+        first, last = joined.min(), runs.end.max(initial=joined.max())
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         down = [(start[during], 1), (np.minimum(end[during], last), -1)]
-    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)] + [submitted]))
+    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)]))
     in_use, queued, overhead, failed = (_steps(ticks, changes) for changes in (busy, waiting, held_up, down))
     return EventLog(ticks, nodes - in_use - failed, queued, overhead, failed)
 

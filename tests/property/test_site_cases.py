@@ -23,6 +23,7 @@ from clustermodel import (
     make_policy,
 )
 from clustermodel.failures.failure import Failure
+from clustermodel.machine import ALLOCATIONS
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.gang_runs import seen_in_time
@@ -109,6 +110,18 @@ def partitions(draw: st.DrawFn, nodes: int) -> list[Partition]:
 
 
 @st.composite
+def shapes(draw: st.DrawFn, per_node: int) -> dict[str, Any]:
+    """Return how many processors a job has, and perhaps how they lie on nodes."""
+    each = draw(st.sampled_from((None, None, *range(1, per_node + 1))))
+    return {
+        "nodes": draw(st.integers(1, 6)) * (each or 1),
+        "processors_per_node": each,
+        "max_nodes_used": draw(st.sampled_from((None, None, 1, 2))),
+        "whole_nodes": draw(one_in(4)),
+    }
+
+
+@st.composite
 def site_cases(draw: st.DrawFn, policy: str) -> Case:
     """Return a small machine, jobs close together, and rules; times are whole seconds, so that instants collide."""
     nodes = draw(st.integers(1, 8))
@@ -117,6 +130,10 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
     names = ["a", "b", "c", "a,b", "c,a"][: 5 if len(parts) > 1 else 1] if parts else ["a"]
     has_arrays, has_memory = draw(one_in(4)), draw(one_in(5))
     priorities = (0, 0, 1) if draw(one_in(4)) else (0,)
+    per_node = draw(st.integers(2, 4)) if getattr(make_policy(policy), "takes_shapes", False) and draw(one_in(3)) else 1
+    if per_node > 1:
+        nodes = min(nodes, 4)
+        parts = draw(partitions(nodes)) if parts else []
     jobs: list[Job] = []
     for number in range(1, draw(st.integers(1, 14)) + 1):
         run_s = draw(st.integers(1, 30))
@@ -127,7 +144,6 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
             needs = {draw(st.sampled_from(("after", "after_ok", "after_ok", "after_not_ok"))): earlier}
         job = Job(
             id=number,
-            nodes=draw(st.integers(1, nodes + draw(st.sampled_from((0, 0, 0, 1))))),
             submit_s=draw(st.integers(0, 40)),
             run_s=run_s,
             estimate_s=max(1, run_s + draw(st.sampled_from((0, 0, 1, 10, 40, -3)))),
@@ -138,6 +154,7 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
             priority=draw(st.sampled_from(priorities)),
             memory_gib=draw(st.sampled_from((None, 0, 1, 2, 3, 5))) if has_memory else None,
             **needs,
+            **(draw(shapes(per_node)) if per_node > 1 else {"nodes": draw(st.integers(1, nodes + draw(one_in(4))))}),
         )
         jobs.append(job)
     arrays = {}
@@ -156,8 +173,10 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
         time_slicing=TimeSlicing(quantum_s=draw(st.sampled_from((1, 4))), mpl=draw(st.integers(1, 3))),
         checkpointing=Checkpointing(checkpoint_s=draw(st.sampled_from((0, 1))), restart_s=draw(st.sampled_from((0, 2)))),
         node_memory_gib=4 if has_memory else None,
+        processors_per_node=per_node,
+        allocation=draw(st.sampled_from(ALLOCATIONS)) if per_node > 1 else "any",
     )
-    if draw(one_in(4)):
+    if per_node == 1 and draw(one_in(4)):
         machine = replace(machine, failures=draw(failures(nodes)))
     return Case(machine, tuple(jobs), draw(st.sampled_from((site, None if not arrays else site))), arrays)
 

@@ -294,7 +294,7 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str,
     pd.testing.assert_frame_equal(plain.drop(columns="reserved_s"), pooled.jobs.drop(columns="reserved_s"))
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@pytest.mark.parametrize("policy", [name for name in policy_names() if getattr(make_policy(name), "takes_partitions", False)])
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)
     jobs = [

@@ -18,11 +18,13 @@ from tests.conftest import refusal
 HOUR = 3600.0
 
 
-def run(jobs: list[tuple[Any, ...]], order: FairShare | Multifactor | str, policy: str = "fcfs", **fields: Any) -> Result:
-    """Run jobs on one node, given by submission and run time (hours), user and account."""
+def run(
+    jobs: list[tuple[Any, ...]], order: FairShare | Multifactor | str, policy: str = "fcfs", nodes: int = 1, **fields: Any
+) -> Result:
+    """Run jobs of one node, given by submission and run time (hours), user and account."""
     frame = pd.DataFrame(jobs, columns=["submit_s", "run_s", "user", "account"]).assign(nodes=1)
     frame[["submit_s", "run_s"]] *= HOUR
-    machine, site = Machine(nodes=1), Site(order=order)
+    machine, site = Machine(nodes=nodes), Site(order=order)
     return Scenario(workload=Workload.from_frame(frame), machine=machine, policy=policy, site=site, **fields).run()
 
 
@@ -60,26 +62,32 @@ def test_usage_is_forgotten_with_its_half_life() -> None:
     assert starts(run(jobs, FairShare(half_life_s=4 * HOUR))) == [0, 20, 22, 21]
 
 
+@pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("half_life_h", [0.5, 3.0, 24.0])
-def test_fair_share_of_two_users_against_a_few_lines(half_life_h: float) -> None:
+def test_fair_share_of_two_users_against_a_few_lines(half_life_h: float, nodes: int) -> None:
     rng = np.random.default_rng(3)
     jobs = [
         (0.0, float(run_h), int(user), None)
         for run_h, user in zip(rng.uniform(0.1, 2, 60), rng.integers(1, 3, 60), strict=True)
     ]
-    result = run(jobs, FairShare(half_life_s=half_life_h * HOUR))
-    # All jobs are there from the beginning: one after the other, by the user's decayed usage.
-    now, used, left, expected = 0.0, {1: 0.0, 2: 0.0}, list(range(60)), {}
+    result = run(jobs, FairShare(half_life_s=half_life_h * HOUR), nodes=nodes)
+    # All jobs are there from the beginning.  When a node is free, the user comes first for whom the integral over the past
+    # of nodes in use x 2 to the power of -(time since then / half-life) is less.
+    ran: list[tuple[int, float, float]] = []
+
+    def used(user: int, now: float) -> float:
+        of_user = [(begin, min(end, now)) for other, begin, end in ran if other == user]
+        return sum(0.5 ** ((now - end) / half_life_h) - 0.5 ** ((now - begin) / half_life_h) for begin, end in of_user)
+
+    expected, free, left = [0.0] * 60, [0.0] * nodes, list(range(60))
     while left:
-        one = min(left, key=lambda number: (used[jobs[number][2]], number))
-        left.remove(one)
-        _, run_h, user, _ = jobs[one]
-        expected[one] = now
-        kept = 0.5 ** (run_h / half_life_h)
-        used = {each: amount * kept for each, amount in used.items()}
-        used[user] += (1 - kept) * half_life_h / np.log(2)
-        now += run_h
-    assert starts(result) == pytest.approx([expected[number] for number in range(60)], abs=1e-6)
+        now = min(free)
+        number = min(left, key=lambda job: (used(jobs[job][2], now), job))
+        left.remove(number)
+        expected[number] = now
+        ran.append((jobs[number][2], now, now + jobs[number][1]))
+        free[free.index(now)] = now + jobs[number][1]
+    assert starts(result) == pytest.approx(expected, abs=1e-6)
 
 
 def test_usage_counts_while_jobs_run() -> None:
