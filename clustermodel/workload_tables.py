@@ -25,7 +25,7 @@ from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model,
 from clustermodel.workload.streams import JobStreamMix, merge
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
-from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, JobSource, Recipe, Source, Workload
+from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, JobSource, Recipe, Source, Workload
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one
@@ -40,7 +40,7 @@ TYPES: Final[dict[str, type]] = {
 }
 """What ``type`` may be."""
 RUN_TIME: Final = "run-time"  # text of estimates that are the run times
-_STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
+_STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY, SHAPES)
 _PARTS: Final[dict[str, type[Any]]] = {KEEP: JobFilter, SCALE: LoadScale}
 
 
@@ -131,6 +131,10 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
         return placed(lambda: change(part), place, ())
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), inside, ())
+    if key == SHAPES:
+        if value is not True:
+            raise inside.refused(value, "true")
+        return placed(workload.with_recorded_shapes, inside, ())
     if key == RESAMPLE:
         return made(workload.resampled, _of_type(Mapping, value, inside), inside)
     if value == RUN_TIME:

@@ -200,10 +200,13 @@ _OF_TRACES: Final = option_group(
     option("--scale-interarrival", "Multiply the time between submissions.", float, 1.0),
     option("--scale-run-time", "Multiply run times and estimates.", float, 1.0),
     option("--scale-size", "Multiply numbers of processors.", float, 1.0),
+    option("--recorded-shapes", "Let jobs have at most as many nodes as the log has recorded: nodes have several processors.",
+           is_flag=True),
     option("--default-memory", "Memory per node of jobs that have none recorded, GiB.", float),
 )  # fmt: skip
 _READ_BY: Final = ("columns", "unit", "timezone", "cluster", "lenient", "feedback", "format", "processors_from")
-_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample")  # need all, or are of other formats
+# They need all jobs, or are of other formats.
+_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample", "recorded_shapes")
 
 
 def trace_options(function: Function) -> Function:
@@ -252,6 +255,8 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
         workload = workload.scaled(scale)
     if isinstance(estimates, float):
         workload = workload.with_phi_estimates(phi=estimates, seed=seed)
+    if options["recorded_shapes"]:
+        workload = workload.with_recorded_shapes()
     return workload if (gib := options["default_memory"]) is None else workload.with_default_memory(gib)
 
 

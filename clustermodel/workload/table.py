@@ -210,6 +210,7 @@ KEEP: Final = "keep"
 SCALE: Final = "scale"
 ESTIMATES: Final = "estimates"
 MEMORY: Final = "default_memory_gib"
+SHAPES: Final = "recorded_shapes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +223,8 @@ class Recipe:
     machine_nodes: int | None  # like the name, as the function has given it; it may have been changed since
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
-    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
+    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``recorded_shapes`` with ``True``, ``resample``
+    with what is drawn."""
 
 
 JOBS: Final = "jobs"  # key of ImportReport.counts for the lines that gave jobs
@@ -582,8 +584,9 @@ class Workload:
 
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
-        ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
-        ``partition``, ``qos``, ``queue``, ``job_name``; then ``user_name`` and ``group_name``.
+        ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, the shape (``processors_per_node``,
+        ``max_nodes_used``, ``whole_nodes``), and the names ``account``, ``partition``, ``qos``, ``queue``, ``job_name``,
+        ``node_type``, ``features``; then ``user_name`` and ``group_name``.
         """
         import pandas as pd
 
@@ -656,6 +659,22 @@ class Workload:
         repaired = +Counter({default_used(gib): int((memory == UNSET).sum())})
         rows = self._with(memory=np.where(memory == UNSET, default, memory))
         return self._derived(rows, MEMORY, gib, {MEMORY: gib}, repaired=repaired)
+
+    def with_recorded_shapes(self) -> Workload:
+        """Return the same jobs, which may have at most as many nodes as the log has recorded, if it has (``node_count``).
+
+        So a job of eight cores that had one node is on one node, or waits, on a machine whose nodes have several processors.
+        """
+        name, recorded = "max_nodes_used", np.maximum(self.column(NODE_COUNT), UNSET)
+        if not (recorded > 0).any():
+            why = f"{self.name} has recorded no numbers of nodes beside those of processors"
+            raise SpecificationError(f"Workload.with_recorded_shapes: {why}")
+        known = self._places if self.has(name) else {**self._places, name: self.table.shape[1]}
+        rows = np.empty((len(self), len(known)), dtype=np.int64)
+        rows[:, : self.table.shape[1]] = self.table
+        rows[:, known[name]] = np.where(recorded > 0, np.minimum(recorded, self.column("nodes")), UNSET)
+        extra = tuple(known)[len(JobRow._fields) :]
+        return self._derived(rows, SHAPES, True, {SHAPES: True}, extra=extra)
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""

@@ -99,6 +99,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     "trace with waits": lambda: cm.read_swf("jobs.swf", waits=True),
     "log of PBS": lambda: cm.read_trace(LOGS / "torque.pbs", unit="nodes"),
     "log of sacct": lambda: cm.read_trace(LOGS / "states.sacct", keep=cm.JobFilter(nodes=(1, 10**6))),
+    "log with shapes": lambda: cm.read_trace(LOGS / "states.sacct", unit="cores").with_recorded_shapes(),
     "trace with feedback": lambda: cm.read_swf("sessions.swf.gz", feedback=True),
     "stream": lambda: cm.SwfStream(Path("jobs.swf").absolute(), scale=cm.LoadScale(run_time=2)),
     "stream with a default memory": lambda: cm.SwfStream(Path("jobs.swf").absolute(), default_memory_gib=0.5),

@@ -1,5 +1,8 @@
 """Shapes of jobs on nodes with several processors, and the memory that jobs share there: who gets which, and when."""
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import DecisionError, Job, Machine, Partition, Result, Scenario, Start, Workload
+from clustermodel import DecisionError, Job, Machine, Partition, Result, Scenario, Start, Workload, read_csv
 from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.schedule.by_node import Layout, Nodes
@@ -164,6 +167,22 @@ def test_shapes_in_tables(tmp_path: Any) -> None:
     assert (
         Scenario.from_toml(Scenario(workload=workload.made_by("synthetic", {}), machine=machine).to_toml()).machine == machine
     )
+
+
+def test_shapes_as_a_log_has_recorded_them(tmp_path: Path, command_line: Callable[..., Any]) -> None:
+    (tmp_path / "jobs.csv").write_text("submit_s,nodes,run_s,node_count\n0,3,100,1\n0,3,50,1\n1,2,10,1\n2,2,10,\n3,4,10,9\n")
+    columns = {name: name for name in ("submit_s", "nodes", "run_s", "node_count")}
+    workload = read_csv(tmp_path / "jobs.csv", columns=columns)
+    shaped = workload.with_recorded_shapes()
+    assert shaped.column("max_nodes_used").tolist() == [1, 1, 1, -1, 4]
+    assert shaped.with_recorded_shapes() == shaped
+    machine = Machine(nodes=2, processors_per_node=4, allocation="consolidate")
+    assert starts(Scenario(workload=shaped, machine=machine, policy="easy").run()) == [0, 0, 50, 2, 60]
+    given = ",".join(f"{name}={name}" for name in columns)
+    options = ["--nodes", "2", "--processors-per-node", "4", "--policy", "easy", "--recorded-shapes", "--json"]
+    rows = json.loads(command_line("run", "--trace", tmp_path / "jobs.csv", "--columns", given, *options).out)
+    assert rows[0]["mean_wait_s"] == pytest.approx((49 + 57) / 5)
+    assert refusal(Workload.from_jobs([job(1, 0, 1, 1)]).with_recorded_shapes).endswith("beside those of processors")
 
 
 def test_run_keys_know_shapes_and_the_memory_that_jobs_share() -> None:
