@@ -251,7 +251,7 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
     "[workload]\nsynthetic = true\nsteps = [{}]":
-        "workload.steps[0]: a step has one of keep, scale, estimates, resample and default_memory_gib",
+        "workload.steps[0]: a step has one of keep, scale, estimates, resample, default_memory_gib and recorded_shapes",
     "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]":
         "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB",
     "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]":
