@@ -180,7 +180,17 @@ class Profile:
                     return -1
                 end = begin + duration
                 first = k
-        self._add(begin, end, -nodes, first=first)
+        # As in `_add`, but all steps are known to have enough: policies spend most of their time here.
+        beyond = bisect_left(times, end, first)
+        if beyond == len(times) or times[beyond] != end:
+            times.insert(beyond, end)
+            free.insert(beyond, free[beyond - 1])
+        for k in range(first, beyond):
+            free[k] -= nodes
+        if free[beyond] == free[beyond - 1]:
+            del times[beyond], free[beyond]
+        if first and free[first] == free[first - 1]:
+            del times[first], free[first]
         return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
@@ -197,12 +207,11 @@ class Profile:
         self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
         self.release(max(new_end, start), end, nodes)
 
-    def _add(self, start: int, end: int, nodes: int, *, least: int = 0, first: int = -1) -> None:
+    def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
         times, free = self._times, self._free
-        # Make start, in step ``first`` if that is known, and end step boundaries ...
-        if start == times[0]:
-            first = 0
-        elif first < 0:
+        # Make start and end step boundaries ...
+        first = 0
+        if start != times[0]:
             first = bisect_left(times, start)
             if first == len(times) or times[first] != start:
                 if not first:

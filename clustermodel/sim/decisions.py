@@ -198,12 +198,20 @@ class Decisions:
         stay: list[tuple[Execution, NodeSet, int, int]] = []  # running gangs, their columns, rows (a bitmask) and home rows
         start: list[tuple[Any, JobInSystem, Terms, NodeSet, int, int]] = []
         jobs: set[int] = set()
-        for place in _places(decision):
-            job = place.job
+        try:
+            places = iter(decision.places)
+        except TypeError:
+            raise _not("Rows", "places", decision.places, "they must be a tuple of Place(...)") from None
+        for place in places:
+            if type(place) is not Place:
+                raise _not("Rows", "a place", place, "it must be Place(job, columns, rows)")
+            job, columns = place.job, place.columns
+            if type(job) is not QueuedJob:
+                _require_job(job, "Place")
             if job.id in jobs:
                 raise DecisionError(f"job {job.id} has two places in one decision")
             jobs.add(job.id)
-            columns, (rows, home) = place.columns, _rows(place, mpl)
+            rows, home = _rows(place, mpl)
             if waiting.get(job.id) is job:
                 terms = self._terms(place, in_system := self._jobs[job.id])
                 start.append((place, in_system, terms, _allowed_columns(columns, job, terms.nodes), rows, home))
@@ -269,19 +277,6 @@ def _require_job(job: Any, decision: str) -> None:
     raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given the job, {by_id} or gang.job")
 
 
-def _places(decision: Any) -> list[Place]:
-    try:
-        places = list(decision.places)
-    except TypeError:
-        raise _not("Rows", "places", decision.places, "they must be a tuple of Place(...)") from None
-    for place in places:
-        if type(place) is not Place:
-            raise _not("Rows", "a place", place, "it must be Place(job, columns, rows)")
-        if type(place.job) is not QueuedJob:
-            _require_job(place.job, "Place")
-    return places
-
-
 def _rows(place: Any, mpl: int) -> tuple[int, int]:
     """Return the rows of a place, a bitmask, and the home row."""
     mask, home = 0, -1
@@ -290,7 +285,7 @@ def _rows(place: Any, mpl: int) -> tuple[int, int]:
             row = given if type(given) is int else operator.index(given)
             if not 0 <= row < mpl:
                 raise DecisionError(f"job {place.job.id} cannot run in row {row}: the multiprogramming level is {mpl}")
-            if not mask:
+            if home < 0:
                 home = row
             mask |= 1 << row
     except TypeError:
