@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.files import text_lines
 from clustermodel.logs import values as log_values
-from clustermodel.machine import Partition
+from clustermodel.machine import NodeType, Partition
 from clustermodel.site import EACH, WEIGHTS, FairShare, Limits, Multifactor, Site
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice
 
@@ -56,8 +56,7 @@ _PARTITION: Final = _reasons(
 """Why fields of a partition are left out; ``None``: they are read, or need no word.  The same for the tables below."""
 _NODE: Final = _reasons(
     (None, "nodename state cpus cputot sockets socketsperboard corespersocket threadspercore boards gres"),
-    ("nodes are alike, but for their partitions", "features availablefeatures"),
-    ("memory of the nodes is a field of the machine (--node-memory)", "realmemory"),
+    (None, "features feature availablefeatures realmemory"),
     ("jobs take nodes first that the fewest partitions have", "weight"),
 )
 _SETTING: Final = {
@@ -270,7 +269,7 @@ class _Reader:
         """Return the site of all that was read."""
         self._choose_cluster()
         of_nodes = self._nodes()
-        partitions = self._partitions(of_nodes)
+        partitions, node_types = self._partitions(of_nodes), self._node_types(of_nodes)
         limits = self._limits()
         order = self._order()
         for name, record in self._settings.items():
@@ -280,7 +279,7 @@ class _Reader:
         for (setting, reason), whose in self._left.items():
             left_out.append(f"{setting}{f' of {_listed(whose)}' if any(whose) else ''}: {reason}")
         return SlurmSite(
-            site=Site(partitions=partitions, limits=limits, order=order),
+            site=Site(partitions=partitions, node_types=node_types, limits=limits, order=order),
             node_names=tuple(of_nodes),
             nodes=sum(map(len, of_nodes.values())),
             read=tuple(self._read),
@@ -389,6 +388,35 @@ class _Reader:
                 )
             )
         return made
+
+    def _node_types(self, of_nodes: Mapping[str, range]) -> list[NodeType]:
+        """Return the nodes with the same features and, where it is not the same for all, the same memory."""
+        records = {name: self._records["node"][name] for name in of_nodes if name in self._records["node"]}
+        features = {name: tuple(_features(record)) for name, record in records.items()}
+        memory_mib = {name: self._whole(record, "realmemory", 0) for name, record in records.items()}
+        sizes, every = set(memory_mib.values()) - {0}, len(records) == len(of_nodes)
+        if sizes and (len(sizes) == 1 or 0 in memory_mib.values() or not every or self._unit != "nodes"):
+            given = f" {max(sizes) / 1024:g}" if len(sizes) == 1 else ""
+            self._leave("RealMemory", f"memory is a field of the machine (--node-memory{given})", "nodes")
+            memory_mib = dict.fromkeys(memory_mib, 0)
+        alike: defaultdict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
+        for name in records:
+            alike[features[name], memory_mib[name]].append(name)
+        all_alike = every and len(alike) == 1
+        if all_alike or self._unit != "nodes":
+            if any(features.values()):
+                self._leave("Features", "all nodes are alike" if all_alike else f"the model counts {self._unit}", "nodes")
+            return []
+        return [
+            NodeType(
+                name=" ".join(filter(None, ["+".join(has), f"{mib} MiB" if mib else ""])),
+                nodes=[of_nodes[name].start for name in names],
+                memory_gib=mib / 1024 or None,
+                features=has,
+            )
+            for (has, mib), names in alike.items()
+            if has or mib
+        ]
 
     def _limits(self) -> list[Limits]:
         enforced = self._settings.get("accountingstorageenforce")
@@ -579,7 +607,8 @@ class _Reader:
 
 def _features(node: _Record) -> list[str]:
     texts = [node.fields.get(key, "") for key in ("features", "feature", "availablefeatures")]
-    return [name.strip() for text in texts for name in text.split(",")]
+    names = [name.strip() for text in texts for name in text.split(",")]
+    return [name for name in dict.fromkeys(names) if name.lower() not in _NOTHING and re.fullmatch("[^&|, ]+", name)]
 
 
 def _columns(header: str) -> list[str]:
