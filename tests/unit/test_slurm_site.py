@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustermodel import FairShare, Limits, Multifactor, Site, SlurmSite, TraceError, read_slurm_site
-from clustermodel.machine import NodeType, Partition
+from clustermodel.machine import NodeType, Partition, Reservation
 from tests.conftest import Finished, refusal
 
 CONF = """\
@@ -119,11 +120,11 @@ Command = Callable[..., Finished]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def read(*texts: str, unit: str = "nodes") -> SlurmSite:
+    def read(*texts: str, **options: Any) -> SlurmSite:
         paths = [tmp_path / f"{number}.txt" for number, _ in enumerate(texts)]
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
-        return read_slurm_site(*paths, unit=unit)
+        return read_slurm_site(*paths, **options)
 
     return read
 
@@ -275,7 +276,11 @@ def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
             "MaxJobs=0 of account x: jobs that may never run are left out of a workload, not held",
         ),
         (("Include nodes.conf\n",), Site(), "Include nodes.conf: give the other file too"),
-        (("ReservationName=m StartTime=2024-01-01T00:00:00\n",), Site(), "ReservationName of m: it is no rule of the model"),
+        (
+            ("ReservationName=m StartTime=2024-01-01T00:00:00\n",),
+            Site(),
+            "StartTime of reservation m: say when the log begins (--start)",
+        ),
         (
             ("PriorityWeightJobSize=5\nPriorityFavorSmall=YES\nPriorityWeightPartition=2\n",),
             Site(order=Multifactor(age=0, partition=2)),
@@ -291,6 +296,40 @@ def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
 def test_what_is_left_out(read: Read, texts: tuple[str, ...], site: Site, left_out: str) -> None:
     slurm = read(*texts)
     assert (slurm.site, slurm.left_out) == (site, (left_out,))
+
+
+RESERVATIONS = """\
+ReservationName=maint StartTime=2024-01-01T08:00:00 EndTime=2024-01-01T12:00:00 Duration=04:00:00
+   Nodes=n[1-4] NodeCnt=4 CoreCnt=8 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES,WEEKLY
+   TRES=cpu=8
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null)
+
+ReservationName=course StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Flags= Accounts=bio,chem Users=(null)
+ReservationName=past StartTime=2024-01-02T00:00:00 EndTime=2024-01-03T00:00:00 Nodes=n2 Accounts=bio
+ReservationName=begun StartTime=2024-01-02T00:00:00 EndTime=2024-01-10T00:00:00 Nodes=n3 Accounts=bio
+ReservationName=others StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Accounts=-bio
+ReservationName=days StartTime=2024-01-10T00:00:00 EndTime=2024-01-10T01:00:00 Nodes=n2 Flags=WEEKDAY Users=ann
+ReservationName=elsewhere StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=(null) Users=ann
+"""
+
+
+def test_reservations_are_on_the_clock_of_the_jobs(read: Read) -> None:
+    monday = 6 * 86_400
+    slurm = read("NodeName=n[1-8]\n", RESERVATIONS, start="2024-01-09T00:00:00")  # a Tuesday
+    assert list(slurm.site.reservations) == [
+        Reservation(nodes="0-3", start_s=monday + 28_800, end_s=monday + 43_200, every_s=604_800, users="root", name="maint"),
+        Reservation(nodes="1", start_s=86_400, end_s=172_800, accounts=["bio", "chem"], name="course"),
+        Reservation(nodes="2", start_s=0, end_s=86_400, accounts="bio", name="begun"),
+    ]
+    assert slurm.left_out == (
+        "StartTime of reservation past: it is over when the log begins",
+        "StartTime of reservation others: reservations are for accounts and users",
+        "StartTime of reservation days: reservations come once, or after so many seconds",
+        "StartTime of reservation elsewhere: it has no nodes",
+    )
+    with pytest.raises(TraceError, match=r"0\.txt:1: EndTime: 'soon' is not a time"):
+        read("ReservationName=x Nodes=n1 StartTime=2024-01-01T00:00:00 EndTime=soon\n", start="2024-01-01T00:00:00")
+    assert "start: 'soon' is not a time; write it as 2025-01-01T00:00:00" in refusal(lambda: read(CONF, start="soon"))
 
 
 def test_scontrol_show_config(read: Read) -> None:
