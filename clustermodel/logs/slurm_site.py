@@ -1,4 +1,4 @@
-"""A site from Slurm's own words: slurm.conf, ``scontrol show partition|node|config``, ``sacctmgr show qos|assoc -P``.
+"""A site from Slurm's own words: slurm.conf, ``scontrol show partition|node|config|reservation``, ``sacctmgr show qos|assoc``.
 
 The fields are described in slurm.conf(5), scontrol(1) and sacctmgr(1) of Slurm 20 to 24; docs/site has what becomes of which.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.files import text_lines
 from clustermodel.logs import values as log_values
-from clustermodel.machine import Partition
+from clustermodel.machine import NodeType, Partition, Reservation
 from clustermodel.site import EACH, WEIGHTS, FairShare, Limits, Multifactor, Site
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice
 
@@ -56,8 +56,7 @@ _PARTITION: Final = _reasons(
 """Why fields of a partition are left out; ``None``: they are read, or need no word.  The same for the tables below."""
 _NODE: Final = _reasons(
     (None, "nodename state cpus cputot sockets socketsperboard corespersocket threadspercore boards gres"),
-    ("nodes are alike, but for their partitions", "features availablefeatures"),
-    ("memory of the nodes is a field of the machine (--node-memory)", "realmemory"),
+    (None, "features feature availablefeatures realmemory"),
     ("jobs take nodes first that the fewest partitions have", "weight"),
 )
 _SETTING: Final = {
@@ -74,8 +73,10 @@ _SETTING: Final = {
 }
 """Settings of slurm.conf that bear on the schedule; the others are those of daemons."""
 _ENFORCED: Final = frozenset(("limits", "safe", "all"))
+_EVERY_S: Final = {"HOURLY": 3600, "DAILY": 86_400, "WEEKLY": 7 * 86_400}
+"""Flags of reservations that recur."""
 _RECORDS: Final = ("partitionname", "nodename", "nodeset", "downnodes", "reservationname", "frontendname", "switchname")
-_FIELD: Final = re.compile(r"(?:^|\s)([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|.*?)(?=\s+[A-Za-z]\w*\s*=|\s*$)")
+_FIELD: Final = re.compile(r"(?:^|\s)([A-Za-z]\w*)\s*=(\"[^\"]*\"|.*?)(?=\s+[A-Za-z]\w*\s*=|\s*$)")
 _NOISE: Final = re.compile(r"Configuration data as of|Slurmctld|Slurmdbd|slurm_load|.*Configuration:$|Account Gather$")
 
 # Columns of sacctmgr by the field of Limits that they fill, each with those that they limit separately.
@@ -140,21 +141,27 @@ class SlurmSite:
     """Settings that the model has no rule for, each with the reason."""
 
 
-def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes") -> SlurmSite:
+def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes", start: str | None = None) -> SlurmSite:
     """Return the site that Slurm describes, as far as the model has rules for it.
 
     Args:
         paths: a ``slurm.conf``, the output of ``scontrol show partition``, ``show node`` (with ``-o`` or without) and ``show
-            config``, of ``sacctmgr show qos -P`` and ``show assoc tree -P``; what a file is, its content tells.
+            config`` and ``show reservation``, of ``sacctmgr show qos -P`` and ``show assoc tree -P``; what a file is, its
+            content tells.
         unit: what a node of the model stands for, as of :func:`~clustermodel.logs.sacct.read_sacct`: ``"nodes"``, ``"cores"``
             or ``"gpus"``; nodes and limits are counted in it.
+        start: when the clock of the jobs begins, as ``"2025-01-01T00:00:00"``: reservations are left out without it.
 
     Raises:
         TraceError: a file cannot be read, or is none of these; the message starts with ``file:line:``.
-        SpecificationError: the unit is not allowed.
+        SpecificationError: the unit or the start is not allowed.
     """
     choice("unit", unit, UNITS)
-    reader = _Reader(unit)
+    try:
+        begin = None if start is None else log_values.Clock().seconds(start)
+    except ValueError as problem:
+        raise SpecificationError(f"start: {problem}; write it as 2025-01-01T00:00:00") from None
+    reader = _Reader(unit, begin)
     for path in paths:
         reader.read(Path(path))
     return reader.site()
@@ -163,9 +170,10 @@ def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes") -> Slur
 class _Reader:
     """Collects the records of all files, then makes a site of them."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit, self._tres = unit, UNITS[unit]
-        self._records: dict[str, dict[str, _Record]] = {kind: {} for kind in ("partition", "node", "nodeset", "qos")}
+    def __init__(self, unit: str, begin: int | None) -> None:
+        self._unit, self._tres, self._begin = unit, UNITS[unit], begin
+        kinds = ("partition", "node", "nodeset", "qos", "reservation")
+        self._records: dict[str, dict[str, _Record]] = {kind: {} for kind in kinds}
         self._associations: list[_Record] = []
         self._settings: dict[str, _Record] = {}
         self._spelling: dict[str, str] = {}  # of names in lower case
@@ -242,7 +250,7 @@ class _Reader:
                 for each in self._names(where, name) if kind == "node" else [name]:
                     self._records[kind][each] = _Record(where, defaults[kind] | dict(pairs))
         new = {kind: len(records) - before[kind] for kind, records in self._records.items()}
-        parts = [counted(new[kind], kind) for kind in ("node", "partition") if new[kind]]
+        parts = [counted(new[kind], kind) for kind in ("node", "partition", "reservation") if new[kind]]
         parts += [counted(settings, "setting")] if settings else []
         self._read.append(f"{path}: {', '.join(parts) or 'nothing new'}")
 
@@ -270,7 +278,8 @@ class _Reader:
         """Return the site of all that was read."""
         self._choose_cluster()
         of_nodes = self._nodes()
-        partitions = self._partitions(of_nodes)
+        partitions, node_types = self._partitions(of_nodes), self._node_types(of_nodes)
+        reservations = self._reservations(of_nodes)
         limits = self._limits()
         order = self._order()
         for name, record in self._settings.items():
@@ -280,7 +289,7 @@ class _Reader:
         for (setting, reason), whose in self._left.items():
             left_out.append(f"{setting}{f' of {_listed(whose)}' if any(whose) else ''}: {reason}")
         return SlurmSite(
-            site=Site(partitions=partitions, limits=limits, order=order),
+            site=Site(partitions=partitions, node_types=node_types, reservations=reservations, limits=limits, order=order),
             node_names=tuple(of_nodes),
             nodes=sum(map(len, of_nodes.values())),
             read=tuple(self._read),
@@ -389,6 +398,83 @@ class _Reader:
                 )
             )
         return made
+
+    def _node_types(self, of_nodes: Mapping[str, range]) -> list[NodeType]:
+        """Return the nodes with the same features and, where it is not the same for all, the same memory."""
+        records = {name: self._records["node"][name] for name in of_nodes if name in self._records["node"]}
+        features = {name: tuple(_features(record)) for name, record in records.items()}
+        memory_mib = {name: self._whole(record, "realmemory", 0) for name, record in records.items()}
+        sizes, every = set(memory_mib.values()) - {0}, len(records) == len(of_nodes)
+        if sizes and (len(sizes) == 1 or 0 in memory_mib.values() or not every or self._unit != "nodes"):
+            given = f" {max(sizes) / 1024:g}" if len(sizes) == 1 else ""
+            self._leave("RealMemory", f"memory is a field of the machine (--node-memory{given})", "nodes")
+            memory_mib = dict.fromkeys(memory_mib, 0)
+        alike: defaultdict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
+        for name in records:
+            alike[features[name], memory_mib[name]].append(name)
+        all_alike = every and len(alike) == 1
+        if all_alike or self._unit != "nodes":
+            if any(features.values()):
+                self._leave("Features", "all nodes are alike" if all_alike else f"the model counts {self._unit}", "nodes")
+            return []
+        return [
+            NodeType(
+                name=" ".join(filter(None, ["+".join(has), f"{mib} MiB" if mib else ""])),
+                nodes=[of_nodes[name].start for name in names],
+                memory_gib=mib / 1024 or None,
+                features=has,
+            )
+            for (has, mib), names in alike.items()
+            if has or mib
+        ]
+
+    def _reservations(self, of_nodes: Mapping[str, range]) -> list[Reservation]:
+        made = []
+        for name, record in self._records["reservation"].items():
+            fields, whose = record.fields, f"reservation {name}"
+            people = {
+                kind: [who for who in fields.get(kind, "").split(",") if who.strip().lower() not in _NOTHING]
+                for kind in ("accounts", "users", "groups")
+            }
+            flags = {flag.strip().upper() for flag in fields.get("flags", "").split(",")}
+            every_s = next((float(_EVERY_S[flag]) for flag in sorted(flags & _EVERY_S.keys())), None)
+            nodes = [number for node in self._members(record, {}) for number in of_nodes.get(node, ())]
+            start_s, end_s = (self._since_begin(record, field) for field in ("starttime", "endtime"))
+            if every_s is not None and start_s < 0:
+                shift = -(start_s // every_s) * every_s
+                start_s, end_s = start_s + shift, end_s + shift
+            problem = next(
+                words
+                for wrong, words in (
+                    (self._begin is None, "say when the log begins (--start)"),
+                    (people["groups"] or any(who.startswith("-") for who in people["accounts"] + people["users"]),
+                     "reservations are for accounts and users"),
+                    (flags & {"WEEKDAY", "WEEKEND"}, "reservations come once, or after so many seconds"),
+                    (not nodes, f"it has no {self._unit}"),
+                    (end_s <= max(start_s, 0.0), "it is over when the log begins"),
+                    (every_s is not None and end_s - start_s >= every_s, "it is longer than it is apart"),
+                    (True, ""),
+                )
+                if wrong
+            )  # fmt: skip
+            if problem:
+                self._leave("StartTime", problem, whose)
+                continue
+            made.append(
+                Reservation(
+                    nodes=nodes, start_s=max(start_s, 0.0), end_s=end_s, every_s=every_s, name=name,
+                    accounts=people["accounts"], users=people["users"],
+                )
+            )  # fmt: skip
+        return made
+
+    def _since_begin(self, record: _Record, field: str) -> float:
+        """Return a time in seconds on the clock of the jobs."""
+        try:
+            seconds = log_values.Clock().seconds(record.fields.get(field, ""))
+        except ValueError as problem:
+            raise TraceError(f"{record.where}: {self._spelled(field)}: {problem}") from None
+        return LONGEST_S if seconds is None else float(seconds - (self._begin or 0))
 
     def _limits(self) -> list[Limits]:
         enforced = self._settings.get("accountingstorageenforce")
@@ -579,7 +665,8 @@ class _Reader:
 
 def _features(node: _Record) -> list[str]:
     texts = [node.fields.get(key, "") for key in ("features", "feature", "availablefeatures")]
-    return [name.strip() for text in texts for name in text.split(",")]
+    names = [name.strip() for text in texts for name in text.split(",")]
+    return [name for name in dict.fromkeys(names) if name.lower() not in _NOTHING and re.fullmatch("[^&|, ]+", name)]
 
 
 def _columns(header: str) -> list[str]:

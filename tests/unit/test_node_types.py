@@ -4,6 +4,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeType, Partition, Result, Scenario, Site, Workload
 from clustermodel.experiment.run_key import key_of_scenario
@@ -205,3 +207,50 @@ def test_types_in_files_tables_and_keys(tmp_path: Any) -> None:
 )
 def test_refusals(make: Any, message: str) -> None:
     assert refusal(make).startswith(message)
+
+
+@settings(max_examples=60)
+@given(
+    asked=st.lists(
+        st.tuples(
+            st.integers(0, 60),
+            st.integers(1, 4),
+            st.integers(1, 40),
+            st.integers(1, 3),
+            st.sampled_from([None, "ib", "new", "ib&new", "new|ib"]),
+            st.sampled_from([None, "a", "b", "a,b"]),
+        ),
+        min_size=1,
+        max_size=14,
+    ),
+    policy=st.sampled_from(KNOWN),
+)
+def test_no_job_is_on_other_nodes_and_guarantees_are_kept(asked: list[tuple[Any, ...]], policy: str) -> None:
+    types = [
+        NodeType(name="a", nodes="0-1", features=["ib", "new"], speed=2),
+        NodeType(name="b", nodes="2-3", features="ib", speed=0.5),
+    ]
+    allowed = {None: set(range(6)), "ib": {0, 1, 2, 3}, "new": {0, 1}, "ib&new": {0, 1}, "new|ib": {0, 1, 2, 3}}
+    named = {None: set(range(6)), "a": {0, 1}, "b": {2, 3}, "a,b": {0, 1, 2, 3}}
+    speeds = [2, 2, 0.5, 0.5, 1, 1]
+    jobs = [
+        job(number, submit, nodes, run_s, estimate_s=run_s * factor, features=features, node_type=of_type)
+        for number, (submit, nodes, run_s, factor, features, of_type) in enumerate(asked, 1)
+    ]
+    result = run(jobs, types, policy)
+    table = result.jobs.set_index("job")
+    for each in jobs:
+        eligible, row = allowed[each.features] & named[each.node_type], table.loc[each.id]
+        assert (row["status"] == "rejected") == (len(eligible) < each.nodes)
+        if row["status"] != "rejected":
+            own = nodes_of(result, each.id)
+            assert own <= eligible
+            assert len(own) == each.nodes
+            assert row["end_s"] - row["start_s"] == each.run_s / min(speeds[node] for node in own)
+    for time in table["start_s"].dropna():
+        running = table.index[(table["start_s"] <= time) & (table["end_s"] > time)]
+        in_use = [node for number in running for node in nodes_of(result, number)]
+        assert len(in_use) == len(set(in_use))
+    promised = table.dropna(subset=["reserved_s"])
+    assert (promised["start_s"] <= promised["reserved_s"]).all()
+    assert result.ledger.capacity == 6 * (result.ledger.end - result.ledger.start)

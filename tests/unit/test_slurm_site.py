@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustermodel import FairShare, Limits, Multifactor, Site, SlurmSite, TraceError, read_slurm_site
-from clustermodel.machine import Partition
+from clustermodel.machine import NodeType, Partition, Reservation
 from tests.conftest import Finished, refusal
 
 CONF = """\
@@ -119,11 +120,11 @@ Command = Callable[..., Finished]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def read(*texts: str, unit: str = "nodes") -> SlurmSite:
+    def read(*texts: str, **options: Any) -> SlurmSite:
         paths = [tmp_path / f"{number}.txt" for number, _ in enumerate(texts)]
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
-        return read_slurm_site(*paths, unit=unit)
+        return read_slurm_site(*paths, **options)
 
     return read
 
@@ -133,17 +134,17 @@ def test_slurm_conf(read: Read, tmp_path: Path) -> None:
     assert slurm.nodes == len(slurm.node_names) == 67
     assert (slurm.node_names[0], slurm.node_names[64:]) == ("n001", ("n070", "g1", "g2"))
     assert list(slurm.site.partitions) == PARTITIONS
+    assert list(slurm.site.node_types) == [NodeType(name="ib", nodes="0-64", features="ib")]
     assert slurm.site.order == Multifactor(
         age=1000, fair_share=10_000, qos=2000, max_age_s=172_800, half_life_s=14 * 86_400
     )  # fmt: skip
     assert slurm.site.limits == ()
     assert slurm.read == (f"{tmp_path}/0.txt: 68 nodes, 3 partitions, 9 settings",)
     assert slurm.left_out == (
-        "RealMemory of nodes: memory of the nodes is a field of the machine (--node-memory)",
-        "Features of nodes: nodes are alike, but for their partitions",
         "Weight of nodes: jobs take nodes first that the fewest partitions have",
         "State=FUTURE of node later: nodes that do not exist yet are no part of the machine",
         "AllowAccounts of partition debug: who may use a partition is no rule of the model; the jobs of a log did",
+        "RealMemory of nodes: memory is a field of the machine (--node-memory 250)",
         "QoS of partition gpu: its limits are in the output of sacctmgr show qos -P; give it too",
         "PriorityWeightFairshare: beside other weights it is the classic factor, not Fair Tree's rank",
         "SchedulerType: how the queue is worked off is the policy's (--policy)",
@@ -158,11 +159,11 @@ def test_scontrol_says_the_same_on_one_line_and_on_several(read: Read) -> None:
         Partition(name="CPU nodes (old)", nodes="1"),
     ]
     assert slurm.left_out == (
-        "RealMemory of nodes: memory of the nodes is a field of the machine (--node-memory)",
         "State of n2: nodes that are down now are part of the machine; outages are given with --outages",
         "DefaultTime of partition short: the jobs of a log have their own limits",
         "State=DOWN of partition short: the partition is as if it were up",
         "Nodes of partition empty: the partition has no nodes",
+        "RealMemory of nodes: memory is a field of the machine (--node-memory 376.27)",
     )
     lines = [" ".join(line.split()) for line in (NODES + "\n" + SHOWN).replace("\n   ", " ").splitlines()]
     assert read("\n".join(lines)).site == slurm.site
@@ -172,6 +173,26 @@ def test_scontrol_says_the_same_on_one_line_and_on_several(read: Read) -> None:
 def test_nodes_are_counted_in_units(read: Read, unit: str, nodes: int, of_n2: str) -> None:
     slurm = read(NODES, SHOWN, unit=unit)
     assert (slurm.nodes, slurm.site.partitions[-1].nodes) == (nodes, of_n2)
+
+
+def test_nodes_that_differ_in_memory_or_features_have_types(read: Read) -> None:
+    nodes = ("n[1-2] RealMemory=1024", "n3 RealMemory=2048 Feature=ib,big", "n4 RealMemory=1024 Feature=ib")
+    conf = "".join(f"NodeName={each}\n" for each in nodes)
+    assert list(read(conf).site.node_types) == [
+        NodeType(name="1024 MiB", nodes="0-1", memory_gib=1),
+        NodeType(name="ib+big 2048 MiB", nodes="2", memory_gib=2, features=["ib", "big"]),
+        NodeType(name="ib 1024 MiB", nodes="3", memory_gib=1, features="ib"),
+    ]
+    same = read("NodeName=n[1-2] Features=ib\n")
+    assert (same.site, same.left_out) == (Site(), ("Features of nodes: all nodes are alike",))
+    unknown = read(conf, "PartitionName=p Nodes=n[1-5]\n")  # no memory is known of n5
+    assert [(each.name, each.memory_gib) for each in unknown.site.node_types] == [("ib+big", None), ("ib", None)]
+    cores = read(conf.replace("\n", " CPUs=2\n"), unit="cores")
+    assert (cores.nodes, cores.site.node_types) == (8, ())
+    assert cores.left_out == (
+        "RealMemory of nodes: memory is a field of the machine (--node-memory)",
+        "Features of nodes: the model counts cores",
+    )
 
 
 def test_limits_of_qos_and_of_the_qos_of_a_partition(read: Read) -> None:
@@ -255,7 +276,11 @@ def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
             "MaxJobs=0 of account x: jobs that may never run are left out of a workload, not held",
         ),
         (("Include nodes.conf\n",), Site(), "Include nodes.conf: give the other file too"),
-        (("ReservationName=m StartTime=2024-01-01T00:00:00\n",), Site(), "ReservationName of m: it is no rule of the model"),
+        (
+            ("ReservationName=m StartTime=2024-01-01T00:00:00\n",),
+            Site(),
+            "StartTime of reservation m: say when the log begins (--start)",
+        ),
         (
             ("PriorityWeightJobSize=5\nPriorityFavorSmall=YES\nPriorityWeightPartition=2\n",),
             Site(order=Multifactor(age=0, partition=2)),
@@ -271,6 +296,40 @@ def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
 def test_what_is_left_out(read: Read, texts: tuple[str, ...], site: Site, left_out: str) -> None:
     slurm = read(*texts)
     assert (slurm.site, slurm.left_out) == (site, (left_out,))
+
+
+RESERVATIONS = """\
+ReservationName=maint StartTime=2024-01-01T08:00:00 EndTime=2024-01-01T12:00:00 Duration=04:00:00
+   Nodes=n[1-4] NodeCnt=4 CoreCnt=8 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES,WEEKLY
+   TRES=cpu=8
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null)
+
+ReservationName=course StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Flags= Accounts=bio,chem Users=(null)
+ReservationName=past StartTime=2024-01-02T00:00:00 EndTime=2024-01-03T00:00:00 Nodes=n2 Accounts=bio
+ReservationName=begun StartTime=2024-01-02T00:00:00 EndTime=2024-01-10T00:00:00 Nodes=n3 Accounts=bio
+ReservationName=others StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Accounts=-bio
+ReservationName=days StartTime=2024-01-10T00:00:00 EndTime=2024-01-10T01:00:00 Nodes=n2 Flags=WEEKDAY Users=ann
+ReservationName=elsewhere StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=(null) Users=ann
+"""
+
+
+def test_reservations_are_on_the_clock_of_the_jobs(read: Read) -> None:
+    monday = 6 * 86_400
+    slurm = read("NodeName=n[1-8]\n", RESERVATIONS, start="2024-01-09T00:00:00")  # a Tuesday
+    assert list(slurm.site.reservations) == [
+        Reservation(nodes="0-3", start_s=monday + 28_800, end_s=monday + 43_200, every_s=604_800, users="root", name="maint"),
+        Reservation(nodes="1", start_s=86_400, end_s=172_800, accounts=["bio", "chem"], name="course"),
+        Reservation(nodes="2", start_s=0, end_s=86_400, accounts="bio", name="begun"),
+    ]
+    assert slurm.left_out == (
+        "StartTime of reservation past: it is over when the log begins",
+        "StartTime of reservation others: reservations are for accounts and users",
+        "StartTime of reservation days: reservations come once, or after so many seconds",
+        "StartTime of reservation elsewhere: it has no nodes",
+    )
+    with pytest.raises(TraceError, match=r"0\.txt:1: EndTime: 'soon' is not a time"):
+        read("ReservationName=x Nodes=n1 StartTime=2024-01-01T00:00:00 EndTime=soon\n", start="2024-01-01T00:00:00")
+    assert "start: 'soon' is not a time; write it as 2025-01-01T00:00:00" in refusal(lambda: read(CONF, start="soon"))
 
 
 def test_scontrol_show_config(read: Read) -> None:
