@@ -221,6 +221,7 @@ GALLERY = {
     "papers": "Papers reproduced",
     "tradeoffs": "Trade-offs",
     "hypothetical": "Hypothetical machines and workloads",
+    "sites": "Logs of sites with rules",
     "validation": "Validation against theory",
 }
 """Sections of the gallery by folder of scenarios."""

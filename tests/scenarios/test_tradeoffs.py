@@ -25,6 +25,7 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "hypothetical/exascale.py": {"jobs": "20", "replications": "2"},
     "hypothetical/gangs_and_failures.py": SIZE,
     "hypothetical/memory_for_multiprogramming.py": {**SIZE, "levels": "1,3", "memory_gib": "1.5,3"},
+    "hypothetical/shared_partitions.py": {"days": "2", "replications": "2", "loads": "0.5,0.9"},
     "hypothetical/two_classes.py": {"days": "1", "replications": "1", "loads": "0.6,0.9"},
     "hypothetical/urgent_jobs.py": {**SIZE, "share": "0.3"},
 }
