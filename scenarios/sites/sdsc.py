@@ -101,7 +101,7 @@ def queues_of(result: Result) -> pd.DataFrame:
 
 def idle_enough(jobs: pd.DataFrame, nodes: int) -> "pd.Series[float]":
     """Return how long each batch job waited while enough processors were idle for it, seconds."""
-    batch = jobs[jobs["queue"] != "interactive"]
+    batch = jobs[(jobs["queue"] != "interactive") & jobs["run_s"].notna()]  # the one job that is too wide has none
     recorded = batch[["submit_s", "nodes", "run_s"]].assign(wait_s=batch["recorded_wait_s"])
     log = RecordedSchedule(Workload.from_frame(recorded), nodes)
     waited = pd.Series(np.nan, jobs.index)

@@ -59,3 +59,4 @@ def test_what_the_page_concludes_of_two_logs_with_queues() -> None:
     of_blue = zip(waits("SDSC-BLUE", "EASY"), waits("SDSC-BLUE", "EASY", "recorded_s"), strict=True)
     assert all(2 < theirs / ours < 6.1 for ours, theirs in of_blue)
     assert min(waits("SDSC-BLUE", "EASY", "idle_share")) > 0.5
+    assert waits("SDSC-BLUE", RULES[1]) == sorted(waits("SDSC-BLUE", RULES[1]))
