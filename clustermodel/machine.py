@@ -106,7 +106,8 @@ class NodeType:
 
     >>> from clustermodel import Machine, NodeType
     >>> fast = NodeType(name="fast", nodes="0-3", speed=2, features=["ib", "avx512"])
-    >>> machine = Machine(nodes=16, node_memory_gib=64, node_types=[fast, NodeType(name="big", nodes="4-5", memory_gib=512)])
+    >>> big = NodeType(name="big", nodes="4-5", memory_gib=512)
+    >>> machine = Machine(nodes=16, node_memory_gib=64, node_types=[fast, big])
     >>> machine.node_types[0].features
     ('ib', 'avx512')
     """
