@@ -260,8 +260,8 @@ def _about_site(inferred: InferredSite) -> Iterator[str]:
         yield f"site: {line}"
     if inferred.windows:
         yield (
-            "site: windows in which nothing starts are reservations, maintenance or outages; they are not among the rules, as "
-            "reservations cannot be simulated yet"
+            "site: windows in which nothing starts are reservations, maintenance or outages; they are not among the rules, "
+            "but --reservation simulates them"
         )
     yield (
         "site: a log does not show limits that were never reached, nor fair shares, dependencies, and priorities and "

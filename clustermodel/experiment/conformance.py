@@ -6,7 +6,7 @@ show: the schedule does not depend on the order of simultaneous events, and a gu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate
 from clustermodel.failures.recorded_outages import Outages
 from clustermodel.job import JobRow
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
 from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, decide_of, dependencies_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
@@ -26,6 +26,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import to_kib
 
 _RANDOM_CASES = 60
+_ONE_IN = 3  # of so many cases one has a twin with partitions
 _ENOUGH_GIB = 5  # memory of a node on which each job fits alone in most cases, GiB
 _CALLS_PER_JOB = 200  # calls of a policy per job, above which the policy counts as stuck
 _SLICES = TimeSlicing(quantum_s=7.0, mpl=3)
@@ -48,6 +49,7 @@ class Case(NamedTuple):
     name: str
     machine: Machine
     jobs: tuple[JobRow, ...]
+    partition_of: Mapping[int, str] = {}
 
 
 class _StuckError(Exception):
@@ -90,11 +92,24 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     fail.  Parts of the machine, and random numbers, on which the policy does not declare to depend
     (:func:`~clustermodel.policies.interface.dependencies_of`) do not change its schedule.
 
+    A policy that ``takes_partitions`` runs on machines with overlapping partitions too.
+
     The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
     policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.
     """
     made = make_policy(policy)
-    return [broken for case in cases(seed, failures=failures) for broken in _check(made, case, seed)]
+    checked = [*cases(seed, failures=failures)]
+    if getattr(made, "takes_partitions", False):
+        checked += map(_partitioned, checked[::_ONE_IN])
+    return [broken for case in checked for broken in _check(made, case, seed)]
+
+
+def _partitioned(case: Case) -> Case:
+    """Return a case with two partitions that share a node, unless there is one only; some jobs may have all nodes."""
+    middle = case.machine.nodes // 2
+    partitions = [Partition(name="a", nodes=range(middle + 1)), Partition(name="b", nodes=range(middle, case.machine.nodes))]
+    named = {job.id: ("a", "b", "a,b")[job.id % 3] for job in case.jobs if job.id % 4}
+    return Case(f"{case.name}, in partitions", replace(case.machine, partitions=partitions), case.jobs, named)
 
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
@@ -229,7 +244,7 @@ def _run(
     watched = _Watched(policy, case)
     try:
         watched.policy = calibrate(policy, machine, lambda: streams, seed)
-        outcome = simulate(machine, streams, watched, np.random.default_rng(seed))
+        outcome = simulate(machine, streams, watched, np.random.default_rng(seed), partition_of=case.partition_of)
     except DecisionError as problem:
         return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
     except _StuckError:

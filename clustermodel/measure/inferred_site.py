@@ -22,7 +22,7 @@ class InferredSite(NamedTuple):
     rules: list[InferredRule]
     """Limits and priorities."""
     windows: list[Window]
-    """Times in which nothing starts, which :class:`~clustermodel.site.Site` has no rules for."""
+    """Times in which nothing starts; whether they are reservations, a log does not tell."""
 
     @property
     def site(self) -> Site:

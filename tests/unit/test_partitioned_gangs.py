@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from clustermodel import DecisionError, Machine, Scenario, Site, TimeSlicing, Workload
+from clustermodel import DecisionError, Machine, Scenario, Site, TimeSlicing, Workload, check_policy
 from clustermodel.cli.main import main
 from clustermodel.experiment.result import Result
 from clustermodel.job import Job
-from clustermodel.policies.interface import Place, Rows, Setup
+from clustermodel.policies.interface import Place, Rows, Setup, Start
 from clustermodel.policies.view import Batch, View
 from tests.conftest import refusal
 from tests.unit.test_partitions import job, nodes_of, parts
@@ -139,6 +139,27 @@ def test_a_place_on_other_nodes_is_refused(columns: tuple[tuple[int, int], ...])
     policy.takes_partitions = True
     with pytest.raises(DecisionError, match=r"job 1 cannot run on nodes [01]-[12]: it may have 2-3 only"):
         run([job(1, 0, 2, 50, "c"), job(2, 5, 1, 50, "a")], policy)
+
+
+class _Careless:
+    """Says that it knows partitions, and starts whatever job there are enough idle nodes for."""
+
+    name = "careless"
+    takes_partitions = True
+
+    def start(self, setup: Setup) -> Any:
+        def decide(batch: Batch, view: View) -> list[Start]:
+            first = next(iter(view.waiting.values()), None)
+            return [Start(job=first)] if first is not None and first.nodes <= view.idle else []
+
+        return decide
+
+
+def test_the_checker_finds_a_policy_that_does_not_look_at_partitions() -> None:
+    broken = check_policy(_Careless())
+    assert broken
+    assert all(each.case.endswith(", in partitions") for each in broken)
+    assert any("it needs" in each.detail for each in broken)
 
 
 def test_a_site_file_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

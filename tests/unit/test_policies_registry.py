@@ -465,6 +465,7 @@ class Counting(Fcfs):
     """FCFS that keeps count of the idle nodes itself."""
 
     name = "counting"
+    takes_partitions = False
 
     def __init__(self, *, failures: bool) -> None:
         self._failures = failures
