@@ -74,14 +74,15 @@ class IdleMemory:
     def place(self, job: QueuedJob) -> Nodes | None:
         """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first."""
         own = as_mask(self._suspended.get(job, ()))
+        idle = self._idle if job.eligible is None else self._idle & as_mask(job.eligible)
         if own and not own & ~self._idle:
             return Nodes(own, [])
         behind = [other for other in self._suspended if self._rank(other) > self._rank(job)]
         without = self._free.copy()
         for other in behind:
             without.give_back(self._suspended[other], other.memory)
-        at_once = self._idle & (self._free.nodes_with(job.memory) | own)
-        possible = self._idle & (without.nodes_with(job.memory) | own)
+        at_once = idle & (self._free.nodes_with(job.memory) | own)
+        possible = idle & (without.nodes_with(job.memory) | own)
         if possible.bit_count() < job.nodes:
             return None
         nodes = lowest(at_once, min(job.nodes, at_once.bit_count()))

@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from heapq import merge
 from math import ceil, inf
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies import preemption
-from clustermodel.policies.interface import Checkpoint, Decision, Reason, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
+from clustermodel.policies.pooled import in_pools, pools_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES, Preemption
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
+from clustermodel.schedule.pool_plans import IdlePools
+from clustermodel.schedule.pools import Pools
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import choice, flag, require_number, require_seconds
 
@@ -54,6 +58,7 @@ class PreemptiveScheduler:
     """
 
     name: ClassVar[str]
+    takes_partitions: ClassVar[bool] = True
     rule: ClassVar[str]  # why a job starts
     in_run: ClassVar[type[PreemptiveRun]]
     mode: str = "checkpoint"
@@ -89,6 +94,8 @@ class PreemptiveRun:
         self._victim = VICTIMS[policy.victim]
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
+        self._pools = pools_of(setup) if in_pools(setup) else None
+        self._chosen: Chosen = {}  # where jobs may differ in the nodes that they may have: pools of the jobs to start
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
         self._alarm: int | None = None
 
@@ -131,8 +138,23 @@ class PreemptiveRun:
             for gang in gangs
             if not (gang.stopping or gang.start > latest or (suspends and not view.can_suspend(gang)))
         }  # in order
-        stops = self._by_order(view, stoppable) if self._victim is None else self._by_victims(view, stoppable, self._victim)
+        if self._pools is not None:
+            stops = self._in_pools(self._pools, view, stoppable)
+        elif self._victim is None:
+            stops = self._by_order(view, stoppable)
+        else:
+            stops = self._by_victims(view, stoppable, self._victim)
         return [preemption.preempt(gang.job, self._mode) for gang in stops]
+
+    def _in_pools(self, pools: Pools, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
+        """Do the same as the two following methods where jobs differ in the nodes that they may have."""
+        shared = PoolsToShare(pools, view, stoppable.values())
+        if self._victim is None:
+            self._chosen, stops = by_order(shared, self._order, view, stoppable, skip=self._skip)
+        else:
+            self._chosen, stops = by_victims(shared, self._order, view, stoppable, self._victim, skip=self._skip)
+        self._to_start = [view.waiting[job_id] for job_id in self._chosen]
+        return stops
 
     def _by_order(self, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
         """Let jobs take nodes in order; return those that get none."""
@@ -188,6 +210,15 @@ class PreemptiveRun:
         if free is not None:  # suspended jobs can be in the way
             rank = {job: place for place, job in enumerate(self._order)}
             memory = preemption.IdleMemory(view, free, rank.__getitem__)
+        if self._pools is not None:
+            for job, columns, discards in starts_of(self._chosen, self._pools, self._to_start, view, memory):
+                decisions += discards
+                if columns is None:
+                    later.append(job)
+                else:
+                    decisions.append(Start(job=job, columns=columns, reason=self._reason))
+            self._to_start = later
+            return decisions
         for job in self._to_start:
             if job.id not in view.waiting:
                 continue
@@ -443,11 +474,12 @@ class ServerFilling:
     """
 
     name: ClassVar[str] = "server-filling"
+    takes_partitions: ClassVar[bool] = True
     depends_on: ClassVar[frozenset[str]] = DEPENDENCIES["checkpoint"]
 
-    def start(self, setup: Setup) -> Self:
+    def start(self, setup: Setup) -> Run:
         preemption.require_store(self.name, "checkpoint", setup.machine)
-        return self
+        return _FillingPools(pools_of(setup)) if in_pools(setup) else self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
@@ -468,6 +500,41 @@ class ServerFilling:
                     starts.append(Start(job=job, reason=_REASON))
         others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
         return [*(Checkpoint(job=gang.job) for gang in others), *starts]
+
+
+class _FillingPools:
+    """ServerFilling where jobs differ in the nodes that they may have: candidates are jobs of which some nodes are not full."""
+
+    def __init__(self, pools: Pools) -> None:
+        self._pools = pools
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
+        running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
+        up = IdlePools(self._pools, view.idle_nodes).counts()
+        for gang in view.running.values():
+            for pool, nodes in self._pools.counts(gang.columns):
+                up[pool] += nodes
+        candidates = []
+        for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
+            if not any(up):
+                break
+            left = job.nodes  # wherever it runs: the candidates must not depend on what was chosen before
+            for pool in self._pools.of(job.eligible):
+                taken = min(up[pool], left)
+                up[pool] -= taken
+                left -= taken
+            if left < job.nodes:
+                candidates.append(job)
+        candidates.sort(key=lambda job: (-job.nodes, job.queue_order))
+        gangs = {gang.job.id: gang for gang in view.running.values()}
+        shared = PoolsToShare(self._pools, view, gangs.values(), counts_leaving=False)
+        chosen, stops = by_order(shared, candidates, view, gangs, skip=True)
+        starts = starts_of(chosen, self._pools, [view.waiting[job_id] for job_id in chosen], view, None)
+        return [
+            *(Checkpoint(job=gang.job) for gang in stops if not gang.stopping),
+            *(Start(job=job, columns=columns, reason=_REASON) for job, columns, _ in starts if columns is not None),
+        ]
 
 
 _REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")

@@ -28,9 +28,10 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
+from clustermodel.policies.pooled import pools_of
 from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import from_mask, lowest
+from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import choice, require_number, require_seconds
 
@@ -50,6 +51,7 @@ class SelectiveSuspension:
     """
 
     name: ClassVar[str] = "ss"
+    takes_partitions: ClassVar[bool] = True
     sf: float = 2.0
     mode: str = "suspend"
     interval_s: float = 60.0
@@ -87,6 +89,7 @@ class SelectiveSuspensionRun:
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
         self._explain, self._one_by_one = setup.explain, setup.one_by_one
+        self._pools = pools_of(setup)
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
         self._stopping = 0  # nodes of preempted jobs whose work is being saved
         self._claimed = 0  # nodes of all claims, which do not overlap
@@ -162,7 +165,7 @@ class SelectiveSuspensionRun:
     def _nodes_for(self, job: QueuedJob) -> int:
         """Return the nodes on which a job can start now, 0 if none: first those kept for it, last those of suspended jobs."""
         claim = self._claims.get(job.id, 0)
-        free = self._idle & (~self._claimed | claim) & self._with_memory(job)
+        free = self._idle & (~self._claimed | claim) & self._suitable(job)
         if own := self._own.get(job.id):
             return 0 if own & ~free else own
         if free.bit_count() < job.nodes:
@@ -170,12 +173,13 @@ class SelectiveSuspensionRun:
         owned = reduce(or_, self._own.values(), 0)
         nodes = free & claim  # otherwise the jobs that it has preempted could resume there
         for more in (free & ~owned & ~claim, free & owned & ~claim):
-            nodes |= lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
+            nodes |= self._pools.lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
         return nodes
 
-    def _with_memory(self, job: QueuedJob) -> int:
-        """Return the nodes on which a waiting job has, or could have, its memory beside all that has memory now."""
-        return -1 if self._memory is None else self._memory.nodes_with(job.memory) | self._own.get(job.id, 0)
+    def _suitable(self, job: QueuedJob) -> int:
+        """Return the nodes of a waiting job on which it has, or could have, its memory beside all that has memory now."""
+        eligible = -1 if job.eligible is None else self._pools.mask(job.eligible)
+        return eligible if self._memory is None else eligible & (self._memory.nodes_with(job.memory) | self._own.get(job.id, 0))
 
     def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
         xfactor = Fraction(self._waited(job, now) + job.estimate, job.estimate)
@@ -192,7 +196,7 @@ class SelectiveSuspensionRun:
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
         """Return the jobs that a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
-        suitable = self._with_memory(job)
+        suitable = self._suitable(job)
         free = (self._idle | self._stopping) & ~self._claimed & suitable
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
@@ -222,18 +226,19 @@ class SelectiveSuspensionRun:
             self._stopping |= self._held[other.job.id]
             free |= self._held[other.job.id]
             yield preempt(other.job, self._mode)
-        self._claims[job.id] = self._own.get(job.id) or lowest(free & self._with_memory(job), job.nodes)
+        self._claims[job.id] = self._own.get(job.id) or self._pools.lowest(free & self._suitable(job), job.nodes)
         self._claimed |= self._claims[job.id]
 
     def _next_preemption(self, view: View) -> int | None:
         """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
-        victims_of: dict[tuple[int, int | None, int], Sequence[_Running]] = {}  # of jobs of one size that may start anywhere
+        victims_of: dict[tuple[int, int | None, int, NodeSet | None], Sequence[_Running]] = {}  # of jobs that are alike
         reached = []
         for job in view.waiting.values():
             if job.id in self._held or job.id in self._claims:
                 continue
             # A suspended job is a kind of its own.  (Its nodes would say the same; their hash takes long on a large machine.)
-            kind = (job.nodes, job.id if job.id in self._own else None, job.memory if self._memory is not None else 0)
+            memory = job.memory if self._memory is not None else 0
+            kind = (job.nodes, job.id if job.id in self._own else None, memory, job.eligible)
             if kind not in victims_of:
                 victims_of[kind] = self._victims(job, view)
             if victims := victims_of[kind]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from clustermodel.schedule.node_set import NodeSet, as_mask
+from clustermodel.schedule.node_set import NodeSet, as_mask, lowest
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.windows import Window, Windows, candidates
 from clustermodel.ticks import NEVER
@@ -38,6 +38,7 @@ class Pools:
         self._windows_of = [[window for window in every if window.mask & mask] for mask in self.masks]
         self._every: Final = tuple(range(len(order)))
         self._of: dict[NodeSet, tuple[int, ...]] = {}
+        self._masks: dict[NodeSet, int] = {}
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -50,6 +51,24 @@ class Pools:
             mask = as_mask(eligible)
             self._of[eligible] = tuple(pool for pool in self._every if not self.masks[pool] & ~mask)
         return self._of[eligible]
+
+    def mask(self, eligible: NodeSet) -> int:
+        """Return the nodes that a job may have as a bitmask."""
+        if eligible not in self._masks:
+            self._masks[eligible] = as_mask(eligible)
+        return self._masks[eligible]
+
+    def lowest(self, mask: int, nodes: int) -> int:
+        """Return so many nodes of a bitmask, which has as many: of the first pools first, and the lowest of each."""
+        if len(self.masks) == 1:
+            return lowest(mask, nodes)
+        chosen = 0
+        for pool in self.masks:
+            if part := mask & pool:
+                taken = lowest(part, min(nodes, part.bit_count()))
+                chosen |= taken
+                nodes -= taken.bit_count()
+        return chosen
 
     def windows_of(self, pool: int, now: int) -> list[Window]:
         """Return the windows in which some jobs may not have the nodes of a pool, without those that are over."""

@@ -90,7 +90,7 @@ class Decisions:
             idle = self._pool.idle_nodes.as_set()
             columns = requests.take(queued, terms.nodes, columns, idle, self._run.saved)
         elif queued.eligible is not None:
-            columns = self._pool.eligible_nodes(queued, terms.nodes, columns)
+            columns = self._eligible_nodes(job, terms.nodes, columns)
         if (speeds := self._run.speeds) is not None:
             columns = idle_for(self._run, queued, terms.nodes) if columns is None else columns
             if columns is not None:  # else the node pool refuses
@@ -99,6 +99,13 @@ class Decisions:
         if self._run.reservations is not None:
             self._run.reservations.require_free(gang, gang.columns)
         self._begin(job, gang, decision.reason)
+
+    def _eligible_nodes(self, job: JobInSystem, nodes: int, columns: NodeSet | None) -> NodeSet:
+        """Return nodes for a job that may not have all: as decided, those that keep its image, or the lowest idle ones."""
+        image, saved = job.image, self._run.saved
+        if columns is None and image is not None and image.columns and self._pool.idle_nodes.has(image.columns):
+            columns = image.columns
+        return self._pool.eligible_nodes(job.queued, nodes, columns, -1 if saved.free is None else saved.nodes_for(job))
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued

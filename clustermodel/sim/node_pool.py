@@ -113,15 +113,15 @@ class NodePool:
             )
         return from_mask(lowest(there, nodes))
 
-    def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> NodeSet:
-        """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have."""
+    def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None, suitable: int = -1) -> NodeSet:
+        """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have of those ``suitable``."""
         if columns is not None:
             if job.allowed is not None and as_mask(columns) & ~as_mask(job.allowed):
                 raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
             return columns
         assert job.eligible is not None
         eligible = as_mask(job.eligible)
-        idle, what = as_mask(self.idle_nodes.as_set()) & eligible, text(job.eligible) or "none"
+        idle, what = as_mask(self.idle_nodes.as_set()) & eligible & suitable, text(job.eligible) or "none"
         if idle.bit_count() < nodes:
             raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {idle.bit_count()} are idle")
         return from_mask(lowest(idle, nodes))

@@ -178,12 +178,12 @@ def test_other_policies_refuse_partitions(policy: str) -> None:
         (lambda: Machine(nodes=4, partitions=parts(a="0-4")), "Machine.partitions: a: nodes: '0-4' is not allowed"),
         (lambda: Machine(nodes=4, partitions=parts(a="0") * 2), "Machine.partitions: a: 'a' is not allowed; another one has"),
         (
-            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:predictor=last"),
-            "easy: predictor: 'last' is not allowed",
+            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:width=greedy"),
+            "backfilling: width: 'greedy' is not allowed on a machine with partitions that share nodes; it must be 'asked'",
         ),
         (
-            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="easy:backfill_order=shortest"),
-            "easy: backfill_order: 'shortest' is not allowed on a machine with partitions or reservations; it must be arrival",
+            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:guarantees=relaxed"),
+            "backfilling: guarantees: 'relaxed' is not allowed on a machine with partitions that share nodes; they must be all",
         ),
     ],
 )
@@ -294,7 +294,7 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str,
     pd.testing.assert_frame_equal(plain.drop(columns="reserved_s"), pooled.jobs.drop(columns="reserved_s"))
 
 
-@pytest.mark.parametrize("policy", [name for name in policy_names() if getattr(make_policy(name), "takes_partitions", False)])
+@pytest.mark.parametrize("policy", [name for name in TAKES if name[0] not in "PR"])  # P and R are random
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)
     jobs = [

@@ -88,6 +88,10 @@ class Selective(Stateless):
     def __post_init__(self) -> None:
         require_number("backfilling: threshold", self.threshold, "a number >= 1", lambda value: value >= 1)
 
+    def earns(self, job: QueuedJob, now: int) -> bool:
+        """Return whether a job that does not fit now is given a reservation."""
+        return now - job.submit + job.estimate >= self.threshold * job.estimate
+
     def schedule(self, current: SchedulingCycle) -> None:
         plan, now = current.plan, current.now
         current.compress()
@@ -97,7 +101,7 @@ class Selective(Stateless):
                 continue
             if (shape := current.fitting(job)) is not None:
                 current.start(job, shape, "which delays no job that holds a reservation")
-            elif now - job.submit + job.estimate >= self.threshold * job.estimate:
+            elif self.earns(job, now):
                 plan.keep(job, reservation := current.earliest(job))
                 current.guarantee(job, reservation.start)
 

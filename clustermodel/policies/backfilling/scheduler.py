@@ -8,15 +8,16 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
-from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, require_order
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
+from clustermodel.policies.pooled import PooledBackfilling, in_pools
+from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
+from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
 from clustermodel.schedule.profile import Plan, RunningProfile
 from clustermodel.validation import choice, require
 
@@ -45,6 +46,7 @@ class Backfilling:
         correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
     """
 
+    takes_partitions: ClassVar[bool] = True
     order: str | QueueOrder = "D"
     guarantees: str | Guarantees = "all"
     levels: int = PRIORITY_LEVELS
@@ -87,9 +89,22 @@ class Backfilling:
         kinds |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
         return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
 
-    def start(self, setup: Setup) -> BackfillingRun:
+    def start(self, setup: Setup) -> Run:
         """Start a run."""
-        return BackfillingRun(self, setup)
+        return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup)
+
+    def _start_in_pools(self, setup: Setup) -> Run:
+        where = " on a machine with partitions that share nodes"
+        for field, plain in (("width", "asked"), ("speculation", None), ("test_runs", False), ("widening", False)):
+            value = getattr(self, field)
+            require(value == plain, f"backfilling: {field}", value, f"it must be {plain!r}", where)
+        kind = self._guarantees()
+        known = isinstance(kind, EveryJob | NoJob | Selective)
+        require(known, "backfilling: guarantees", self.guarantees, "they must be all, none or selective", where)
+        sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
+        earn = kind.earns if isinstance(kind, Selective) else None
+        lengths = Lengths(self, setup, once=True)
+        return PooledBackfilling(setup, lengths, sorter=sorter, earn=earn, afresh=isinstance(kind, NoJob))
 
     # What a run consists of.
 

@@ -1,0 +1,173 @@
+"""Which jobs run and which are preempted on a machine with partitions: nodes are counted by pool.
+
+A running job has the nodes that it holds; a waiting one takes nodes that are idle, or about to be, before those that others
+would have to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+
+from clustermodel.policies.interface import Kill
+from clustermodel.policies.preemption import IdleMemory, victims_for
+from clustermodel.policies.view import QueuedJob, RunningJob, View
+from clustermodel.schedule.node_set import NodeSet, from_mask
+from clustermodel.schedule.pool_plans import IdlePools
+from clustermodel.schedule.pools import Pools, Split
+
+
+class PoolsToShare:
+    """The nodes of one scheduling cycle by pool: those that nobody holds, or that jobs are leaving, and those to be gained."""
+
+    def __init__(self, pools: Pools, view: View, gains: Iterable[RunningJob], *, counts_leaving: bool = True) -> None:
+        self._pools, self._view = pools, view
+        self._free = IdlePools(pools, view.idle_nodes).counts()
+        self._gain = [0 for _ in self._free]
+        for gang in view.running.values() if counts_leaving else ():
+            if gang.stopping:
+                self._add(self._free, gang.columns, 1)
+        for gang in gains:
+            self._add(self._gain, gang.columns, 1)
+        self._closed: set[int] = set()  # pools of jobs that do not fit and may not be passed
+
+    def _add(self, counts: list[int], nodes: NodeSet, sign: int) -> None:
+        for pool, number in self._pools.counts(nodes):
+            counts[pool] += sign * number
+
+    def close(self, job: QueuedJob) -> None:
+        """Let no other job have nodes of the pools of a job that does not fit."""
+        self._closed.update(self._pools.of(job.eligible))
+
+    def is_closed_for(self, job: QueuedJob) -> bool:
+        return not self._closed.isdisjoint(self._pools.of(job.eligible))
+
+    def lose(self, gang: RunningJob) -> None:
+        """Leave a job the nodes that it holds: they cannot be gained any more."""
+        self._add(self._gain, gang.columns, -1)
+
+    def keep(self, gang: RunningJob) -> bool:
+        """Leave a job the nodes that it holds, if no job before it has taken them."""
+        counts = self._pools.counts(gang.columns)
+        if not self._closed.isdisjoint(pool for pool, _ in counts) or any(self._gain[pool] < number for pool, number in counts):
+            return False
+        self.lose(gang)
+        return True
+
+    def take(self, job: QueuedJob) -> Split | None:
+        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few."""
+        if self.is_closed_for(job):
+            return None
+        pools, free, gain = self._pools.of(job.eligible), self._free, self._gain
+        if (own := self._view.suspended_on(job)) is not None:
+            counts = self._pools.counts(own)
+            if all(free[pool] >= number for pool, number in counts):
+                self._add(free, own, -1)
+                return counts
+        taken: dict[int, int] = {}
+        left = job.nodes
+        for counts_of in (free, gain):
+            for pool in pools:
+                number = min(counts_of[pool], left)
+                if number > 0:
+                    taken[pool] = taken.get(pool, 0) + number
+                    left -= number
+        if left:
+            return None
+        for pool, number in taken.items():
+            of_free = min(number, free[pool])
+            free[pool] -= of_free
+            gain[pool] -= number - of_free
+        return tuple(sorted(taken.items()))
+
+    def missing(self, job: QueuedJob) -> int:
+        """Return how many nodes are too few for a job if nothing is gained."""
+        return job.nodes - sum(self._free[pool] for pool in self._pools.of(job.eligible))
+
+    def gained_from(self, gang: RunningJob, job: QueuedJob) -> int:
+        """Return how many nodes of a running job a waiting one may have."""
+        pools = self._pools.of(job.eligible)
+        return sum(number for pool, number in self._pools.counts(gang.columns) if pool in pools)
+
+    def gain(self, gang: RunningJob) -> None:
+        """Preempt a running job."""
+        self._add(self._gain, gang.columns, -1)
+        self._add(self._free, gang.columns, 1)
+
+
+Chosen = dict[int, Split]
+"""From which pools waiting jobs that are to start have their nodes, by job id."""
+
+
+def by_order(
+    shared: PoolsToShare, order: Iterable[QueuedJob], view: View, stoppable: dict[int, RunningJob], *, skip: bool
+) -> tuple[Chosen, list[RunningJob]]:
+    """Let jobs take nodes in order; return those to start, and the running ones that get none."""
+    chosen: Chosen = {}
+    for job in order:
+        if (gang := stoppable.get(job.id)) is not None:
+            if shared.keep(gang):
+                del stoppable[job.id]
+                continue
+        elif job.id not in view.waiting:
+            continue
+        elif (split := shared.take(job)) is not None:
+            chosen[job.id] = split
+            continue
+        if not skip:
+            shared.close(job)
+    return chosen, [gang for gang in view.running.values() if gang.job.id in stoppable]
+
+
+def by_victims(
+    shared: PoolsToShare,
+    order: Iterable[QueuedJob],
+    view: View,
+    behind: dict[int, RunningJob],
+    victim: Callable[[RunningJob, int], int],
+    *,
+    skip: bool,
+) -> tuple[Chosen, list[RunningJob]]:
+    """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return those to start, and these."""
+    chosen: Chosen = {}
+    stops: list[RunningJob] = []
+    for job in order:
+        if (gang := behind.pop(job.id, None)) is not None:
+            shared.lose(gang)
+            continue
+        if job.id not in view.waiting or shared.is_closed_for(job):
+            continue
+        by_value = sorted((victim(other, view.now), -place, other) for place, other in enumerate(behind.values()))
+        useful = [(other, gained) for _, _, other in by_value if (gained := shared.gained_from(other, job))]
+        victims = victims_for(shared.missing(job), useful, itemgetter(1))
+        if victims or shared.missing(job) <= 0:
+            for other, _ in victims:
+                stops.append(behind.pop(other.job.id))
+                shared.gain(other)
+            split = shared.take(job)
+            assert split is not None, "the victims have enough nodes for it"
+            chosen[job.id] = split
+        elif not skip:
+            shared.close(job)
+    return chosen, stops
+
+
+def starts_of(
+    chosen: Chosen, pools: Pools, jobs: Iterable[QueuedJob], view: View, memory: IdleMemory | None
+) -> Iterator[tuple[QueuedJob, NodeSet | None, list[Kill]]]:
+    """Yield waiting jobs that are to start, with idle nodes for them, or ``None``, and what is discarded of others there."""
+    idle = IdlePools(pools, view.idle_nodes)
+    for job in jobs:
+        if job.id not in view.waiting:
+            continue
+        if memory is not None:
+            place = memory.place(job)
+            yield job, None if place is None else from_mask(place.nodes), [] if place is None else memory.take(job, place)
+            continue
+        split, own = chosen[job.id], view.suspended_on(job)
+        if own is not None and pools.counts(own) == split and idle.take_nodes(own):
+            yield job, own, []
+        elif all(idle.counts()[pool] >= nodes for pool, nodes in split):
+            yield job, idle.take_split(split), []
+        else:
+            yield job, None, []

@@ -1,0 +1,125 @@
+"""Plans over pools: schedules are those of one pool, of two machines, and on any overlapping partitions jobs keep to theirs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustermodel import Job, Machine, NodeFailures, Scenario, Workload
+from tests.property.strategies import cases
+from tests.unit.test_partitions import job, nodes_of, parts, run, starts
+
+VARIANTS = (
+    "fcfs",
+    "easy",
+    "conservative",
+    "easy:backfill_order=shortest",
+    "easy:reserve_depth=3",
+    "easy:reservation=kept",
+    "easy:predictor=last-two,correction=tsafrir,backfill_order=shortest",
+    "conservative:queue_order=shortest",
+    "conservative:predictor=last",
+    "1/L",
+    "D-NG",
+    "backfilling:guarantees=selective",
+    "ss",
+    "ss:mode=checkpoint",
+    "server-filling",
+    "fifo-preempt",
+    "fifo-preempt:mode=suspend,victim=largest",
+    "fifo-preempt:skip=false,min_run_s=5",
+    "srtf",
+    "srsf:mode=suspend,victim=least-lost",
+    "las:thresholds=20",
+)
+
+
+MODULES = ("easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
+"""Where policies find out whether they plan over pools."""
+
+
+def random_jobs(seed: int, partition: str | None = "named") -> Workload:
+    rng = np.random.default_rng(seed)
+
+    def one(number: int) -> Job:
+        run_s, named = int(rng.integers(1, 40)), str(rng.choice(["a", "b", "c", "a,b", ""]))
+        estimate_s = run_s * float(rng.choice([0.5, 1, 2, 3]))
+        of = (named or None) if partition == "named" else partition
+        return job(number, int(rng.integers(0, 80)), int(rng.integers(1, 7)), run_s, of, estimate_s=estimate_s)
+
+    return Workload.from_jobs([one(number) for number in range(1, int(rng.integers(2, 21)))])
+
+
+@pytest.mark.parametrize("policy", VARIANTS)
+def test_any_overlapping_partitions(policy: str) -> None:
+    partitions = parts(a="0-5", b="3-8", c="6-11")
+    own = {part.name: set(range(part.node_set[0], part.node_set[1])) for part in partitions}
+    for seed in range(cases(12)):
+        workload = random_jobs(seed)
+        named = workload.frame["partition"] if "partition" in workload.frame else pd.Series([None] * len(workload))
+        result = Scenario(workload=workload, machine=Machine(nodes=12, partitions=partitions), policy=policy).run()
+        table = result.jobs
+        assert table["status"].isin(["completed", "killed"]).all()
+        allowed = {
+            number: set(range(12)) if not isinstance(names, str) else set().union(*(own[name] for name in names.split(",")))
+            for number, names in zip(workload.frame["job"], named, strict=True)
+        }
+        used: list[tuple[float, float, set[int]]] = []
+        for row in result.placements.itertuples():
+            nodes = set(range(row.first_node, row.first_node + row.nodes))
+            assert nodes <= allowed[row.job]
+            assert not any(row.begin_s < end and begin < row.end_s and nodes & others for begin, end, others in used)
+            used.append((row.begin_s, row.end_s, nodes))
+        guaranteed = table[table["reserved_s"].notna()]
+        assert "predictor" in policy or (guaranteed["start_s"] <= guaranteed["reserved_s"]).all()
+        if policy == "conservative":
+            assert not (table["reserved_s"].isna() & (table["wait_s"] > 0)).any()
+
+
+@pytest.mark.parametrize("kill", [True, False])
+@pytest.mark.parametrize("policy", VARIANTS)
+def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
+    policy: str, kill: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(cases(6)):
+        failing = NodeFailures(mtbf_s=300, repair_s=20) if seed % 2 else None
+        machine = Machine(nodes=8, kill_at_estimate=kill, failures=failing)
+        scenario = Scenario(workload=random_jobs(seed, None), machine=machine, policy=policy)
+        plain = scenario.run().jobs
+        with monkeypatch.context() as patched:
+            for module in MODULES:
+                patched.setattr(f"clustermodel.policies.{module}", lambda _: True)
+            pooled = scenario.run().jobs
+        pd.testing.assert_frame_equal(plain.drop(columns="reserved_s"), pooled.drop(columns="reserved_s"))
+
+
+# A slowdown beyond the threshold, or a job that outlives its prediction, is noticed when anything happens, in any partition.
+@pytest.mark.parametrize(
+    "policy", [policy for policy in VARIANTS if "selective" not in policy and "easy:predictor" not in policy]
+)
+def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
+    rng = np.random.default_rng(11)
+    jobs = [
+        job(n, float(rng.integers(0, 20_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part, user=ord(part))
+        for n, part in enumerate(rng.choice(["a", "b"], 300).tolist(), 1)
+    ]
+    together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
+    for name, nodes in (("a", 6), ("b", 8)):
+        own = Workload.from_jobs([each for each in jobs if each.partition == name])
+        alone = Scenario(workload=own, machine=Machine(nodes=nodes), policy=policy).run().jobs.set_index("job")
+        assert alone["start_s"].equals(together.loc[alone.index, "start_s"])
+
+
+def test_suspended_jobs_resume_on_their_own_nodes_and_victims_are_on_nodes_of_the_partition() -> None:
+    # Job 3, the shortest, may have nodes 0-3 only: job 1 there is suspended, and resumes where its memory is.  Job 2 runs on.
+    jobs = [job(1, 0, 4, 100, "a"), job(2, 0, 4, 500, "b"), job(3, 10, 2, 20, "a")]
+    result = run(jobs, parts(a="0-3", b="2-9"), nodes=10, policy="srtf:mode=suspend")
+    assert starts(result) == [30, 0, 10]
+    assert list(result.jobs["end_s"]) == [120, 500, 30]
+    assert nodes_of(result, 1) == {0, 1, 2, 3}
+    assert nodes_of(result, 2) == {4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("policy", [policy for policy in VARIANTS if "las" not in policy])
+def test_a_full_partition_blocks_no_other_one_under_any_of_them(policy: str) -> None:
+    jobs = [job(1, 0, 4, 100, "a"), job(2, 1, 4, 100, "a"), job(3, 2, 4, 10, "b")]
+    assert starts(run(jobs, parts(a="0-3", b="4-7"), policy=policy)) == [0, 100, 2]
