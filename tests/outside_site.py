@@ -5,11 +5,12 @@ the machine, the site and the jobs.  Reservations that a policy has made are wha
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import inf, isnan
 from typing import Any, Final, NamedTuple
 
-from clustermodel import Job, Limits, Partition, Result, make_policy
+from clustermodel import Job, Limits, NodeType, Partition, Result, make_policy
+from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Policy, Reserve, Setup, decide_of
 from clustermodel.policies.view import Batch, View
 from tests.outside import differences
@@ -58,8 +59,8 @@ def differences_of_site(
     """Return in words what does not hold in a run; nothing if all does."""
     run = _Run(result, jobs, arrays or {}, reserved)
     found = [*run.rejections(), *run.dependencies(), *run.holding(), *run.limits(), *run.nodes()]
-    found += [*run.shapes(), *run.first_come(), *run.reservations()]
-    return found + differences(result, [job.row()._replace(nodes=run.size[job.id]) for job in jobs], refused=run.rejected)
+    found += [*run.shapes(), *run.windows(), *run.first_come(), *run.reservations()]
+    return found + differences(result, run.rows(), refused=run.rejected)
 
 
 class _Run:
@@ -69,50 +70,102 @@ class _Run:
         self.result, self.machine, self.site = result, result.machine, result.scenario.site
         self.jobs, self.arrays, self.reserved = {job.id: job for job in jobs}, arrays, reserved
         self.per_node = max(self.machine.gpus_per_node, self.machine.processors_per_node)
-        self.size = {job.id: self._size(job) for job in jobs}
+        self.speeds, self.node_of = [1.0] * self.machine.nodes, list[int]()
+        sizes = [self.per_node] * self.machine.nodes
+        self.memory: list[float | None] = [self.machine.node_memory_gib] * self.machine.nodes
+        self.types: list[NodeType | None] = [None] * self.machine.nodes
+        for each in self.machine.node_types:
+            for node in _listed(str(each.nodes)):
+                self.types[node], self.speeds[node] = each, each.speed
+                sizes[node] = each.processors_per_node or self.per_node
+                self.memory[node] = each.memory_gib or self.memory[node]
+        for node, size in enumerate(sizes):
+            self.node_of += [node] * size
+        self.shared = max(sizes) > 1
         self.table = result.jobs.set_index("job").to_dict("index")
         self.first_start = result.run_attempts.groupby("job")["start_s"].min().to_dict()
         self.end = {job: row["end_s"] for job, row in self.table.items()}
         self.joined = {job: row["submit_s"] + row.get("held_s", 0.0) for job, row in self.table.items()}
         self.started = [job for job in self.jobs if job in self.first_start]
         self.allowed = {job.id: self._allowed(job) for job in jobs}
+        self.size = {job.id: self._size(job) for job in jobs}
         self.rejected = self._rejected()
+        self.placed: dict[int, set[int]] = defaultdict(set)  # processors of the last attempt
+        for job, begin, first, nodes in self._places("begin_s", "first_node", "nodes"):
+            if result.slices is not None or begin >= self.table[job]["start_s"]:
+                self.placed[job] |= set(range(first, first + nodes))
         self.instants = sorted({*self.joined.values(), *self.end.values(), *(job.submit_s for job in jobs)} - {inf})
         self.instants = [time for time in self.instants if not isnan(time)]
 
+    def _places(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Yield which job had which processors, and other columns."""
+        if len(self.first_start):
+            yield from self.result.placements[["job", *columns]].itertuples(index=False, name=None)
+
+    def _allowed(self, job: Job) -> tuple[frozenset[int], int] | None:
+        """Return the nodes of a job, by partitions, types, features and memory, as processors, and what is added to its
+        priority; ``None``: it has none.
+        """
+        nodes, priority = set(range(self.machine.nodes)), 0
+        named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
+        if self.machine.partitions and named is not None:
+            chosen: list[Partition] = [
+                each
+                for each in self.machine.partitions
+                if each.name in named.split(",")
+                and (each.max_wall_time_s is None or (job.estimate_s or job.run_s) <= each.max_wall_time_s)
+                and (each.max_nodes is None or job.nodes <= each.max_nodes)
+            ]
+            if not chosen:
+                return None
+            nodes, priority = set().union(*(_listed(str(each.nodes)) for each in chosen)), max(each.priority for each in chosen)
+        for node in list(nodes):
+            kind, memory = self.types[node], self.memory[node]
+            has = () if kind is None else kind.features
+            wanted = [] if job.features is None else [either.split("&") for either in job.features.split("|")]
+            if (
+                (job.node_type is not None and (kind is None or kind.name not in job.node_type.split(",")))
+                or (wanted and not any(set(each) <= set(has) for each in wanted))
+                or (memory is not None and (job.memory_gib or 0) > memory)
+            ):
+                nodes.remove(node)
+        return frozenset(processor for processor, node in enumerate(self.node_of) if node in nodes), priority
+
     def _size(self, job: Job) -> int:
-        """Return how many processors a job has, with all those of its nodes if it asks for them."""
-        return -(-job.nodes // (job.processors_per_node or self.per_node)) * self.per_node if job.whole_nodes else job.nodes
+        """Return how many processors a job has, with all those of its nodes, which are alike, if it asks for them."""
+        allowed = self.allowed[job.id]
+        if not job.whole_nodes or not allowed or not allowed[0]:
+            return job.nodes
+        all_of_a_node = max(Counter(self.node_of[processor] for processor in allowed[0]).values())
+        return -(-job.nodes // (job.processors_per_node or all_of_a_node)) * all_of_a_node
 
     def _fits(self, job: Job, allowed: frozenset[int]) -> bool:
         """Return whether a job fits on the empty machine."""
-        memory, room = self.machine.node_memory_gib, self.per_node
-        if memory is not None and job.memory_gib:
-            room = min(room, int(memory / job.memory_gib))
-        nodes = len(allowed) // self.per_node
-        if job.processors_per_node is None and not job.whole_nodes:
-            return 0 < self.size[job.id] <= room * min(nodes, job.max_nodes_used or nodes)
-        each = self.per_node if job.whole_nodes else job.processors_per_node
-        assert each is not None
-        return each <= room and 0 < self.size[job.id] <= each * min(nodes, job.max_nodes_used or nodes)
+        rooms = []
+        for node, processors in Counter(self.node_of[processor] for processor in allowed).items():
+            memory = self.memory[node]
+            rooms.append(min(processors, int(memory / job.memory_gib)) if memory and job.memory_gib else processors)
+        each = max(Counter(self.node_of[processor] for processor in allowed).values(), default=0)
+        each = each if job.whole_nodes else job.processors_per_node or 0
+        rooms = [each for room in rooms if room >= each] if each else sorted(rooms, reverse=True)
+        return 0 < self.size[job.id] <= sum(rooms[: job.max_nodes_used])
 
-    def _allowed(self, job: Job) -> tuple[frozenset[int], int] | None:
-        """Return the nodes of a job, and what its partitions add to its priority; ``None``: it has none."""
-        everywhere = frozenset(range(self.machine.processors)), 0
-        named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
-        if not self.machine.partitions or named is None:
-            return everywhere
-        estimate = job.estimate_s or job.run_s
-        chosen: list[Partition] = [
-            each
-            for each in self.machine.partitions
-            if each.name in named.split(",")
-            and (each.max_wall_time_s is None or estimate <= each.max_wall_time_s)
-            and (each.max_nodes is None or self.size[job.id] <= each.max_nodes)
-        ]
-        of_nodes = {node for each in chosen for node in _listed(str(each.nodes))}
-        nodes = frozenset(node * self.per_node + one for node in of_nodes for one in range(self.per_node))
-        return (nodes, max(each.priority for each in chosen)) if chosen else None
+    def _estimate(self, job: int) -> float:
+        """Return the wall-time limit of a job on the slowest nodes that it may have."""
+        return (self.jobs[job].estimate_s or self.jobs[job].run_s) / self._speed(self._nodes_of(job))
+
+    def _speed(self, processors: Collection[int]) -> float:
+        return min((self.speeds[self.node_of[processor]] for processor in processors), default=1.0)
+
+    def rows(self) -> list[JobRow]:
+        """Return the jobs as they were on the nodes that they had."""
+        rows = []
+        for job in self.jobs.values():
+            row, allowed = job.row()._replace(nodes=self.size[job.id]), self.allowed[job.id]
+            slowest = self._speed(allowed[0] if allowed else ())
+            run, estimate = round(row.run / self._speed(self.placed[job.id])), round(row.estimate / slowest)
+            rows.append(row._replace(run=max(1, run), estimate=max(1, estimate)))
+        return rows
 
     def _of_limit(self, limit: Limits, job: Job) -> tuple[object, ...] | None:
         """Return with whom a limit counts a job; ``None``: it does not."""
@@ -224,34 +277,49 @@ class _Run:
 
     def nodes(self) -> Iterator[str]:
         """Yield jobs on nodes that they may not have."""
-        if self.started:
-            places = self.result.placements
-            for job, first, nodes in zip(places["job"], places["first_node"], places["nodes"], strict=True):
-                allowed = self.allowed[job]
-                if allowed is None or not allowed[0].issuperset(range(first, first + nodes)):
-                    yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
+        for job, first, nodes in self._places("first_node", "nodes"):
+            allowed = self.allowed[job]
+            if allowed is None or not allowed[0].issuperset(range(first, first + nodes)):
+                yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
+
+    def windows(self) -> Iterator[str]:
+        """Yield jobs on nodes that are reserved for others, or would be before their wall-time limits."""
+        for reserved in self.machine.reservations:
+            nodes = set(range(self.machine.nodes)) if reserved.nodes is None else _listed(str(reserved.nodes))
+            for job, begin, end, first, count in self._places("begin_s", "end_s", "first_node", "nodes"):
+                account, user = self.jobs[job].account, str(self.jobs[job].user)
+                known = (not reserved.accounts or account in reserved.accounts) and (
+                    not reserved.users or user in reserved.users
+                )
+                if (known and (reserved.accounts or reserved.users)) or nodes.isdisjoint(self.node_of[first : first + count]):
+                    continue
+                limit = max(begin + self._estimate(job), end if self.machine.kill_at_estimate else 0)
+                for shift in (turn * (reserved.every_s or 0) for turn in range(20)):
+                    if begin < reserved.end_s + shift and reserved.start_s + shift < limit:
+                        yield f"job {job} from node {first} on from {begin}, perhaps to {limit}: {reserved}"
 
     def shapes(self) -> Iterator[str]:
         """Yield jobs whose processors do not lie on nodes as they asked for, and nodes of too little memory."""
-        if self.per_node == 1 or not self.started:
+        if not self.shared:
             return
-        places, memory = self.result.placements, self.machine.node_memory_gib
         used: dict[tuple[int, float, float], Counter[int]] = defaultdict(Counter)
-        for job, begin, end, first, nodes in places[["job", "begin_s", "end_s", "first_node", "nodes"]].itertuples(index=False):
-            used[job, begin, end].update(processor // self.per_node for processor in range(first, first + nodes))
+        for job, begin, end, first, nodes in self._places("begin_s", "end_s", "first_node", "nodes"):
+            used[job, begin, end].update(self.node_of[first : first + nodes])
+        sizes = Counter(self.node_of)
         for (number, begin, _), on_nodes in used.items():
             job = self.jobs[number]
-            each = {self.per_node} if job.whole_nodes else {job.processors_per_node}
-            most = job.max_nodes_used or inf
-            if len(on_nodes) > most or (each != {None} and set(on_nodes.values()) != each):
+            for node, processors in on_nodes.items():
+                if processors != (sizes[node] if job.whole_nodes else job.processors_per_node or processors):
+                    yield f"job {number} has {processors} processors of node {node} at {begin}"
+            if len(on_nodes) > (job.max_nodes_used or inf):
                 yield f"job {number} has {dict(on_nodes)} at {begin}"
-        for time in self.instants if memory is not None else ():
+        for time in self.instants:
             in_use = Counter[int]()
             for (number, begin, end), on_nodes in used.items():
                 if begin <= time < end:
                     in_use.update({node: tasks * (self.jobs[number].memory_gib or 0) for node, tasks in on_nodes.items()})
-            if max(in_use.values(), default=0) > (memory or 0):
-                yield f"memory of nodes at {time}: {dict(in_use)} of {memory}"
+            if any(gib > (self.memory[node] or inf) for node, gib in in_use.items()):
+                yield f"memory of nodes at {time}: {dict(in_use)} of {self.memory}"
 
     def _order(self, job: int) -> tuple[float, float, int]:
         allowed = self.allowed[job]
@@ -312,18 +380,12 @@ class _Run:
                     next(job for job in waiting if self._nodes_of(job) == nodes)
                     for nodes in sets & {self._nodes_of(job) for job in waiting}
                 ]
-                if not self.machine.partitions:
-                    must = waiting[:1]
             for job in must:
                 if isnan(self.table[job]["reserved_s"]):
                     yield f"job {job} waits at {time}, and has no reservation"
 
     def _earliest(self) -> Iterator[str]:
         """Yield reservations that are not for when running jobs leave enough nodes, where nobody else has one."""
-        places = self.result.placements
-        held: dict[int, set[int]] = defaultdict(set)
-        for job, first, nodes in zip(places["job"], places["first_node"], places["nodes"], strict=True):
-            held[job] |= set(range(first, first + nodes))
         first_made: dict[int, float] = {}
         for now, job, _ in self.reserved:
             first_made.setdefault(job, now)
@@ -331,11 +393,11 @@ class _Run:
             free = dict.fromkeys(self._nodes_of(job), now)
             for other in self.started:
                 if self.first_start[other] <= now < self.end[other]:
-                    until = self.first_start[other] + (self.jobs[other].estimate_s or self.jobs[other].run_s)
-                    free |= dict.fromkeys(held[other] & free.keys(), until)
+                    until = self.first_start[other] + self._estimate(other)
+                    free |= dict.fromkeys(self.placed[other] & free.keys(), until)
             earliest = sorted(free.values())[self.size[job] - 1]
             others = [each for each in first_made if each != job and first_made[each] <= now < self.first_start[each]]
-            if start < earliest or (start > earliest and not others and self.per_node == 1):
+            if start < earliest or (start > earliest and not (others or self.shared or self.machine.reservations)):
                 yield f"job {job}: reserved for {start} at {now}; the nodes are free at {earliest}"
 
 

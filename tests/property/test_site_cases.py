@@ -14,7 +14,9 @@ from clustermodel import (
     Limits,
     Machine,
     Multifactor,
+    NodeType,
     Partition,
+    Reservation,
     Result,
     Scenario,
     Site,
@@ -110,14 +112,67 @@ def partitions(draw: st.DrawFn, nodes: int) -> list[Partition]:
 
 
 @st.composite
-def shapes(draw: st.DrawFn, per_node: int) -> dict[str, Any]:
+def node_types(draw: st.DrawFn, nodes: int, per_node: int, *, alike: bool) -> list[NodeType]:
+    """Return one or two types of nodes."""
+    middle = draw(st.integers(1, nodes))
+    return [
+        NodeType(
+            name=name,
+            nodes=f"{low}-{high}",
+            memory_gib=draw(st.sampled_from((2, 4, 5))),
+            speed=1 if alike else draw(st.sampled_from((1, 1, 0.5, 2))),
+            features=draw(st.sampled_from(((), ("x",), ("x", "y")))),
+            processors_per_node=draw(st.sampled_from((None, None, 1, 3))) if per_node > 1 else None,
+        )
+        for name, low, high in (("s", 0, middle - 1), ("t", middle, nodes - 1))
+        if low <= high and (name == "s" or draw(st.booleans()))
+    ]
+
+
+def wishes() -> st.SearchStrategy[dict[str, Any]]:
+    """Return types and features that jobs name."""
+    return st.fixed_dictionaries(
+        {
+            "node_type": st.sampled_from((None, None, "s", "t", "s,t")),
+            "features": st.sampled_from((None, None, None, "x", "x&y", "x|z")),
+        }
+    )
+
+
+def sizes(nodes: int) -> st.SearchStrategy[dict[str, Any]]:
+    """Return numbers of nodes, perhaps one more than there are."""
+    return (
+        st.integers(1, nodes).flatmap(lambda size: st.sampled_from((size, size, size, nodes + 1))).map(lambda n: {"nodes": n})
+    )
+
+
+@st.composite
+def reservations(draw: st.DrawFn, nodes: int) -> list[Reservation]:
+    """Return one or two reservations, once or every so often, between which any job has time enough."""
+    made = []
+    for _ in range(draw(st.integers(1, 2))):
+        start = draw(st.integers(0, 60))
+        once = Reservation(
+            nodes=draw(st.none() | node_lists(nodes)),
+            start_s=start,
+            end_s=start + draw(st.integers(1, 20)),
+            every_s=draw(st.sampled_from((None, None, 400))),
+            accounts=draw(st.sampled_from(((), (), ("bio",)))),
+            users=draw(st.sampled_from(((), (), ("1", "2")))),
+        )
+        made.append(once)
+    return made
+
+
+@st.composite
+def shapes(draw: st.DrawFn, per_node: int, *, whole_nodes: bool) -> dict[str, Any]:
     """Return how many processors a job has, and perhaps how they lie on nodes."""
     each = draw(st.sampled_from((None, None, *range(1, per_node + 1))))
     return {
         "nodes": draw(st.integers(1, 6)) * (each or 1),
         "processors_per_node": each,
         "max_nodes_used": draw(st.sampled_from((None, None, 1, 2))),
-        "whole_nodes": draw(one_in(4)),
+        "whole_nodes": whole_nodes and draw(one_in(4)),
     }
 
 
@@ -134,6 +189,8 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
     if per_node > 1:
         nodes = min(nodes, 4)
         parts = draw(partitions(nodes)) if parts else []
+    types = draw(node_types(nodes, per_node, alike=hasattr(make_policy(policy), "mpl"))) if takes and draw(one_in(4)) else []
+    sizes_differ = any(each.processors_per_node for each in types)
     jobs: list[Job] = []
     for number in range(1, draw(st.integers(1, 14)) + 1):
         run_s = draw(st.integers(1, 30))
@@ -154,7 +211,8 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
             priority=draw(st.sampled_from(priorities)),
             memory_gib=draw(st.sampled_from((None, 0, 1, 2, 3, 5))) if has_memory else None,
             **needs,
-            **(draw(shapes(per_node)) if per_node > 1 else {"nodes": draw(st.integers(1, nodes + draw(one_in(4))))}),
+            **draw(shapes(per_node, whole_nodes=not sizes_differ) if per_node > 1 else sizes(nodes)),
+            **(draw(wishes()) if types else {}),
         )
         jobs.append(job)
     arrays = {}
@@ -166,16 +224,20 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
         st.sampled_from((None, None, None, FairShare(half_life_s=20), Multifactor(fair_share=1, size=0.5, half_life_s=20)))
     )
     site = Site(limits=draw(st.lists(limits(nodes), max_size=3)), array_limits=bool(arrays), order=order)
+    costs = Checkpointing(checkpoint_s=draw(st.sampled_from((0, 1))), restart_s=draw(st.sampled_from((0, 2))))
     machine = Machine(
         nodes=nodes,
         partitions=parts,
+        node_types=types,
         kill_at_estimate=draw(st.sampled_from((True, True, False))),
         time_slicing=TimeSlicing(quantum_s=draw(st.sampled_from((1, 4))), mpl=draw(st.integers(1, 3))),
-        checkpointing=Checkpointing(checkpoint_s=draw(st.sampled_from((0, 1))), restart_s=draw(st.sampled_from((0, 2)))),
-        node_memory_gib=4 if has_memory else None,
+        checkpointing=costs,
+        node_memory_gib=4 if has_memory or types else None,
         processors_per_node=per_node,
         allocation=draw(st.sampled_from(ALLOCATIONS)) if per_node > 1 else "any",
     )
+    if getattr(make_policy(policy), "takes_reservations", False) and per_node == 1 and not types and draw(one_in(3)):
+        machine = replace(machine, reservations=draw(reservations(nodes)))
     if per_node == 1 and draw(one_in(4)):
         machine = replace(machine, failures=draw(failures(nodes)))
     return Case(machine, tuple(jobs), draw(st.sampled_from((site, None if not arrays else site))), arrays)

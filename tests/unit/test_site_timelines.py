@@ -2,7 +2,7 @@
 
 import pytest
 
-from clustermodel import FairShare, Job, Limits, Machine, Partition, Result, Scenario, Site, Workload
+from clustermodel import FairShare, Job, Limits, Machine, Partition, Reservation, Result, Scenario, Site, Workload
 from clustermodel.failures.failure import Failure
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.test_failures import Listed
@@ -224,6 +224,40 @@ def test_a_chain_behind_a_job_whose_node_fails() -> None:
     """)
     assert column(result) == {1: 2, 2: 6, 3: 0}
     assert column(result, "held_s") == {2: 6}
+
+
+def test_nodes_drain_before_a_reservation() -> None:
+    # All nodes are reserved from 5 to 7.  Both are idle at 3 for job 2, which would end at 7: it waits for 7, and job 4,
+    # which would end at 6, for the end of job 2.  Jobs 3 and 5 end by 5.
+    jobs = [job(1, 0, 1, 3), job(2, 1, 2, 4), job(3, 2, 1, 3), job(4, 3, 1, 3), job(5, 3, 1, 2)]
+    result = run(jobs, 2, reservations=[Reservation(start_s=5, end_s=7)])
+    assert drawn(result) == drawing("""
+        11155..2222444
+        ..333..2222...
+    """)
+    assert column(result) == {1: 0, 2: 7, 3: 2, 4: 11, 5: 3}
+    assert result.ledger.frame["total_node_s"]["reserved"] == 4
+
+
+def test_a_reservation_that_recurs_for_an_account() -> None:
+    # Node 0 is reserved for bio from 2 to 4, 8 to 10, and so on.  Job 1 of geo goes to node 1, job 2 of bio stays on node 0;
+    # job 3 just fits between; job 4 waits on node 1, and job 5, longer than 4 s on both nodes, never fits.
+    geo, bio = {"account": "geo"}, {"account": "bio"}
+    jobs = [
+        job(1, 0, 1, 4, **geo),
+        job(2, 1, 1, 3, **bio),
+        job(3, 1, 2, 4, **geo),
+        job(4, 2, 1, 2, **geo),
+        job(5, 3, 2, 5, **geo),
+    ]
+    weekly = Reservation(nodes="0", start_s=2, end_s=4, every_s=6, accounts="bio")
+    result = run(jobs, 2, reservations=[weekly])
+    assert drawn(result) == drawing("""
+        .2223333..
+        1111333344
+    """)
+    assert column(result) == {1: 0, 2: 1, 3: 4, 4: 8}
+    assert result.jobs["status"].tolist() == ["completed"] * 4 + ["rejected"]
 
 
 @pytest.mark.parametrize(("half_life_s", "picture"), [(2, "1111223344"), (1000, "1111224433")])
