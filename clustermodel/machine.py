@@ -486,7 +486,7 @@ class Machine:
         require(not both, "Machine.processors_per_node", self.processors_per_node, "give one of the two", where)
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
         self._check_node_types()
-        one_each, where = not self.has_shared_nodes, f" with {max(self.node_sizes)} processors per node"
+        one_each, where = not self.has_shared_nodes, f" with {self._most_per_node} processors per node"
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
         self._check_reservations()
@@ -551,7 +551,7 @@ class Machine:
             require(last < self.nodes, "Machine.reservations: nodes", each.nodes, f"they must be among 0-{self.nodes - 1}")
         names = [each.name or each.nodes or "all" for each in self.reservations]
         whole = not (self.reservations and self.has_shared_nodes)
-        require(whole, "Machine.reservations", names, "there must be none", f" with {max(self.node_sizes)} processors per node")
+        require(whole, "Machine.reservations", names, "there must be none", f" with {self._most_per_node} processors per node")
         periods = [to_ticks(each.every_s) for each in self.reservations if each.every_s is not None]
         turns = sum(lcm(*periods) // period for period in periods)
         must = (
@@ -598,7 +598,11 @@ class Machine:
     @property
     def has_shared_nodes(self) -> bool:
         """Whether nodes have several processors, so that several jobs may run on a node at a time."""
-        return max([self._per_node, *(each.processors_per_node or 1 for each in self.node_types)]) > 1
+        return self._most_per_node > 1
+
+    @property
+    def _most_per_node(self) -> int:  # without a list of the nodes, of which there may be 2 to the power of 52
+        return max([self._per_node, *(each.processors_per_node or 1 for each in self.node_types)])
 
     @property
     def node_memories(self) -> list[int] | None:
