@@ -200,8 +200,8 @@ def test_types_in_files_tables_and_keys(tmp_path: Any) -> None:
             "NodeType.memory_gib: None is not allowed where other nodes have limited memory; give it for all nodes",
         ),
         (
-            lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, "ss"),
-            "policy ss: not allowed on a machine with types",
+            lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, "slack"),
+            "policy slack: not allowed on a machine with types",
         ),
     ],
 )
