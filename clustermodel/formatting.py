@@ -48,7 +48,7 @@ def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeU
 
     A column whose times would all be near zero in it has a unit of its own.
     """
-    from statistics import median  # noqa: PLC0415  a twentieth of the time of --help
+    from statistics import median  # noqa: PLC0415  for which --help need not wait
 
     known = {name: [value for value in values if value and isfinite(value) and value > 0] for name, values in columns.items()}
     common = time_unit(median([value for values in known.values() for value in values] or [0.0]))

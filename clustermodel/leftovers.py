@@ -30,7 +30,7 @@ def _end_with_this_process() -> None:
 
 def end_without_waiting(code: int) -> None:
     """End this process at once if Python would wait for threads or processes that code of users has left; else return."""
-    multiprocessing = sys.modules.get("multiprocessing")  # few commands import it, which takes as long as a tenth of --help
+    multiprocessing = sys.modules.get("multiprocessing")  # few commands start processes
     children = multiprocessing.active_children() if multiprocessing is not None else []
     if children or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         for child in children:
