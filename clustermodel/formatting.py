@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from math import floor, isfinite, isnan, log10
-from statistics import median
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import visible
@@ -49,6 +48,8 @@ def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeU
 
     A column whose times would all be near zero in it has a unit of its own.
     """
+    from statistics import median  # noqa: PLC0415  for which --help need not wait
+
     known = {name: [value for value in values if value and isfinite(value) and value > 0] for name, values in columns.items()}
     common = time_unit(median([value for values in known.values() for value in values] or [0.0]))
     near_zero = {name for name, values in known.items() if values and max(values) < common.seconds / 10}
@@ -98,6 +99,8 @@ def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
 
     A mean is ``nan`` where it is undefined, the half-width that of a single value.
     """
+    from statistics import median  # noqa: PLC0415
+
     known = [half for half in halves if isfinite(half) and half > 0]
     if not known:
         return column(means)

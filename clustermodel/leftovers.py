@@ -30,9 +30,8 @@ def _end_with_this_process() -> None:
 
 def end_without_waiting(code: int) -> None:
     """End this process at once if Python would wait for threads or processes that code of users has left; else return."""
-    from multiprocessing import active_children  # noqa: PLC0415  few commands start processes
-
-    children = active_children()
+    multiprocessing = sys.modules.get("multiprocessing")  # few commands start processes
+    children = multiprocessing.active_children() if multiprocessing is not None else []
     if children or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         for child in children:
             child.kill()

@@ -397,10 +397,10 @@ def data_lines(
     for first, texts, has_others in _texts(path):
         numbers: Sequence[int] = range(first, first + len(texts))
         if has_others:
-            numbers = [number for number, text in zip(numbers, texts, strict=True) if text and text[0] != ";"]
-            texts = [text for text in texts if text and text[0] != ";"]  # noqa: PLW2901
-        if not numbers:
-            continue
+            data = [(number, text) for number, text in zip(numbers, texts, strict=True) if text and text[0] != ";"]
+            if not data:
+                continue
+            numbers, texts = zip(*data, strict=True)  # noqa: PLW2901
         table = _numbers(texts)
         whole = table[:, [*_WHOLE, PRECEDING]]
         usual = ((table >= 0) & (table <= LONGEST_S) | (table == UNKNOWN)).all(axis=1)
@@ -426,7 +426,7 @@ def data_lines(
             yield lines.at(good)
 
 
-def _texts(path: Path) -> Iterator[tuple[int, list[str], bool]]:
+def _texts(path: Path) -> Iterator[tuple[int, Sequence[str], bool]]:
     """Yield the number of the first of some thousand lines, the lines without margins, and whether some may have no job."""
     number, others, length = 1, 0, 0  # others: consecutive lines without a job, and their characters
     for lines in text_blocks(path, newline=None, longest=LONGEST_LINE, most=_BLOCK):
@@ -446,9 +446,9 @@ def _texts(path: Path) -> Iterator[tuple[int, list[str], bool]]:
         number += len(lines)
 
 
-def _numbers(texts: list[str]) -> FloatArray:
+def _numbers(texts: Sequence[str]) -> FloatArray:
     """Return the numbers of lines, shape ``(lines, 18)``; ``nan`` in a line without 18 numbers, and in a few beside it."""
-    for kind in (np.int64, np.float64):  # whole numbers are read in half the time
+    for kind in (np.int64, np.float64):  # whole numbers are read faster
         with suppress(ValueError, DeprecationWarning), catch_warnings(category=DeprecationWarning, action="error"):
             table = np.loadtxt(texts, kind, comments=None, ndmin=2)
             if table.shape == (len(texts), len(SWF_FIELDS)):
