@@ -193,6 +193,7 @@ class _Run:
             allowed = self.allowed[job.id]
             if allowed is None or not self._fits(job, allowed[0]):
                 rejected.add(job.id)
+        self.never = frozenset(rejected)  # whatever becomes of others
         known = -1  # what has become of the others decides about those that depend on them
         while known != len(rejected):
             known = len(rejected)
@@ -217,6 +218,8 @@ class _Run:
         if number not in self.jobs or number not in self.rejected:
             return self.end.get(number, 0.0)
         job = self.jobs[number]
+        if number in self.never:
+            return job.submit_s
         lost = [other for other in job.after_ok if other in self.jobs and self.table[other]["status"] != "completed"]
         lost += [other for other in job.after_not_ok if other in self.jobs and self.table[other]["status"] == "completed"]
         return max(job.submit_s, min(map(self._left, lost), default=0.0))

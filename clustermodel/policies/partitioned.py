@@ -17,7 +17,7 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.by_node import NodeChooser, NodeProfile
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
-from clustermodel.schedule.pools import PoolProfile, Pools, Split
+from clustermodel.schedule.pools import PoolProfile, Pools, Split, taken
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import NEVER
@@ -26,7 +26,8 @@ from clustermodel.validation import require
 
 def has_pools(setup: Setup) -> bool:
     """Return whether jobs may differ in the nodes that they may have."""
-    return setup.by_node or bool(setup.machine.windows) or len(_pools_of(setup)) > 1
+    # A bitmask of all nodes takes long on a wide machine.
+    return setup.by_node or bool(setup.machine.windows) or (bool(setup.node_sets) and len(_pools_of(setup)) > 1)
 
 
 IN_PARTITIONS: Final = " on a machine with partitions or reservations"
@@ -66,14 +67,8 @@ class _Chooser:
 
     def split(self, nodes: int, pools: Iterable[int]) -> Split | None:
         """Return from which pools a job can have idle nodes; ``None`` if they are too few."""
-        parts: list[tuple[int, int]] = []
-        for pool in pools:
-            if idle := min(self._counts[pool], nodes):
-                parts.append((pool, idle))
-                nodes -= idle
-                if not nodes:
-                    return tuple(parts)
-        return None
+        pools = tuple(pools)
+        return taken(nodes, pools, [self._counts[pool] for pool in pools])
 
 
 class PartitionedFcfs:

@@ -65,13 +65,17 @@ class PoolRowPlans(RowPlans):
 
     def improve(self, job: QueuedJob, rows: Iterable[int]) -> Reservation:
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
-        best, split = self.reserved[job.id], self._splits[job.id]
-        start, length, nodes, row = best
+        split = self._splits[job.id]
+        start, length, nodes, row = self.reserved[job.id]
+        pools = self._pools.of(job.allowed)
         self._rows[row].release(start, length, split)
-        for other in (row, *[other for other in rows if other != row]):
-            earlier, parts = self._rows[other].earliest(length, nodes, self._pools.of(job.allowed), best.start - 1)
-            if earlier >= 0:
-                best, split = Reservation(earlier, length, nodes, other), parts
+        earlier, split = self._rows[row].earlier(start, length, nodes, pools, split)
+        best = Reservation(earlier, length, nodes, row)
+        for other in rows:
+            if other != row:
+                earlier, parts = self._rows[other].earliest(length, nodes, pools, best.start - 1)
+                if earlier >= 0:
+                    best, split = Reservation(earlier, length, nodes, other), parts
         self._book(job, best, split)
         return best
 

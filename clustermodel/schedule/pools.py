@@ -96,6 +96,18 @@ def _counts(nodes: NodeSet, masks: tuple[int, ...]) -> Split:
     return tuple((pool, number) for pool, of_pool in enumerate(masks) if (number := (mask & of_pool).bit_count()))
 
 
+def taken(nodes: int, pools: Iterable[int], free: Iterable[int]) -> Split | None:
+    """Return how many nodes a job takes of each pool, the first ones first; ``None`` if too few are free."""
+    parts: list[tuple[int, int]] = []
+    for pool, available in zip(pools, free, strict=True):
+        if (number := min(available, nodes)) > 0:
+            parts.append((pool, number))
+            nodes -= number
+            if not nodes:
+                return tuple(parts)
+    return None
+
+
 class PoolProfile:
     """Free nodes over time in each pool, from the present to infinity; times and durations in ticks."""
 
@@ -114,16 +126,31 @@ class PoolProfile:
 
     def split(self, start: int, duration: int, nodes: int, pools: Sequence[int], barred: int = 0) -> Split | None:
         """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
-        parts: list[tuple[int, int]] = []
-        for pool in pools:
-            if barred and any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool]):
-                continue
-            if (free := min(self._profiles[pool].least_free_from(start, duration), nodes)) > 0:
-                parts.append((pool, free))
-                nodes -= free
-                if not nodes:
-                    return tuple(parts)
-        return None
+        free = [
+            0
+            if barred and any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool])
+            else self._profiles[pool].least_free_from(start, duration)
+            for pool in pools
+        ]
+        return taken(nodes, pools, free)
+
+    def earlier(self, start: int, duration: int, nodes: int, pools: Sequence[int], own: Split) -> tuple[int, Split]:
+        """Return the first time at which a job could start that held a reservation, now released; this one if none is earlier.
+
+        As of :meth:`Profile.earlier`: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
+        """
+        kept = dict(own)
+        profiles = self._profiles
+        for time in sorted({time for pool in pools for time in profiles[pool].times()}):
+            if time >= start:
+                break
+            free = [profiles[pool].least_free_from(time, min(duration, start - time)) for pool in pools]
+            if (after := time + duration - start) > 0:
+                later = [max(profiles[pool].least_free_from(start, after), kept.get(pool, 0)) for pool in pools]
+                free = list(map(min, free, later))
+            if (split := taken(nodes, pools, free)) is not None:
+                return time, split
+        return start, own
 
     def earliest(
         self, duration: int, nodes: int, pools: Sequence[int], not_after: int = NEVER, barred: int = 0
