@@ -85,12 +85,12 @@ class Coordinator:
 
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
-        settled, pool, states = self._settled, self._pool, self._states
+        settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
-            later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
+            later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
                 try:
@@ -98,7 +98,7 @@ class Coordinator:
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
-                if later[0] or later[1]:
+                if later is not None and any(later):
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
                     continue
