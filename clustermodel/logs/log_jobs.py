@@ -324,7 +324,7 @@ class LogJobs:
         for code in np.unique(self._columns["node_list"]).tolist():
             if code > 0 and len(members) <= most:
                 names = dict.fromkeys(filter(None, nodes_of(texts[code - 1])))
-                members.extend(known.setdefault(name, len(known)) for name in names)
+                members.extend([known.setdefault(name, len(known)) for name in names])
                 counts[code] = len(names)
         self._nodes = counts, np.cumsum(counts) - counts, np.frombuffer(members, dtype=np.int64)
         return len(known)

@@ -193,14 +193,22 @@ def whole(text: str) -> int:
     return round(float(match[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[match[2]]) if match else 0
 
 
+_PARTS: Final = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+").findall
+_PIECES: Final = re.compile(r"([^\[\]]+)|\[([^\]]*)\]").findall
+_ONE_RANGE: Final = re.compile(r"([^,\[\]]*)\[(\d{1,9}-\d{1,9})\]").fullmatch
+
+
 def node_names(text: str) -> list[str]:
     """Return the names of Slurm's node list; a list that cannot be read, or is longer than 100,000 names, gives none."""
+    if match := _ONE_RANGE(text):  # as most lists have
+        prefix, numbers = match.groups()
+        return [prefix + number for number in _numbers(numbers)]
     names: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text) if "[" in text else filter(None, text.split(",")):
+    for part in _PARTS(text) if "[" in text else filter(None, text.split(",")):
         # rack[1-2]node[01-10,15]: rack, 1 and 2, node, 01 to 10 and 15
         pieces = [
             [literal] if literal else [number for each in ranges.split(",") for number in _numbers(each.strip())]
-            for literal, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", part)
+            for literal, ranges in _PIECES(part)
         ]
         if prod(map(len, pieces)) <= _MOST_NODES:
             names += map("".join, product(*pieces))
@@ -210,8 +218,12 @@ def node_names(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    match = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
-    if not match:
+    begin, _, end = text.partition("-")
+    if not (_is_number(begin) and _is_number(end)):
         return [text]
-    low, high = int(match[1]), int(match[2])
-    return [str(number).zfill(len(match[1])) for number in range(low, high + 1)] if high <= low + _MOST_NODES else []
+    low, high, digits = int(begin), int(end), len(begin)
+    return [str(number).zfill(digits) for number in range(low, high + 1)] if high < low + _MOST_NODES else []
+
+
+def _is_number(text: str) -> bool:
+    return len(text) < 10 and text.isdecimal()

@@ -263,17 +263,7 @@ class GangRun:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
         now, old, ends = self._view.now, self._ends, dict[int, int]()
         time, own, left_of = self._rows_at_worst * self._quantum, self._quantum - self._switch, self._left
-        in_pools = self._in_pools
-        rows: list[list[tuple[int, int]]] = []  # ends, and numbers of nodes, or, in pools, which ones: bitmasks
-        for of_row in self.matrix.homes:
-            row = []
-            for gang in of_row.values():
-                job = gang.job
-                end = ends[job.id] = now - -left_of(job) * time // own  # as _stretched has it
-                if end != old.get(job.id, end):
-                    self._improvable = True
-                row.append((end, gang.columns if in_pools else job.nodes))
-            rows.append(row)
+        in_pools = self._in_pools  # then plans have which nodes gangs hold, bitmasks, in place of their numbers
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
             late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
@@ -285,8 +275,18 @@ class GangRun:
                 in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
             for job, columns in self._urgent.claims.values():
                 in_every_row.append((now + self._stretched(self._length(job), rows=1), columns if in_pools else job.nodes))
+        rows: list[list[tuple[int, int]]] = []
+        for of_row in self.matrix.homes:
+            row = in_every_row.copy()
+            for gang in of_row.values():
+                job = gang.job
+                end = ends[job.id] = now - -left_of(job) * time // own  # as _stretched has it
+                if end != old.get(job.id, end):
+                    self._improvable = True
+                row.append((end, gang.columns if in_pools else job.nodes))
+            rows.append(row)
         self._ends = ends
-        self._plans.rebuild(now, [[*row, *in_every_row] for row in rows])
+        self._plans.rebuild(now, rows)
         self._planning = True
 
     def _left(self, job: QueuedJob) -> int:

@@ -20,7 +20,7 @@ from clustermodel.job import JobRow
 from clustermodel.recording import run_attempts
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, RunAttempt, RunAttempts, Status
-from clustermodel.schedule.node_set import NodeSet, count
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
@@ -105,10 +105,10 @@ class JobRecords:
         """Note until when the rules of the site have kept the job from the queue."""
         self._eligible[index] = until
 
-    def started(self, index: int, now: int, columns: NodeSet) -> None:
+    def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
         attempt = self._attempt[index]
         self._attempts[attempt + _START] = now
-        self._attempts[attempt + _NODES] = count(columns)
+        self._attempts[attempt + _NODES] = nodes
         self._hold(attempt, columns)
 
     def _hold(self, attempt: int, columns: NodeSet) -> None:
@@ -380,10 +380,10 @@ class StreamedRecords(JobRecords):
     def rejected(self, index: int) -> None:
         self._left(index, Status.REJECTED)
 
-    def started(self, index: int, now: int, columns: NodeSet) -> None:
+    def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
         job = self._open[index]
         job.start = now
-        job.allocated = count(columns)
+        job.allocated = nodes
         job.attempts += 1
 
     def moved(self, index: int, now: int, columns: NodeSet) -> None:

@@ -302,20 +302,18 @@ class OusterhoutMatrix:
         taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
         gangs: Iterable[Occupant] = self.occupants.values()
         while gangs:
-            taken_in_all, most = all_columns, 0
+            taken_in_all = all_columns
             for row, _ in rows:
                 taken_in_all &= taken[row]
-                most = max(most, room[row])
             again = []
-            # To compare numbers of columns first saves operations on sets, which take long on a wide machine.
-            for gang in [gang for gang in gangs if gang.nodes <= most and not gang.columns & taken_in_all]:
-                columns, nodes = gang.columns, gang.nodes
+            for gang in [gang for gang in gangs if not gang.columns & taken_in_all]:
+                columns = gang.columns
                 for row, bit in rows:
-                    if nodes <= room[row] and not columns & taken[row]:
+                    if not columns & taken[row]:
                         if gang.migrating and not self._within_limit(gang, row):
                             continue
                         taken[row] |= columns
-                        room[row] -= nodes
+                        room[row] -= gang.nodes
                         gang.rows |= bit
                         again.append(gang)
                         break

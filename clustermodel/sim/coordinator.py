@@ -144,12 +144,12 @@ class Coordinator:
 
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
-        settled, pool, states = self._settled, self._pool, self._states
+        settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
-            later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
+            later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if (reservations := self._reservations) is not None and (late := reservations.too_late()):
                 self._reject_late(late)
@@ -169,7 +169,7 @@ class Coordinator:
                     reservations.note()
                 if self._order is not None:
                     self._order.note(self._running.values())
-                if later[0] or later[1]:
+                if later is not None and any(later):
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
                     continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import DecisionError, shown
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
     from clustermodel.sim.simulation import RunContext
 
-_OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
 _DIFFER: Final = "where nodes differ in speed, what has been executed on some is not saved for others"
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
 
@@ -34,6 +34,7 @@ class Decisions:
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._alarm = alarm
+        self._bits: dict[int, int] = {}  # of each row, once there are rows
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[Grant] = []  # requests of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
@@ -60,22 +61,24 @@ class Decisions:
             if (carry_out := self._table.get(kind)) is None:
                 kinds = ", ".join(kind.__name__ for kind in self._table)
                 raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
-            if kind not in _OF_NO_JOB:
-                given: Any = decision
-                _require_job(given.job, kind.__name__)
-            carry_out(decision)
+            try:
+                carry_out(decision)
+            except (AttributeError, TypeError):
+                _require_well_formed(decision)
+                raise
 
-    def begin_granted(self, *, in_turn: bool = False) -> None:
+    def begin_granted(self) -> None:
         """Let the jobs that have been started in the present cycle, and have not begun yet, begin to run."""
-        # Interrupts take effect by events, in the order of the decisions: if there are any, jobs begin `in_turn` too.
-        self._interrupts |= in_turn
-        if self._granted:
-            for request in self._granted:
-                if in_turn:
-                    request.give()
-                else:
-                    request.ring()
-            self._granted.clear()
+        for request in self._granted:
+            request.ring()
+        self._granted.clear()
+
+    def _begin_in_turn(self) -> None:
+        # Interrupts take effect by events, in the order of the decisions: if there are any, jobs begin by events too.
+        self._interrupts = True
+        for request in self._granted:
+            request.give()
+        self._granted.clear()
 
     def _start(self, decision: Any) -> None:
         queued: QueuedJob = decision.job
@@ -116,7 +119,7 @@ class Decisions:
         else:
             self._granted.append(request)
         self.started.append(queued)
-        self._records.started(job.index, self._now, gang.columns)
+        self._records.started(job.index, self._now, gang.columns, gang.nodes)
         if self._run.reasons is not None:
             self._run.reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
 
@@ -166,7 +169,7 @@ class Decisions:
         gang = self._gang_of(job, f"be {how}")
         if outcome in SAVING and self._run.speeds is not None:
             raise DecisionError(f"job {job.id} cannot be {how}: {_DIFFER}")
-        self.begin_granted(in_turn=True)
+        self._begin_in_turn()
         frees_nodes = gang.stop(outcome)
         self._stopped.add(job.id)
         self.frees_nodes |= frees_nodes
@@ -196,34 +199,28 @@ class Decisions:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
             moves[gang] = _allowed_columns(columns, job, gang.nodes)
         if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
-            self.begin_granted(in_turn=True)
+            self._begin_in_turn()
         self._run.sharing.migrate(list(moves.items()))
 
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
-        waiting, mpl = self._pool.waiting, self._run.machine.time_slicing.mpl
+        waiting, running = self._pool.waiting, self._running
         stay: list[tuple[Execution, NodeSet, int, int]] = []  # running gangs, their columns, rows (a bitmask) and home rows
         start: list[tuple[Any, JobInSystem, Terms, NodeSet, int, int]] = []
-        jobs: set[int] = set()
-        try:
-            places = iter(decision.places)
-        except TypeError:
-            raise _not("Rows", "places", decision.places, "they must be a tuple of Place(...)") from None
+        places = tuple(decision.places)
+        if len(places) > 1:
+            _require_different_jobs(places)
         for place in places:
-            if type(place) is not Place:
-                raise _not("Rows", "a place", place, "it must be Place(job, columns, rows)")
-            job, columns = place.job, place.columns
-            if type(job) is not QueuedJob:
-                _require_job(job, "Place")
-            if job.id in jobs:
-                raise DecisionError(f"job {job.id} has two places in one decision")
-            jobs.add(job.id)
-            rows, home = _rows(place, mpl)
+            job: QueuedJob = place.job
+            columns = place.columns
+            rows, home = self._rows(place)
             if waiting.get(job.id) is job:
                 terms = self._terms(place, in_system := self._jobs[job.id])
                 start.append((place, in_system, terms, _allowed_columns(columns, job, terms.nodes), rows, home))
                 continue
-            gang = self._gang_of(job, "be placed in rows", goes_on=False)
+            gang = running.get(job.id)
+            if gang is None or gang.job is not job:
+                gang = self._gang_of(job, "be placed in rows")
             if type(columns) is not tuple or columns != gang.columns:
                 columns = _allowed_columns(columns, job, gang.nodes)
                 if columns != gang.columns:
@@ -237,6 +234,26 @@ class Decisions:
             stay.append((begun, begun.columns, rows, home))
         for gang, _, rows, home in stay:
             sharing.enter(gang, rows, home)
+
+    def _rows(self, place: Any) -> tuple[int, int]:
+        """Return the rows of a place, a bitmask, and the home row."""
+        if not (bits := self._bits):
+            bits = self._bits = {row: 1 << row for row in range(self._run.machine.time_slicing.mpl)}
+        mask, rows = 0, place.rows
+        try:
+            for row in rows:
+                mask |= bits[row]
+            return mask, operator.index(rows[0])
+        except IndexError:
+            raise DecisionError(f"job {place.job.id} is left in no row: each running gang must be in at least one") from None
+        except KeyError as problem:
+            if hasattr(row := problem.args[0], "__index__"):
+                level = f"the multiprogramming level is {len(bits)}"
+                raise DecisionError(f"job {place.job.id} cannot run in row {row}: {level}") from None
+        except TypeError:
+            pass
+        given = shown(repr(rows))
+        raise DecisionError(f"job {place.job.id} cannot run in rows {given}: they are not a tuple of whole numbers")
 
     def _migration(self, pair: Any) -> tuple[list[Execution], list[Execution]]:
         """Return the gangs that migrate together, and those that wait meanwhile."""
@@ -275,6 +292,25 @@ def _not(decision: str, given: str, value: object, must: str) -> DecisionError:
     return DecisionError(f"{decision} is given {given} {shown(repr(value))}; {must}")
 
 
+def _require_well_formed(decision: Any) -> None:
+    """Refuse a decision that is given something else than jobs, or places of jobs."""
+    if type(decision) is Rows:
+        if not isinstance(decision.places, Iterable):
+            raise _not("Rows", "places", decision.places, "they must be a tuple of Place(...)")
+        for place in decision.places:
+            if type(place) is not Place:
+                raise _not("Rows", "a place", place, "it must be Place(job, columns, rows)")
+            _require_job(place.job, "Place")
+    elif type(decision) not in (Migrate, WakeAt):
+        _require_job(decision.job, type(decision).__name__)
+
+
+def _require_different_jobs(places: tuple[Any, ...]) -> None:
+    if len({place.job.id for place in places}) < len(places):
+        twice = next(place.job.id for place, another in combinations(places, 2) if place.job.id == another.job.id)
+        raise DecisionError(f"job {twice} has two places in one decision")
+
+
 def _require_job(job: Any, decision: str) -> None:
     if type(job) is QueuedJob:
         return
@@ -282,25 +318,6 @@ def _require_job(job: Any, decision: str) -> None:
         raise DecisionError(f"{decision} is given the running gang of job {job.job.id}; it must be given the job, gang.job")
     by_id = f"view.waiting[{job}]" if type(job) is int else "one of view.waiting"
     raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given the job, {by_id} or gang.job")
-
-
-def _rows(place: Any, mpl: int) -> tuple[int, int]:
-    """Return the rows of a place, a bitmask, and the home row."""
-    mask, home = 0, -1
-    try:
-        for given in place.rows:
-            row = given if type(given) is int else operator.index(given)
-            if not 0 <= row < mpl:
-                raise DecisionError(f"job {place.job.id} cannot run in row {row}: the multiprogramming level is {mpl}")
-            if home < 0:
-                home = row
-            mask |= 1 << row
-    except TypeError:
-        rows = shown(repr(place.rows))
-        raise DecisionError(f"job {place.job.id} cannot run in rows {rows}: they are not a tuple of whole numbers") from None
-    if not mask:
-        raise DecisionError(f"job {place.job.id} is left in no row: each running gang must be in at least one")
-    return mask, home
 
 
 def _plain(number: Any, refused: str) -> int | None:

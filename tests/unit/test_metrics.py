@@ -216,7 +216,7 @@ def schedule(jobs: Iterable[tuple[int, ...]]) -> JobRecords:
     second = 1_000_000
     for number, (submit, nodes, priority, start, end, head_since, backfilled) in enumerate(jobs, 1):
         index = records.submitted(JobRow(submit * second, number, nodes, 1, 1, -1, -1, priority, -1))
-        records.started(index, start * second, (0, nodes))
+        records.started(index, start * second, (0, nodes), nodes)
         records.ended(index, end * second, Status.COMPLETED, (end - start) * second)
         if head_since >= 0:
             records.blocked(index, head_since * second)
@@ -318,9 +318,9 @@ def test_rejected_jobs_are_no_events_and_a_log_may_be_empty() -> None:
 def test_jobs_that_still_wait_or_run_are_in_the_log() -> None:
     records = JobRecords()
     first, second, third = (records.submitted(JobRow(n * 10, n, 2, 1, 1, -1, -1, 0, -1)) for n in (1, 2, 3))
-    records.started(first, 10, (0, 2))
+    records.started(first, 10, (0, 2), 2)
     records.ended(first, 30, Status.COMPLETED, 30)
-    records.started(second, 30, (0, 2))
+    records.started(second, 30, (0, 2), 2)
     log = event_log(records, 3)
     assert (log.ticks.tolist(), log.empty.tolist(), log.waiting.tolist()) == ([10, 20, 30], [1, 1, 1], [0, 1, 1])
     assert records.finished.tolist() == [True, False, False]
