@@ -42,6 +42,8 @@ _SHIPPED: Final = {
     "srsf": "preemptive:Srsf",
     "las": "preemptive:Las",
     "fifo-preempt": "preemptive:FifoPreempt",
+    "max-min": "rounds:MaxMin",
+    "finish-time-fair": "rounds:FinishTimeFair",
     "backfilling": "backfilling.scheduler:Backfilling",
     **{f"{criterion}{suffix}": "backfilling.scheduler:NAMED" for suffix in ("", "-NG") for criterion in CRITERIA},
 }

@@ -1,0 +1,292 @@
+"""Fair sharing of gangs in rounds: which gangs run is decided for one round after the other, and each runs its share of them.
+
+The mechanism is that of Gavel (D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
+Workloads", OSDI 2020, section 5, and its published program) on processors that are all alike.  Jobs take nodes in the order of
+what they have had of their shares.  A gang that is chosen again keeps its nodes and runs on (its lease is extended); any other
+is checkpointed, or restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from clustermodel.errors import SpecificationError
+from clustermodel.policies.interface import Decision, Migrate, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
+from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.ticks import to_ticks
+from clustermodel.validation import require_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundScheduler(PreemptiveScheduler):
+    """What the schedulers in rounds share.
+
+    Args:
+        round_s: length of a round, seconds; ``None``: as the machine has it (``Machine.round_s``).
+        reset_s: shares are computed anew when jobs have come or left, and so much time has passed since the last time, seconds.
+        ahead_s: a round is decided so long before it begins, seconds: what comes later is not known, nor what gangs have had of
+            the round that still runs.
+        start_s: how long the scheduler takes to start a gang, one after the other; the round is so much longer, seconds.
+        mode, min_run_s, victim, skip: as for the preemptive schedulers.
+    """
+
+    reset_s: float = 1000.0
+    ahead_s: float = 0.0
+    start_s: float = 0.0
+    in_run: ClassVar[type[_InRounds]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("reset_s", "ahead_s", "start_s"):
+            require_seconds(f"{self.name}: {field}", getattr(self, field))
+
+
+class _InRounds(PreemptiveRun):
+    """Rounds, shares and what jobs have had of them."""
+
+    def __init__(self, policy: Any, setup: Setup) -> None:
+        super().__init__(policy, setup)
+        self._ahead = to_ticks(policy.ahead_s)
+        if self._round <= self._ahead:
+            must = f"longer than ahead_s, {policy.ahead_s:g}" if self._ahead else "> 0: a parameter, Machine.round_s or --round"
+            raise SpecificationError(f"{policy.name}: round_s: {self._round / 1e6:g} is not allowed; it must be {must}")
+        self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
+        machine = setup.machine
+        by_node = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._pools is None
+        self._of_node = machine.gpus_per_node if by_node else 0  # processors of a node, where gangs are packed into nodes
+        self._moves = True  # whether gangs may still move in this round
+        self._next = 0  # when the next round begins, ticks
+        self._planned = False  # whether it is decided which jobs come first then
+        self._has_changed = False  # whether jobs have come or left since shares were computed
+        self._last_reset: int | None = None
+        self._counted = 0  # until when what gangs have had is known
+        self._share: dict[int, float] = {}  # by job id: the part of the time in which a job is to run
+        self._had: dict[int, int] = {}  # since the last reset, ticks, and half a round
+        self._owed: dict[int, float] = {}  # what a job has had too little in all before, ticks
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Begin a round if it is time: preempt the gangs that are not chosen, move and start others."""
+        self._observe(batch, view)
+        if view.now > self._next:  # nobody has waited for rounds to begin
+            self._next += -(-(view.now - self._next) // self._round) * self._round
+        if not self._planned and view.now >= self._next - self._ahead and (view.waiting or self._ahead):
+            self._count(view, view.now if view.now == self._next else self._next - self._round)
+            self._sort(view)
+            self._planned = True
+        decisions: list[Decision] = []
+        if view.now == self._next and self._planned:
+            self._count(view, view.now)
+            decisions += self._choose(view)
+            self._planned, self._moves = False, True
+            self._next += self._round + self._per_start * len(self._to_start)
+        if self._of_node:
+            decisions += self._pack(view, {decision.job.id for decision in decisions})  # type: ignore[union-attr]
+        else:
+            decisions += self._start_what_fits(view)
+        alarm = (self._next if self._planned else max(self._next - self._ahead, view.now + 1)) if view.waiting else None
+        if alarm == self._alarm and not batch.alarm:
+            return decisions
+        self._alarm = alarm
+        return [*decisions, WakeAt(time=alarm)]
+
+    def _observe(self, batch: Batch, view: View) -> None:
+        super()._observe(batch, view)
+        left = [gang.job.id for gang in batch.ended if gang.job.id not in view.waiting]
+        self._has_changed = self._has_changed or bool(left or batch.submitted)
+        for job_id in left:
+            for of_job in (self._share, self._had, self._owed):
+                of_job.pop(job_id, None)
+        for job in batch.submitted:
+            self._had[job.id], self._owed[job.id] = self._round // 2, 0.0
+
+    def _count(self, view: View, until: int) -> None:
+        """Note what running gangs have had until then."""
+        for gang in view.running.values():
+            if not gang.stopping:
+                self._had[gang.job.id] += max(0, until - max(gang.start, self._counted))
+        self._counted = max(self._counted, until)
+
+    def _sort(self, view: View) -> None:
+        """Put those first that have had the least of their shares, and of these those that have had too little before."""
+        since, now = self._last_reset, view.now
+        if self._has_changed and (since is None or now - since >= self._between_resets):
+            half = self._round // 2
+            for job in self._order:
+                self._owed[job.id] += self._share.get(job.id, 0) * (now - (since or 0)) - (self._had[job.id] - half)
+                self._had[job.id] = half
+            self._share = self._shares(view)
+            self._last_reset, self._has_changed = now, False
+        for job in self._order:
+            if job.id not in self._share:
+                self._share[job.id] = equal_share(job, len(self._order), view.up)
+        had, share, owed = self._had, self._share, self._owed
+        self._order.sort(key=lambda job: (had[job.id] / share[job.id], -owed[job.id], job.queue_order))
+
+    def _shares(self, view: View) -> dict[int, float]:
+        """Return the shares of all jobs, each more than 0 and at most 1."""
+        raise NotImplementedError
+
+    def _pack(self, view: View, stops: Iterable[int]) -> list[Decision]:
+        """Start the chosen jobs when all preempted gangs have left; gangs that are in the way of larger ones move."""
+        stopping = set(stops)
+        running = [gang for gang in view.running.values() if gang.job.id not in stopping]
+        if stopping or any(gang.stopping for gang in running):
+            return []
+        waiting = [job for job in self._to_start if job.id in view.waiting]
+        self._to_start = []
+        if not waiting:
+            return []
+        idle = view.idle_nodes()
+        free = {node for low, high in zip(idle[::2], idle[1::2], strict=True) for node in range(low, high)}
+        at_present = {gang.job: _nodes(gang.columns) for gang in running}
+        places = packed(at_present, waiting, free, self._of_node)
+        moves = tuple((job, places[job]) for job, nodes in at_present.items() if places[job] != nodes)
+        self._next += self._per_start * len(moves)
+        starts = [Start(job=job, columns=places[job], reason=self._reason) for job in waiting]
+        return [*([Migrate(moves=moves)] if moves else []), *starts]
+
+
+def _nodes(columns: Sequence[int]) -> list[int]:
+    return [node for low, high in zip(columns[::2], columns[1::2], strict=True) for node in range(low, high)]
+
+
+def packed(
+    running: Mapping[QueuedJob, list[int]], waiting: Iterable[QueuedJob], idle: Iterable[int], of_node: int
+) -> dict[QueuedJob, list[int]]:
+    """Return nodes for gangs that run on and for those that start, the largest first, so that few are spread over nodes.
+
+    Of each size those that run keep what they have as long as no larger one has taken it; the others take the first node with
+    enough processors left, or the first processors that are left.
+    """
+    free = dict.fromkeys(sorted({*idle, *(node for nodes in running.values() for node in nodes)}))
+    places: dict[QueuedJob, list[int]] = {}
+    by_size: dict[int, list[QueuedJob]] = {}
+    for job in (*running, *waiting):
+        by_size.setdefault(len(running[job]) if job in running else job.nodes, []).append(job)
+    for size, jobs in sorted(by_size.items(), reverse=True):
+        for job in jobs:
+            if job in running and all(processor in free for processor in running[job]):
+                places[job] = running[job]
+                for processor in places[job]:
+                    del free[processor]
+        for job in jobs:
+            if job not in places:
+                on_node: dict[int, list[int]] = {}
+                for processor in free:
+                    on_node.setdefault(processor // of_node, []).append(processor)
+                places[job] = next((left[:size] for left in on_node.values() if len(left) >= size), list(free)[:size])
+                for processor in places[job]:
+                    del free[processor]
+    return places
+
+
+def equal_share(job: QueuedJob, jobs: int, nodes: int) -> float:
+    """Return the part of the time for which a job runs if each of so many jobs has as many of the nodes."""
+    return min(1.0, max(nodes, 1) / jobs / job.nodes)
+
+
+def max_min_shares(jobs: Iterable[QueuedJob], nodes: int) -> dict[int, float]:
+    """Return shares such that the job with the fewest nodes x time has as much as possible, then the next one, and so on."""
+    shares, left = {}, float(max(nodes, 1))
+    ascending = sorted(jobs, key=lambda job: job.nodes)
+    for place, job in enumerate(ascending):
+        level = min(float(job.nodes), left / (len(ascending) - place))
+        shares[job.id] = level / job.nodes
+        left -= level
+    return shares
+
+
+class _MaxMinRun(_InRounds):
+    def _shares(self, view: View) -> dict[int, float]:
+        return max_min_shares(self._order, view.up)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxMin(RoundScheduler):
+    """Max-min fairness in rounds: each job runs so often that all have the same nodes x time (Narayanan et al. 2020: Gavel).
+
+    In each round those jobs run that have had the least of that, as many as fit: *least attained service*.
+    """
+
+    name = "max-min"
+    rule = "it fits, in the order of what jobs have had of their shares"
+    in_run = _MaxMinRun
+
+
+class _FinishTimeRun(_InRounds):
+    def __init__(self, policy: Any, setup: Setup) -> None:
+        super().__init__(policy, setup)
+        self._lengths = Lengths(policy, setup, once=True)
+        self._expected: dict[int, int] = {}  # run times, ticks
+        self._done: dict[int, int] = {}  # how long a job had executed at the last reset, ticks
+        self._alone: dict[int, float] = {}  # how long that would have taken with an equal share
+
+    def _observe(self, batch: Batch, view: View) -> None:
+        super()._observe(batch, view)
+        self._lengths.observe(batch, view)
+        for job in batch.submitted:
+            self._expected[job.id], self._done[job.id], self._alone[job.id] = self._lengths.predicted(job), 0, 0.0
+
+    def _shares(self, view: View) -> dict[int, float]:
+        jobs, running = self._order, view.running
+        spent, left, fair = {}, {}, {}
+        for job in jobs:
+            done = view.progress(running[job.id]) if job.id in running else view.saved(job)
+            equal = equal_share(job, len(jobs), view.up)
+            self._alone[job.id] += (done - self._done[job.id]) / equal
+            self._done[job.id] = done
+            spent[job.id] = view.now - job.submit
+            left[job.id] = max(self._expected[job.id] - done, 1)
+            fair[job.id] = self._alone[job.id] + left[job.id] / equal
+
+        def shares(stretch: float) -> dict[int, float]:
+            in_time = {job.id: stretch * fair[job.id] - spent[job.id] for job in jobs}
+            return {job_id: 1.0 if time <= left[job_id] else left[job_id] / time for job_id, time in in_time.items()}
+
+        return _least_stretch(shares, {job.id: job.nodes for job in jobs}, view.up)
+
+
+def _least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[int, int], up: int) -> dict[int, float]:
+    """Return the shares of the least stretch with which they fit, by bisection; more stretch, smaller shares."""
+    low, high = 0.0, 1.0
+    most = max(up, 1)
+
+    def fits(stretch: float) -> bool:
+        return sum(share * nodes[job_id] for job_id, share in shares(stretch).items()) <= most
+
+    while not fits(high):
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return shares(high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishTimeFair(RoundScheduler):
+    """Finish-time fairness in rounds: the largest ratio of finish times is as small as possible (Mahajan et al. 2020: Themis).
+
+    The ratio compares the time from submission to completion with what it would be if each of the jobs had as many nodes, as
+    Narayanan et al. 2020 compute it: shares are such that the largest ratio is as small as possible, then the next one.
+
+    Args:
+        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
+            each job, when it is submitted.
+    """
+
+    name = "finish-time-fair"
+    rule = "it fits, in the order of what jobs have had of their shares"
+    in_run = _FinishTimeRun
+    predictor: str | Predictor = "perfect"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        predictor_of(self.name, self.predictor)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        return super().depends_on | dependencies_of(predictor_of(self.name, self.predictor))
