@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Migrate, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.preemption import Preemption, preempt
 from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import to_ticks
@@ -28,8 +29,8 @@ class RoundScheduler(PreemptiveScheduler):
     Args:
         round_s: length of a round, seconds; ``None``: as the machine has it (``Machine.round_s``).
         reset_s: shares are computed anew when jobs have come or left, and so much time has passed since the last time, seconds.
-        ahead_s: a round is decided so long before it begins, seconds: what comes later is not known, nor what gangs have had of
-            the round that still runs.
+        ahead_s: a round is decided so long before the one before it is over, seconds; half a round in the program.  Jobs that
+            come later wait for the next one, and nodes of a chosen job that ends before its round begins stay idle in it.
         start_s: how long the scheduler takes to start a gang, one after the other; the round is so much longer, seconds.
         mode, min_run_s, victim, skip: as for the preemptive schedulers.
     """
@@ -55,39 +56,43 @@ class _InRounds(PreemptiveRun):
             must = f"longer than ahead_s, {policy.ahead_s:g}" if self._ahead else "> 0: a parameter, Machine.round_s or --round"
             raise SpecificationError(f"{policy.name}: round_s: {self._round / 1e6:g} is not allowed; it must be {must}")
         self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
+        if self._ahead and self._pools is not None:
+            raise SpecificationError(f"{policy.name}: ahead_s: {policy.ahead_s:g} is not allowed on partitions; it must be 0")
         machine = setup.machine
         by_node = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._pools is None
         self._of_node = machine.gpus_per_node if by_node else 0  # processors of a node, where gangs are packed into nodes
-        self._moves = True  # whether gangs may still move in this round
         self._next = 0  # when the next round begins, ticks
-        self._planned = False  # whether it is decided which jobs come first then
+        self._decided_at = 0  # when it is decided which jobs come first then
+        self._is_decided = False
+        self._chosen_jobs: set[int] | None = None  # ids; ``None``: whichever fit when it begins
         self._has_changed = False  # whether jobs have come or left since shares were computed
         self._last_reset: int | None = None
-        self._counted = 0  # until when what gangs have had is known
         self._share: dict[int, float] = {}  # by job id: the part of the time in which a job is to run
-        self._had: dict[int, int] = {}  # since the last reset, ticks, and half a round
+        self._before: dict[int, int] = {}  # how long a job had executed at the last reset, ticks
         self._owed: dict[int, float] = {}  # what a job has had too little in all before, ticks
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Begin a round if it is time: preempt the gangs that are not chosen, move and start others."""
         self._observe(batch, view)
-        if view.now > self._next:  # nobody has waited for rounds to begin
-            self._next += -(-(view.now - self._next) // self._round) * self._round
-        if not self._planned and view.now >= self._next - self._ahead and (view.waiting or self._ahead):
-            self._count(view, view.now if view.now == self._next else self._next - self._round)
+        if view.now > self._next:  # nobody has waited for rounds to begin; on an empty machine one begins at once
+            skipped = -(-(view.now - self._next) // self._round) * self._round if view.running else view.now - self._next
+            self._next += skipped
+            self._decided_at += skipped
+        if view.waiting and not self._is_decided and view.now >= self._decided_at:
             self._sort(view)
-            self._planned = True
+            self._chosen_jobs = self._first_that_fit(view.up) if self._ahead else None
+            self._is_decided = True
         decisions: list[Decision] = []
-        if view.now == self._next and self._planned:
-            self._count(view, view.now)
-            decisions += self._choose(view)
-            self._planned, self._moves = False, True
+        if view.now == self._next and self._is_decided:
+            decisions += self._choose_decided(view)
+            self._is_decided = False
+            self._decided_at = view.now + self._round - self._ahead
             self._next += self._round + self._per_start * len(self._to_start)
         if self._of_node:
             decisions += self._pack(view, {decision.job.id for decision in decisions})  # type: ignore[union-attr]
         else:
             decisions += self._start_what_fits(view)
-        alarm = (self._next if self._planned else max(self._next - self._ahead, view.now + 1)) if view.waiting else None
+        alarm = (self._next if self._is_decided else self._decided_at) if view.waiting else None
         if alarm == self._alarm and not batch.alarm:
             return decisions
         self._alarm = alarm
@@ -98,36 +103,50 @@ class _InRounds(PreemptiveRun):
         left = [gang.job.id for gang in batch.ended if gang.job.id not in view.waiting]
         self._has_changed = self._has_changed or bool(left or batch.submitted)
         for job_id in left:
-            for of_job in (self._share, self._had, self._owed):
+            for of_job in (self._share, self._before, self._owed):
                 of_job.pop(job_id, None)
         for job in batch.submitted:
-            self._had[job.id], self._owed[job.id] = self._round // 2, 0.0
-
-    def _count(self, view: View, until: int) -> None:
-        """Note what running gangs have had until then."""
-        for gang in view.running.values():
-            if not gang.stopping:
-                self._had[gang.job.id] += max(0, until - max(gang.start, self._counted))
-        self._counted = max(self._counted, until)
+            self._before[job.id], self._owed[job.id] = 0, 0.0
 
     def _sort(self, view: View) -> None:
         """Put those first that have had the least of their shares, and of these those that have had too little before."""
-        since, now = self._last_reset, view.now
+        running, saved, progress, half = view.running, view.saved, view.progress, self._round // 2
+        jobs, now, since = self._order, view.now, self._last_reset
+        done = {job.id: progress(running[job.id]) if job.id in running else saved(job) for job in jobs}
+        before, share, owed = self._before, self._share, self._owed
         if self._has_changed and (since is None or now - since >= self._between_resets):
-            half = self._round // 2
-            for job in self._order:
-                self._owed[job.id] += self._share.get(job.id, 0) * (now - (since or 0)) - (self._had[job.id] - half)
-                self._had[job.id] = half
-            self._share = self._shares(view)
+            for job in jobs:
+                owed[job.id] += share.get(job.id, 0) * (now - (since or 0)) - (done[job.id] - before[job.id])
+                before[job.id] = done[job.id]
+            share.update(self._shares(view, done))
             self._last_reset, self._has_changed = now, False
-        for job in self._order:
-            if job.id not in self._share:
-                self._share[job.id] = equal_share(job, len(self._order), view.up)
-        had, share, owed = self._had, self._share, self._owed
-        self._order.sort(key=lambda job: (had[job.id] / share[job.id], -owed[job.id], job.queue_order))
+        for job in jobs:
+            if job.id not in share:
+                share[job.id] = equal_share(job, len(jobs), view.up)
+        had = {job.id: (half + done[job.id] - before[job.id]) / share[job.id] for job in jobs}
+        jobs.sort(key=lambda job: (had[job.id], -owed[job.id], job.queue_order))
 
-    def _shares(self, view: View) -> dict[int, float]:
-        """Return the shares of all jobs, each more than 0 and at most 1."""
+    def _first_that_fit(self, left: int) -> set[int]:
+        chosen = set()
+        for job in self._order:
+            if job.nodes <= left:
+                chosen.add(job.id)
+                left -= job.nodes
+            elif not self._skip:
+                break
+        return chosen
+
+    def _choose_decided(self, view: View) -> list[Preemption]:
+        """Preempt and remember to start what was decided ahead, or decide now."""
+        if (chosen := self._chosen_jobs) is None:
+            return self._choose(view)
+        self._to_start = [job for job in self._order if job.id in chosen and job.id in view.waiting]
+        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
+        stops = (gang for gang in others if self._mode != "suspend" or view.can_suspend(gang))
+        return [preempt(gang.job, self._mode) for gang in stops]
+
+    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
+        """Return the shares of all jobs, each more than 0 and at most 1; ``done``: how long they have executed, ticks."""
         raise NotImplementedError
 
     def _pack(self, view: View, stops: Iterable[int]) -> list[Decision]:
@@ -201,7 +220,7 @@ def max_min_shares(jobs: Iterable[QueuedJob], nodes: int) -> dict[int, float]:
 
 
 class _MaxMinRun(_InRounds):
-    def _shares(self, view: View) -> dict[int, float]:
+    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
         return max_min_shares(self._order, view.up)
 
 
@@ -231,16 +250,15 @@ class _FinishTimeRun(_InRounds):
         for job in batch.submitted:
             self._expected[job.id], self._done[job.id], self._alone[job.id] = self._lengths.predicted(job), 0, 0.0
 
-    def _shares(self, view: View) -> dict[int, float]:
-        jobs, running = self._order, view.running
+    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
+        jobs = self._order
         spent, left, fair = {}, {}, {}
         for job in jobs:
-            done = view.progress(running[job.id]) if job.id in running else view.saved(job)
             equal = equal_share(job, len(jobs), view.up)
-            self._alone[job.id] += (done - self._done[job.id]) / equal
-            self._done[job.id] = done
+            self._alone[job.id] += (done[job.id] - self._done[job.id]) / equal
+            self._done[job.id] = done[job.id]
             spent[job.id] = view.now - job.submit
-            left[job.id] = max(self._expected[job.id] - done, 1)
+            left[job.id] = max(self._expected[job.id] - done[job.id], 1)
             fair[job.id] = self._alone[job.id] + left[job.id] / equal
 
         def shares(stretch: float) -> dict[int, float]:

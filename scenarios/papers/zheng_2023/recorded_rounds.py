@@ -1,0 +1,161 @@
+"""What a testbed has recorded of gangs that take turns on its GPUs round by round, and what that tells of its costs.
+
+The files are those of Zheng et al. 2023 as tables: jobs (``job, gpus, submit_s``), rounds (``round, job, gpus``: which GPUs a
+job holds in a round) and records (``job, completion_time_s, gpu_seconds``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from clustermodel import SpecificationError
+from clustermodel.arrays import FloatArray, IntArray
+
+ROUND_S = 120
+COLUMNS = (["job", "gpus", "submit_s"], ["round", "job", "gpus"], ["job", "completion_time_s", "gpu_seconds"])
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One policy on the testbed; series are by job."""
+
+    name: str
+    jobs: pd.DataFrame
+    rounds: pd.DataFrame
+    completion_s: pd.Series
+    """From submission to completion."""
+    run_s: pd.Series
+    """GPU-seconds over GPUs."""
+
+    @property
+    def end_s(self) -> pd.Series:
+        """When each job has completed."""
+        return self.jobs["submit_s"] + self.completion_s
+
+    @cached_property
+    def held(self) -> pd.DataFrame:
+        """The rounds of each job, in order, with ``starts``: whether it did not hold the same GPUs in the round before."""
+        held = self.rounds.sort_values(["job", "round"], ignore_index=True)
+        before = held.shift(1)
+        goes_on = (held["job"] == before["job"]) & (held["gpus"] == before["gpus"]) & (held["round"] == before["round"] + 1)
+        moves = (held["job"] == before["job"]) & (held["round"] == before["round"] + 1) & ~goes_on
+        return held.assign(starts=~goes_on, moves=moves)
+
+    @property
+    def starts(self) -> int:
+        """How often a gang started or restarted."""
+        return int(self.held["starts"].sum())
+
+    @property
+    def starts_of_job(self) -> pd.Series:
+        """How often each gang started or restarted."""
+        return self.held.groupby("job")["starts"].sum()
+
+    @property
+    def moves(self) -> int:
+        """How often a gang continued on other GPUs."""
+        return int(self.held["moves"].sum())
+
+    @property
+    def starts_in_round(self) -> IntArray:
+        """How many gangs started or restarted, by round."""
+        return self.held.groupby("round")["starts"].sum().reindex(range(self.count), fill_value=0).to_numpy()
+
+    @property
+    def count(self) -> int:
+        """How many rounds there were."""
+        return int(self.rounds["round"].max()) + 1
+
+    @property
+    def before_end(self) -> FloatArray:
+        """How many starts there were, by job, until its last round was over."""
+        return self.starts_in_round.cumsum()[self.held.groupby("job")["round"].max()].astype(float)
+
+    def length_s(self, start_s: float) -> FloatArray:
+        """Return how long each job has held GPUs, where a round is longer by ``start_s`` for each gang that starts in it."""
+        rounds = ROUND_S + start_s * self.starts_in_round
+        return self.held.assign(length=rounds[self.held["round"]]).groupby("job")["length"].sum().to_numpy()
+
+    @property
+    def first_round_s(self) -> float:
+        """When the first round began: between the submission of its last job and of the first one that it lacks."""
+        in_it = self.jobs["submit_s"][self.rounds.loc[self.rounds["round"] == 0, "job"]].max()
+        later = self.jobs["submit_s"][self.jobs["submit_s"] > in_it]
+        return float((in_it + later.min()) / 2)
+
+
+class Costs(NamedTuple):
+    """What restarts cost, estimated from recorded runs."""
+
+    start_s: float
+    """How much longer a round is for each gang that starts in it: completions against starts until then."""
+    restart_s: float
+    """What a gang that starts loses: the time for which it held GPUs, without a round, against its starts."""
+    in_run_s: float
+    """How much longer the recorded execution of a job is for each start: the median of jobs, between pairs of runs."""
+    first_round_s: float
+
+
+def _slope(x: Iterable[FloatArray], y: Iterable[FloatArray]) -> float:
+    every_x, every_y = np.concatenate([*x]), np.concatenate([*y])
+    return float(every_x @ every_y / (every_x @ every_x))
+
+
+def costs(runs: Sequence[Recorded]) -> Costs:
+    """Estimate the costs from runs by least squares.
+
+    A round of a job's time is not explained by starts: half of its last round is unused on average, and so is, for every second
+    job, the round that had been decided when it ended.
+    """
+    before = [run.before_end for run in runs]
+    drift = [(run.end_s - ROUND_S * (run.held.groupby("job")["round"].max() + 1)).to_numpy() for run in runs]
+    start_s = _slope((x - x.mean() for x in before), (y - y.mean() for y in drift))
+    starts = [run.starts_of_job.to_numpy(dtype=float) for run in runs]
+    unused = [run.length_s(start_s) - run.run_s.to_numpy() - ROUND_S for run in runs]
+    pairs = [(one, other) for place, one in enumerate(runs) for other in runs[:place]]
+    more = [(one.run_s - other.run_s) / (one.starts_of_job - other.starts_of_job).replace(0, np.nan) for one, other in pairs]
+    return Costs(
+        start_s,
+        _slope(starts, unused),
+        max(0.0, float(pd.concat(more).median())) if more else 0.0,
+        float(np.mean([run.first_round_s for run in runs])),
+    )
+
+
+def run_time_s(runs: Sequence[Recorded], in_run_s: float) -> pd.Series:
+    """Return the mean run time of each job in several runs, without what its starts have cost there."""
+    return sum((run.run_s - in_run_s * run.starts_of_job for run in runs), start=0 * runs[0].run_s) / len(runs)
+
+
+def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
+    """Read the files of one run; refuse what lacks columns or jobs."""
+    tables = [pd.read_csv(path) for path in (jobs, rounds, recorded)]
+    for path, table, columns in zip((jobs, rounds, recorded), tables, COLUMNS, strict=True):
+        if missing := [column for column in columns if column not in table]:
+            raise SpecificationError(f"{path}: column {missing[0]} is missing; it must have {', '.join(columns)}")
+    of_jobs, in_rounds, of_run = tables
+    ids = set(of_jobs["job"])
+    for path, table in ((rounds, in_rounds), (recorded, of_run)):
+        if different := sorted(ids ^ set(table["job"])):
+            raise SpecificationError(f"{path}: job {different[0]} is not in both this file and {jobs}")
+    of_jobs, of_run = of_jobs.set_index("job").sort_index(), of_run.set_index("job").sort_index()
+    in_rounds = in_rounds.assign(gpus=in_rounds["gpus"].astype(str))
+    name = rounds.name.partition("_rounds")[0]
+    return Recorded(name, of_jobs, in_rounds, of_run["completion_time_s"], of_run["gpu_seconds"] / of_jobs["gpus"])
+
+
+def read_folder(folder: Path) -> list[Recorded]:
+    """Read all runs of a folder in the form of shared/traces/gpu/tacc."""
+    names = sorted(path.name.partition("_rounds")[0] for path in folder.glob("*_rounds.csv*"))
+    paths = [(next(folder.glob(f"{name}_rounds.csv*")), next(folder.glob(f"{name}_jobs.csv*"))) for name in names]
+    return [read(next(folder.glob("jobs.csv*")), rounds, jobs) for rounds, jobs in paths]
+
+
+def others_than(run: Recorded, runs: Iterable[Recorded]) -> list[Recorded]:
+    """Return the runs that are not this one, whatever it is called."""
+    return [other for other in runs if other.name != run.name and not other.completion_s.equals(run.completion_s)]

@@ -1,0 +1,260 @@
+"""How near is a simulated schedule of gangs to one that was recorded on hardware?
+
+Zheng et al. 2023 ran 120 jobs on 32 GPUs under several policies, in rounds of 120 s, and recorded which GPUs every job held in
+every round.  Here the same jobs are simulated under ``max-min`` (Gavel), ``finish-time-fair`` (Themis) or any other policy.
+What a restart costs is estimated from the runs of the other policies, never from the one that is compared.
+
+    python scenarios/papers/zheng_2023/testbed.py JOBS.csv ROUNDS.csv RECORDED.csv --policy max-min
+"""
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from recorded_rounds import ROUND_S, Costs, Recorded, costs, others_than, read, read_folder, run_time_s
+
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    Machine,
+    Result,
+    Scenario,
+    SpecificationError,
+    Study,
+    StudyTable,
+    TimeSlicing,
+    Workload,
+)
+from clustermodel.arrays import FloatArray
+from clustermodel.policies.registry import policy_parameters
+
+NODES, GPUS_PER_NODE, ROWS = 8, 4, 8
+AHEAD_S = ROUND_S // 2
+"""Gavel decides the next round in the middle of the one that runs."""
+SAME_POLICY = {"max_min_fairness": "max-min", "finish_time_fairness": "finish-time-fair"}
+WORKS = ("recorded", "others")
+"""Where the run times of jobs are from: the GPU-seconds of the run that is compared, or those of the other runs."""
+DEFAULT_OTHERS = tuple(folder for up in Path(__file__).resolve().parents for folder in [up / "shared/traces/gpu/tacc"])
+MEASURES = ("mean_completion_s", "makespan_s", "restarts", "correlation")
+COLUMNS = {
+    "run_recorded": "recorded",
+    "work": "run times of jobs",
+    "mean_completion_s": "mean completion time (%)",
+    "makespan_s": "makespan (%)",
+    "restarts": "starts and restarts (%)",
+}
+ESTIMATES = ("a round is longer for each start", "a start loses", "of that in GPU-seconds", "first round")
+COLOURS = [colormaps["tab20"](colour) for colour in range(20)]
+POLICIES = (
+    "max-min", "finish-time-fair", "las:thresholds=120/1200,promote=1", "srtf", "gs", "mgs", "bgs", "mbgs",
+)  # fmt: skip
+
+
+def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) -> Scenario:
+    """Return the jobs of a recorded run on the testbed under a policy; jobs are submitted when the scheduler has begun."""
+    spent = costs(others)
+    restart_s = spent.restart_s + (spent.in_run_s if work == "others" else 0)
+    run_s = run_time_s(others, spent.in_run_s) if work == "others" else run.run_s
+    jobs = pd.DataFrame(
+        {
+            "submit_s": np.maximum(run.jobs["submit_s"], spent.first_round_s),
+            "nodes": run.jobs["gpus"],
+            "run_s": run_s.clip(lower=1) + restart_s,  # the first start costs as much
+        }
+    )
+    machine = Machine(
+        nodes=NODES,
+        gpus_per_node=GPUS_PER_NODE,
+        allocation="consolidate",
+        round_s=ROUND_S,
+        kill_at_estimate=False,
+        checkpointing=Checkpointing(restart_s=restart_s),
+        time_slicing=TimeSlicing(quantum_s=ROUND_S, mpl=ROWS),
+        context_switch=ContextSwitch(seconds=restart_s),
+    )
+    workload = Workload.from_frame(jobs.reset_index(drop=True), name=f"{run.name}, run times: {work}")
+    return Scenario(workload=workload, machine=machine, policy=in_rounds(policy, spent), history=True)
+
+
+def in_rounds(policy: str, spent: Costs) -> str:
+    """Return the policy with the times that the scheduler takes, if it takes any and none are given."""
+    name, _, given = policy.partition(":")
+    if "start_s" not in policy_parameters(name) or "start_s=" in given:
+        return policy
+    return f"{policy}{',' if given else ':'}ahead_s={AHEAD_S},start_s={spent.start_s:.4f}"
+
+
+def starts_of(result: Result) -> pd.DataFrame:
+    """Return each stay of a gang on the same GPUs: job, begin and end."""
+    return result.placements.drop_duplicates(["job", "begin_s"])
+
+
+def completions_s(result: Result, run: Recorded, start_s: float) -> FloatArray:
+    """Return the completion times, which are noted when a round is over."""
+    ends = result.jobs["end_s"].to_numpy()
+    if "start_s" in policy_parameters(str(result.scenario.policy).partition(":")[0]):
+        begins = starts_of(result).groupby("begin_s").size()
+        bounds = [float(begins.index[0])]
+        while bounds[-1] < ends.max():
+            near = begins[(begins.index > bounds[-1] - 1) & (begins.index < bounds[-1] + 1)]
+            bounds.append(bounds[-1] + ROUND_S + start_s * float(near.sum()))
+        ends = np.asarray(bounds)[np.searchsorted(bounds, ends)]
+    return ends - run.jobs["submit_s"].to_numpy()
+
+
+def compared(result: Result, run: Recorded, others: Sequence[Recorded]) -> dict[str, object]:
+    """Return recorded and simulated numbers, and what was estimated from what."""
+    spent, recorded_s = costs(others), run.completion_s.to_numpy()
+    simulated_s, stays = completions_s(result, run, spent.start_s), starts_of(result)
+    submit_s = run.jobs["submit_s"].to_numpy()
+    pairs = {
+        "mean_completion_s": (recorded_s.mean(), simulated_s.mean()),
+        "makespan_s": tuple(float((submit_s + each).max() - submit_s.min()) for each in (recorded_s, simulated_s)),
+        "restarts": (run.starts, len(stays)),
+        "migrations": (run.moves, len(stays) - int(result.jobs["tries"].sum())),
+    }
+    return {
+        "recorded": {key: round(float(pair[0]), 3) for key, pair in pairs.items()},
+        "simulated": {key: round(float(pair[1]), 3) for key, pair in pairs.items()},
+        "difference": {key: round(float(pair[1] / pair[0] - 1), 5) for key, pair in pairs.items() if pair[0]},
+        "correlation": round(float(np.corrcoef(recorded_s, simulated_s)[0, 1]), 5),
+    }
+
+
+def recorded_stays(run: Recorded) -> pd.DataFrame:
+    """Return each stay of a gang on the same GPUs, a row for each GPU, in seconds."""
+    begins_s = run.first_round_s + np.concatenate([[0.0], np.cumsum(ROUND_S + costs([run]).start_s * run.starts_in_round)])
+    stays = run.held.assign(stay=run.held["starts"].cumsum())
+    stays = stays.groupby("stay").agg(
+        job=("job", "first"), gpus=("gpus", "first"), first=("round", "min"), last=("round", "max")
+    )
+    stays = stays.assign(
+        begin_s=begins_s[stays["first"]], end_s=begins_s[stays["last"] + 1], first_node=stays["gpus"].str.split(), nodes=1
+    ).explode("first_node")
+    return stays.astype({"first_node": int})
+
+
+def occupancy_figure(result: Result, run: Recorded) -> Figure:
+    """Draw which job holds which GPU, recorded above simulated; a job has the same colour in both."""
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    simulated = result.placements.assign(job=run.jobs.index[result.placements["job"] - 1])
+    upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)
+    name = str(result.scenario.policy).partition(":")[0]
+    for axes, stays, title in ((upper, recorded_stays(run), f"{run.name}, recorded"), (lower, simulated, f"{name}, simulated")):
+        columns = ("job", "begin_s", "end_s", "first_node", "nodes")
+        boxes = [
+            Rectangle((begin_s / 3600, gpu), (end_s - begin_s) / 3600, gpus, color=COLOURS[job * 7 % len(COLOURS)], linewidth=0)
+            for job, begin_s, end_s, gpu, gpus in zip(*(stays[column] for column in columns), strict=True)
+        ]
+        axes.add_collection(PatchCollection(boxes, match_original=True, rasterized=True))
+        axes.set(title=title, ylabel="GPU", ylim=(0, NODES * GPUS_PER_NODE), xlim=(0, stays["end_s"].max() / 3600))
+    upper.set_xlim(0, max(stays["end_s"].max() for stays in (recorded_stays(run), simulated)) / 3600)
+    lower.set_xlabel("time (h)")
+    return figure
+
+
+def study(records: Path = Path("../shared/traces/gpu/tacc"), policies: tuple[str, ...] = POLICIES) -> Study:
+    """Return the study; ``records`` is the folder of the recorded runs."""
+    runs = {run.name: run for run in read_folder(records)}
+    comparable = {name: run for name, run in runs.items() if name in SAME_POLICY}
+
+    def others(run: Recorded) -> list[Recorded]:
+        return others_than(run, runs.values())
+
+    def of_point(run_recorded: str, work: str, policy: str, seed: int) -> Scenario:
+        run = runs[run_recorded]
+        return replace(scenario(run, others(run), policy, work), seed=seed)
+
+    def difference(measure: str, result: Result) -> float:
+        run = runs[result.scenario.workload.name.partition(",")[0]]
+        found = compared(result, run, others(run))
+        return float(found[measure] if measure == "correlation" else 100 * found["difference"][measure])  # type: ignore[index,arg-type]
+
+    def picture(name: str) -> Figure:
+        run = runs[name]
+        return occupancy_figure(scenario(run, others(run), SAME_POLICY[name], "recorded").run(), run)
+
+    def beside_recorded(table: StudyTable) -> pd.DataFrame:
+        means = table.means(*MEASURES)
+        return means[["run_recorded", "work", "policy", *MEASURES]].rename(columns=COLUMNS)
+
+    def estimated(_table: StudyTable) -> pd.DataFrame:
+        rows = []
+        for name, run in comparable.items():
+            spent = costs(others(run))
+            sources = ", ".join(other.name for other in others(run))
+            rows.append([name, sources, *(f"{value:.2f}" for value in spent)])
+        return pd.DataFrame(rows, columns=["compared", "estimated from", *ESTIMATES])
+
+    return Study(
+        name="testbed of gangs",
+        factors={"run_recorded": list(comparable), "work": list(WORKS), "policy": list(policies)},
+        scenario=of_point,
+        measures={measure: partial(difference, measure) for measure in MEASURES},
+        shown=MEASURES,
+        tables={
+            "Difference of the simulated from the recorded schedule": beside_recorded,
+            "What was estimated from what (s)": estimated,
+        },
+        figures={
+            f"Which job holds which GPU: {name}": lambda _table, name=name: picture(name)  # type: ignore[misc]
+            for name in comparable
+        },
+        text=__doc__ or "",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare one recorded run with a policy, and print the numbers."""
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    for name, what in (("jobs", "job, gpus, submit_s"), ("rounds", "round, job, gpus"), ("recorded", "job, completion_time_s")):
+        parser.add_argument(name, type=Path, help=f"file with {what}")
+    parser.add_argument("--policy", required=True, help="the policy that is simulated, as max-min or las:thresholds=120")
+    parser.add_argument("--work", choices=WORKS, default=WORKS[0], help="whose GPU-seconds are the run times of the jobs")
+    parser.add_argument(
+        "--others", type=Path, help="folder of the runs from which costs are estimated; default: that of ROUNDS"
+    )
+    parser.add_argument("--picture", type=Path, help="file for a picture of the GPUs, recorded above simulated")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args(arguments)
+    try:
+        run = read(given.jobs, given.rounds, given.recorded)
+        folders = [given.others] if given.others else [given.rounds.parent, *DEFAULT_OTHERS]
+        others = next((found for folder in folders if (found := others_than(run, read_folder(folder)))), [])
+        if not others:
+            raise SpecificationError(f"--others: {folders[0]} has no recorded run of another policy; name a folder that has")
+        result = scenario(run, others, given.policy, given.work).run()
+    except (SpecificationError, OSError) as problem:
+        sys.exit(f"error: {problem}")
+    found = compared(result, run, others)
+    estimates = {name: round(value, 3) for name, value in costs(others)._asdict().items()}
+    found |= {
+        "policy": given.policy,
+        "work": given.work,
+        "estimated": estimates,
+        "estimated_from": [one.name for one in others],
+    }
+    if given.picture:
+        occupancy_figure(result, run).savefig(given.picture)
+    if given.json:
+        print(json.dumps(found, indent=1))
+        return
+    table = pd.DataFrame({key: found[key] for key in ("recorded", "simulated", "difference")})
+    table["difference"] = [f"{100 * value:+.1f} %" for value in table["difference"]]
+    print(f"{run.name}, recorded, beside {given.policy}, simulated (run times of jobs: {given.work})\n{table.to_string()}")
+    print(f"correlation of completion times {found['correlation']}")
+    print(f"estimated from {', '.join(one.name for one in others)}: {estimates}")
+
+
+if __name__ == "__main__":
+    main()
