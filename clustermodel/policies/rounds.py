@@ -44,6 +44,9 @@ class RoundScheduler(PreemptiveScheduler):
         super().__post_init__()
         for field in ("reset_s", "ahead_s", "start_s"):
             require_seconds(f"{self.name}: {field}", getattr(self, field))
+        if self.ahead_s and (self.min_run_s or self.victim != "order"):
+            field = "min_run_s" if self.min_run_s else "victim"
+            raise SpecificationError(f"{self.name}: {field} is not allowed with ahead_s; every gang that is not chosen stops")
 
 
 class _InRounds(PreemptiveRun):
@@ -59,8 +62,9 @@ class _InRounds(PreemptiveRun):
         if self._ahead and self._pools is not None:
             raise SpecificationError(f"{policy.name}: ahead_s: {policy.ahead_s:g} is not allowed on partitions; it must be 0")
         machine = setup.machine
-        by_node = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._pools is None
-        self._of_node = machine.gpus_per_node if by_node else 0  # processors of a node, where gangs are packed into nodes
+        packs = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._mode != "suspend"
+        packs = packs and self._pools is None and machine.node_memory_gib is None
+        self._of_node = machine.gpus_per_node if packs else 0  # processors of a node, where gangs are packed into nodes
         self._next = 0  # when the next round begins, ticks
         self._decided_at = 0  # when it is decided which jobs come first then
         self._is_decided = False
@@ -155,8 +159,15 @@ class _InRounds(PreemptiveRun):
         running = [gang for gang in view.running.values() if gang.job.id not in stopping]
         if stopping or any(gang.stopping for gang in running):
             return []
-        waiting = [job for job in self._to_start if job.id in view.waiting]
-        self._to_start = []
+        left = view.idle
+        waiting: list[QueuedJob] = []
+        later: list[QueuedJob] = []
+        for job in self._to_start:
+            if job.id in view.waiting:
+                fits = job.nodes <= left  # unless a node has failed
+                left -= job.nodes if fits else 0
+                (waiting if fits else later).append(job)
+        self._to_start = later
         if not waiting:
             return []
         idle = view.idle_nodes()
@@ -243,10 +254,15 @@ class _FinishTimeRun(_InRounds):
         self._expected: dict[int, int] = {}  # run times, ticks
         self._done: dict[int, int] = {}  # how long a job had executed at the last reset, ticks
         self._alone: dict[int, float] = {}  # how long that would have taken with an equal share
+        self._equal: dict[int, float] = {}  # that share since then
 
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
         self._lengths.observe(batch, view)
+        for gang in batch.ended:
+            if gang.job.id not in view.waiting:
+                for of_job in (self._expected, self._done, self._alone, self._equal):
+                    of_job.pop(gang.job.id, None)
         for job in batch.submitted:
             self._expected[job.id], self._done[job.id], self._alone[job.id] = self._lengths.predicted(job), 0, 0.0
 
@@ -255,8 +271,8 @@ class _FinishTimeRun(_InRounds):
         spent, left, fair = {}, {}, {}
         for job in jobs:
             equal = equal_share(job, len(jobs), view.up)
-            self._alone[job.id] += (done[job.id] - self._done[job.id]) / equal
-            self._done[job.id] = done[job.id]
+            self._alone[job.id] += (done[job.id] - self._done[job.id]) / self._equal.get(job.id, equal)
+            self._done[job.id], self._equal[job.id] = done[job.id], equal
             spent[job.id] = view.now - job.submit
             left[job.id] = max(self._expected[job.id] - done[job.id], 1)
             fair[job.id] = self._alone[job.id] + left[job.id] / equal
@@ -265,10 +281,10 @@ class _FinishTimeRun(_InRounds):
             in_time = {job.id: stretch * fair[job.id] - spent[job.id] for job in jobs}
             return {job_id: 1.0 if time <= left[job_id] else left[job_id] / time for job_id, time in in_time.items()}
 
-        return _least_stretch(shares, {job.id: job.nodes for job in jobs}, view.up)
+        return least_stretch(shares, {job.id: job.nodes for job in jobs}, view.up)
 
 
-def _least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[int, int], up: int) -> dict[int, float]:
+def least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[int, int], up: int) -> dict[int, float]:
     """Return the shares of the least stretch with which they fit, by bisection; more stretch, smaller shares."""
     low, high = 0.0, 1.0
     most = max(up, 1)

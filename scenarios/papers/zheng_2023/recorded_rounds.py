@@ -129,7 +129,7 @@ def costs(runs: Sequence[Recorded]) -> Costs:
 
 def run_time_s(runs: Sequence[Recorded], in_run_s: float) -> pd.Series:
     """Return the mean run time of each job in several runs, without what its starts have cost there."""
-    return sum((run.run_s - in_run_s * run.starts_of_job for run in runs), start=0 * runs[0].run_s) / len(runs)
+    return pd.concat([run.run_s - in_run_s * run.starts_of_job for run in runs], axis=1).mean(axis=1)
 
 
 def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
@@ -144,7 +144,8 @@ def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
         if different := sorted(ids ^ set(table["job"])):
             raise SpecificationError(f"{path}: job {different[0]} is not in both this file and {jobs}")
     of_jobs, of_run = of_jobs.set_index("job").sort_index(), of_run.set_index("job").sort_index()
-    in_rounds = in_rounds.assign(gpus=in_rounds["gpus"].astype(str))
+    held = in_rounds["gpus"].astype(str).str.split().map(lambda gpus: " ".join(sorted(gpus, key=int)))
+    in_rounds = in_rounds.assign(gpus=held)
     name = rounds.name.partition("_rounds")[0]
     return Recorded(name, of_jobs, in_rounds, of_run["completion_time_s"], of_run["gpu_seconds"] / of_jobs["gpus"])
 

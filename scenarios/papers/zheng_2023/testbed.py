@@ -88,10 +88,9 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
 
 def in_rounds(policy: str, spent: Costs) -> str:
     """Return the policy with the times that the scheduler takes, if it takes any and none are given."""
-    name, _, given = policy.partition(":")
-    if "start_s" not in policy_parameters(name) or "start_s=" in given:
+    if not _is_in_rounds(policy) or "start_s=" in policy:
         return policy
-    return f"{policy}{',' if given else ':'}ahead_s={AHEAD_S},start_s={spent.start_s:.4f}"
+    return f"{policy}{',' if ':' in policy else ':'}ahead_s={AHEAD_S},start_s={spent.start_s:.4f}"
 
 
 def starts_of(result: Result) -> pd.DataFrame:
@@ -100,16 +99,22 @@ def starts_of(result: Result) -> pd.DataFrame:
 
 
 def completions_s(result: Result, run: Recorded, start_s: float) -> FloatArray:
-    """Return the completion times, which are noted when a round is over."""
-    ends = result.jobs["end_s"].to_numpy()
-    if "start_s" in policy_parameters(str(result.scenario.policy).partition(":")[0]):
+    """Return the completion times; they are noted when a round is over."""
+    ends: FloatArray = result.jobs["end_s"].to_numpy()
+    if _is_in_rounds(str(result.scenario.policy)):
         begins = starts_of(result).groupby("begin_s").size()
-        bounds = [float(begins.index[0])]
-        while bounds[-1] < ends.max():
-            near = begins[(begins.index > bounds[-1] - 1) & (begins.index < bounds[-1] + 1)]
-            bounds.append(bounds[-1] + ROUND_S + start_s * float(near.sum()))
+        bounds = []
+        for begin_s, count, until_s in zip(begins.index, begins, [*begins.index[1:], ends.max() + 2 * ROUND_S], strict=True):
+            bounds.append(begin_s)
+            if until_s > begin_s + ROUND_S + start_s * count:
+                bounds += [*np.arange(begin_s + ROUND_S + start_s * count, until_s - 1, ROUND_S)]
         ends = np.asarray(bounds)[np.searchsorted(bounds, ends)]
-    return ends - run.jobs["submit_s"].to_numpy()
+    completions: FloatArray = ends - run.jobs["submit_s"].to_numpy()
+    return completions
+
+
+def _is_in_rounds(policy: str) -> bool:
+    return "start_s" in policy_parameters(policy.partition(":")[0])
 
 
 def compared(result: Result, run: Recorded, others: Sequence[Recorded]) -> dict[str, object]:
@@ -138,10 +143,11 @@ def recorded_stays(run: Recorded) -> pd.DataFrame:
     stays = stays.groupby("stay").agg(
         job=("job", "first"), gpus=("gpus", "first"), first=("round", "min"), last=("round", "max")
     )
-    stays = stays.assign(
+    of_gpus = stays.assign(
         begin_s=begins_s[stays["first"]], end_s=begins_s[stays["last"] + 1], first_node=stays["gpus"].str.split(), nodes=1
     ).explode("first_node")
-    return stays.astype({"first_node": int})
+    of_gpus["first_node"] = of_gpus["first_node"].astype(int)
+    return of_gpus
 
 
 def occupancy_figure(result: Result, run: Recorded) -> Figure:
@@ -176,7 +182,9 @@ def study(records: Path = Path("../shared/traces/gpu/tacc"), policies: tuple[str
         return replace(scenario(run, others(run), policy, work), seed=seed)
 
     def difference(measure: str, result: Result) -> float:
-        run = runs[result.scenario.workload.name.partition(",")[0]]
+        workload = result.scenario.workload
+        assert isinstance(workload, Workload)
+        run = runs[workload.name.partition(",")[0]]
         found = compared(result, run, others(run))
         return float(found[measure] if measure == "correlation" else 100 * found["difference"][measure])  # type: ignore[index,arg-type]
 
@@ -230,7 +238,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         run = read(given.jobs, given.rounds, given.recorded)
         folders = [given.others] if given.others else [given.rounds.parent, *DEFAULT_OTHERS]
-        others = next((found for folder in folders if (found := others_than(run, read_folder(folder)))), [])
+        others: list[Recorded] = []
+        for folder in folders:
+            others = others or others_than(run, read_folder(folder))
         if not others:
             raise SpecificationError(f"--others: {folders[0]} has no recorded run of another policy; name a folder that has")
         result = scenario(run, others, given.policy, given.work).run()
