@@ -29,8 +29,8 @@ class RoundScheduler(PreemptiveScheduler):
     Args:
         round_s: length of a round, seconds; ``None``: as the machine has it (``Machine.round_s``).
         reset_s: shares are computed anew when jobs have come or left, and so much time has passed since the last time, seconds.
-        ahead_s: a round is decided so long before the one before it is over, seconds; half a round in the program.  Jobs that
-            come later wait for the next one, and nodes of a chosen job that ends before its round begins stay idle in it.
+        ahead_s: a round is decided so long before ``round_s`` of the one before are over, seconds; half of it in the program.
+            Jobs that come later wait for the next one, and nodes of a chosen job that has ended before stay idle in it.
         start_s: how long the scheduler takes to start a gang, one after the other; the round is so much longer, seconds.
         mode, min_run_s, victim, skip: as for the preemptive schedulers.
     """
@@ -66,7 +66,7 @@ class _InRounds(PreemptiveRun):
         packs = packs and self._pools is None and machine.node_memory_gib is None
         self._of_node = machine.gpus_per_node if packs else 0  # processors of a node, where gangs are packed into nodes
         self._next = 0  # when the next round begins, ticks
-        self._decided_at = 0  # when it is decided which jobs come first then
+        self._decided_at = 0  # when it is decided ahead which jobs run then
         self._is_decided = False
         self._chosen_jobs: set[int] | None = None  # ids; ``None``: whichever fit when it begins
         self._has_changed = False  # whether jobs have come or left since shares were computed
@@ -82,7 +82,7 @@ class _InRounds(PreemptiveRun):
             skipped = -(-(view.now - self._next) // self._round) * self._round if view.running else view.now - self._next
             self._next += skipped
             self._decided_at += skipped
-        if view.waiting and not self._is_decided and view.now >= self._decided_at:
+        if view.waiting and not self._is_decided and view.now >= (self._decided_at if self._ahead else self._next):
             self._sort(view)
             self._chosen_jobs = self._first_that_fit(view.up) if self._ahead else None
             self._is_decided = True
@@ -96,7 +96,8 @@ class _InRounds(PreemptiveRun):
             decisions += self._pack(view, {decision.job.id for decision in decisions})  # type: ignore[union-attr]
         else:
             decisions += self._start_what_fits(view)
-        alarm = (self._next if self._is_decided else self._decided_at) if view.waiting else None
+        at = self._decided_at if self._ahead and not self._is_decided else self._next
+        alarm = at if view.waiting else None
         if alarm == self._alarm and not batch.alarm:
             return decisions
         self._alarm = alarm
