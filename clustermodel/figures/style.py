@@ -58,7 +58,8 @@ _POLICIES: Final = {
     "adaptive": Style(BLUE, marker="D"),
     # Preemptive schedulers of GPU clusters
     "srtf": Style(BLUE, marker="v"), "srsf": Style(SKY, marker="<"), "las": Style(VERMILLION, marker="s"),
-    "fifo-preempt": Style(BLACK, marker="D"),
+    "fifo-preempt": Style(BLACK, marker="D"), "max-min": Style(GREEN, marker="s"),
+    "finish-time-fair": Style(PURPLE, marker="D"),
     # Perkovic & Keleher 2000; D is conservative backfilling
     "D": Style(ORANGE, marker="s"), "P": Style(SKY, marker="P"), "R": Style(BLUE, marker="X"),
     "1/L": Style(BLACK, marker="^"), "P/L": Style(PURPLE, marker="v"), "R/L": Style(VERMILLION, marker="D"),

@@ -151,10 +151,14 @@ def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
 
 
 def read_folder(folder: Path) -> list[Recorded]:
-    """Read all runs of a folder in the form of shared/traces/gpu/tacc."""
-    names = sorted(path.name.partition("_rounds")[0] for path in folder.glob("*_rounds.csv*"))
-    paths = [(next(folder.glob(f"{name}_rounds.csv*")), next(folder.glob(f"{name}_jobs.csv*"))) for name in names]
-    return [read(next(folder.glob("jobs.csv*")), rounds, jobs) for rounds, jobs in paths]
+    """Read all runs of a folder in the form of shared/traces/gpu/tacc; none where it has no jobs.csv."""
+    jobs = next(folder.glob("jobs.csv*"), None)
+    runs = []
+    for rounds in sorted(folder.glob("*_rounds.csv*")):
+        of_run = next(folder.glob(f"{rounds.name.partition('_rounds')[0]}_jobs.csv*"), None)
+        if jobs and of_run:
+            runs.append(read(jobs, rounds, of_run))
+    return runs
 
 
 def others_than(run: Recorded, runs: Iterable[Recorded]) -> list[Recorded]:

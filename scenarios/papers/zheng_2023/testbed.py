@@ -12,8 +12,9 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,12 @@ COLUMNS = {
     "makespan_s": "makespan (%)",
     "restarts": "starts and restarts (%)",
 }
-ESTIMATES = ("a round is longer for each start", "a start loses", "of that in GPU-seconds", "first round")
+ESTIMATES = {
+    "start_s": "longer round for each start",
+    "restart_s": "lost by each start",
+    "in_run_s": "more GPU-seconds for each start, over GPUs",
+    "first_round_s": "the first round begins",
+}
 COLOURS = [colormaps["tab20"](colour) for colour in range(20)]
 POLICIES = (
     "max-min", "finish-time-fair", "las:thresholds=120/1200,promote=1", "srtf", "gs", "mgs", "bgs", "mbgs",
@@ -171,55 +177,53 @@ def occupancy_figure(result: Result, run: Recorded) -> Figure:
 
 def study(records: Path = Path("../shared/traces/gpu/tacc"), policies: tuple[str, ...] = POLICIES) -> Study:
     """Return the study; ``records`` is the folder of the recorded runs."""
-    runs = {run.name: run for run in read_folder(records)}
-    comparable = {name: run for name, run in runs.items() if name in SAME_POLICY}
 
-    def others(run: Recorded) -> list[Recorded]:
-        return others_than(run, runs.values())
+    def run_and_others(name: str) -> tuple[Recorded, list[Recorded]]:
+        runs = recorded_in(records)
+        run = next((run for run in runs if run.name == name), None)
+        if run is None:
+            raise SpecificationError(f"{records}: it has no {name}_rounds.csv")
+        return run, others_than(run, runs)
 
     def of_point(run_recorded: str, work: str, policy: str, seed: int) -> Scenario:
-        run = runs[run_recorded]
-        return replace(scenario(run, others(run), policy, work), seed=seed)
+        return replace(scenario(*run_and_others(run_recorded), policy, work), seed=seed)
 
-    def difference(measure: str, result: Result) -> float:
+    def measured(measure: str, result: Result) -> float:
         workload = result.scenario.workload
         assert isinstance(workload, Workload)
-        run = runs[workload.name.partition(",")[0]]
-        found = compared(result, run, others(run))
-        return float(found[measure] if measure == "correlation" else 100 * found["difference"][measure])  # type: ignore[index,arg-type]
-
-    def picture(name: str) -> Figure:
-        run = runs[name]
-        return occupancy_figure(scenario(run, others(run), SAME_POLICY[name], "recorded").run(), run)
+        run, others = run_and_others(workload.name.partition(",")[0])
+        if measure in ESTIMATES:
+            return float(getattr(costs(others), measure))
+        found: dict[str, Any] = compared(result, run, others)
+        return float(found[measure] if measure == "correlation" else 100 * found["difference"][measure])
 
     def beside_recorded(table: StudyTable) -> pd.DataFrame:
-        means = table.means(*MEASURES)
-        return means[["run_recorded", "work", "policy", *MEASURES]].rename(columns=COLUMNS)
+        means = table.means(*MEASURES)[[*table.factors, *MEASURES]].rename(columns=COLUMNS)
+        return means.assign(**{COLUMNS[measure]: means[COLUMNS[measure]].map("{:+.1f}".format) for measure in MEASURES[:-1]})
 
-    def estimated(_table: StudyTable) -> pd.DataFrame:
-        rows = []
-        for name, run in comparable.items():
-            spent = costs(others(run))
-            sources = ", ".join(other.name for other in others(run))
-            rows.append([name, sources, *(f"{value:.2f}" for value in spent)])
-        return pd.DataFrame(rows, columns=["compared", "estimated from", *ESTIMATES])
+    def estimated(table: StudyTable) -> pd.DataFrame:
+        means = table.means(*ESTIMATES)[["run_recorded", *ESTIMATES]].drop_duplicates("run_recorded")
+        means.insert(1, "estimated from", "the runs of the other policies")
+        return means.rename(columns={"run_recorded": "for the simulation of", **ESTIMATES})
 
     return Study(
         name="testbed of gangs",
-        factors={"run_recorded": list(comparable), "work": list(WORKS), "policy": list(policies)},
+        factors={"run_recorded": list(SAME_POLICY), "work": list(WORKS), "policy": list(policies)},
         scenario=of_point,
-        measures={measure: partial(difference, measure) for measure in MEASURES},
+        measures={measure: partial(measured, measure) for measure in (*MEASURES, *ESTIMATES)},
         shown=MEASURES,
         tables={
-            "Difference of the simulated from the recorded schedule": beside_recorded,
+            "Difference of the simulated schedule from the recorded one": beside_recorded,
             "What was estimated from what (s)": estimated,
-        },
-        figures={
-            f"Which job holds which GPU: {name}": lambda _table, name=name: picture(name)  # type: ignore[misc]
-            for name in comparable
         },
         text=__doc__ or "",
     )
+
+
+@lru_cache(maxsize=2)
+def recorded_in(folder: Path) -> list[Recorded]:
+    """Return the recorded runs of a folder; they are read once."""
+    return read_folder(folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
