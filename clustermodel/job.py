@@ -20,7 +20,7 @@ SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 SINGLETON: Final = "singleton"
 FLAGS: Final = ("whole_nodes", SINGLETON)
 """Fields of a job that are true or false."""
-DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok")
+DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok", "after_any")
 """Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
 _LARGEST: Final = 2**63 - 1
@@ -133,6 +133,8 @@ class Job:
     """Numbers of jobs that must have completed; if one does not (killed, aborted, rejected), this one is rejected."""
     after_not_ok: Sequence[int] = ()
     """Numbers of jobs that must have ended otherwise; if one completes, this one is rejected."""
+    after_any: Sequence[int] = ()
+    """Numbers of jobs that must have ended, however they did."""
     singleton: bool = False
     """Whether it may begin only when all jobs of its user and its ``job_name`` submitted before it have ended, as in Slurm."""
 

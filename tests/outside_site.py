@@ -211,7 +211,7 @@ class _Run:
     def _ready(self, job: Job) -> float:
         """Return when a job that has started no longer depended on others."""
         began = [self.first_start.get(other, self._left(other)) for other in job.after]
-        return max([job.submit_s, *began, *map(self._left, (*job.after_ok, *job.after_not_ok))])
+        return max([job.submit_s, *began, *map(self._left, (*job.after_ok, *job.after_not_ok, *job.after_any))])
 
     def _left(self, number: int) -> float:
         """Return when a job has left the system, if it is one of the workload."""

@@ -198,7 +198,7 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
         needs: dict[str, Any] = {}
         if not has_arrays and draw(one_in(4)):
             earlier = sorted(other for other in draw(others) if other < number)
-            needs = {draw(st.sampled_from(("after", "after_ok", "after_ok", "after_not_ok"))): earlier}
+            needs = {draw(st.sampled_from(("after", "after_ok", "after_any", "after_not_ok"))): earlier}
         job = Job(
             id=number,
             submit_s=draw(st.integers(0, 40)),

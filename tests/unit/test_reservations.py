@@ -28,6 +28,7 @@ from clustermodel import (
     read_trace,
 )
 from clustermodel.errors import StrandedJobsError
+from clustermodel.figures.run import busy_nodes
 from clustermodel.policies.interface import Setup, Start
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.recording.ledger import Account
@@ -48,7 +49,9 @@ def job(number: int, submit_s: float, nodes: int, run_s: float, **fields: Any) -
 
 def run(jobs: list[Job], reservations: Any = (), nodes: int = 8, policy: Any = "easy", **fields: Any) -> Result:
     machine = Machine(nodes=nodes, reservations=reservations, **fields)
-    return Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy).run()
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy).run()
+    assert result.kappa_by_formula == pytest.approx(result.ledger.capacity_loss, abs=1e-9, nan_ok=True)
+    return result
 
 
 def node_s(result: Result, account: Account) -> float:
@@ -121,6 +124,26 @@ def test_reservations_while_no_job_is_in_the_system_are_in_the_books() -> None:
     assert node_s(result, Account.RESERVED) == 2 * 10 * 3
     # The books end with the last job.
     assert node_s(run([job(1, 0, 1, 10)], Reservation(start_s=20, end_s=30), nodes=2), Account.RESERVED) == 0
+
+
+def test_events_states_and_figures_know_what_is_reserved() -> None:
+    # Nodes 0 and 1 are reserved from 10 to 30 for an account, whose job has one of them from 12 to 22; job 3 waits until 30.
+    window = Reservation(nodes="0-1", start_s=10, end_s=30, accounts="bio")
+    jobs = [job(1, 0, 2, 20), job(2, 12, 1, 10, account="bio"), job(3, 15, 4, 20)]
+    result = run(jobs, window, nodes=4)
+    assert (starts(result), nodes_of(result, 1)) == ([0, 12, 30], {2, 3})
+    log = result.events
+    assert log.time_s.tolist() == [0, 10, 12, 15, 20, 22, 30, 50]
+    assert log.reserved.tolist() == [0, 2, 1, 1, 1, 2, 0, 0]
+    assert log.empty.tolist() == [2, 0, 0, 0, 2, 2, 0, 4]
+    assert result.kappa_by_formula == 2 * 10 / (4 * 50)  # job 3 waits for nodes 0 and 1, which are not lost
+    states = result.states
+    assert states["busy_nodes"].tolist() == [2, 2, 3, 3, 1, 0, 4, 0]
+    assert states["reserved_nodes"].tolist() == log.reserved.tolist()
+    assert "reserved_nodes" not in run(jobs, nodes=4).states
+    assert busy_nodes(result, np.array([0.0, 10, 30, 50])).tolist() == [2, (2 * 2 + 3 * 8 + 2) / 20, 4]
+    ground = result.plot.gantt().axes[0].collections[-1].get_paths()[0].get_extents()
+    assert ground.bounds == (10, -0.5, 20, 2)
 
 
 def test_plans_go_around_a_reservation() -> None:

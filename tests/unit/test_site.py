@@ -226,12 +226,15 @@ def test_a_chain_ends_where_a_job_fails_and_another_one_takes_over() -> None:
         job(5, after_not_ok=3),
         job(6, after_not_ok=4),
         job(7, submit_s=15, after_ok=1),
+        job(8, after_any=[1, 3, 5]),
     )
     status = dict(zip(result.jobs["job"], result.jobs["status"], strict=True))
     assert status == {
-        1: "killed", 2: "rejected", 3: "rejected", 4: "completed", 5: "completed", 6: "rejected", 7: "rejected"
+        1: "killed", 2: "rejected", 3: "rejected", 4: "completed", 5: "completed", 6: "rejected", 7: "rejected",
+        8: "completed",
     }  # fmt: skip
     assert starts(result)[3] == starts(result)[4] == 10
+    assert starts(result)[-2] == 20  # of job 8, when job 5 has ended
 
 
 def test_after_waits_for_the_start_only_and_a_wide_job_delays_it() -> None:
