@@ -256,7 +256,9 @@ def failures(draw: st.DrawFn, nodes: int) -> Listed:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=cases(10), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=cases(10, fewest=5), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(data=st.data())
 def test_rules_are_kept(policy: str, data: st.DataObject) -> None:
     case = data.draw(site_cases(policy))

@@ -65,7 +65,7 @@ def log_of(
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_a_schedule_without_limits_shows_none(policy: str, seed: int) -> None:
     assert inferred_site(log_of(jobs(seed), policy=policy), NODES) == InferredSite([], [])
 
@@ -91,7 +91,7 @@ def test_a_schedule_with_a_limit_shows_this_limit(limit: Limits) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "P", "server-filling"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_queues_without_rules_show_none(policy: str, seed: int) -> None:
     assert inferred_site(log_of(jobs_of_queues(seed), policy=policy), NODES) == InferredSite([], [])
 

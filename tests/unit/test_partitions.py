@@ -302,14 +302,8 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str,
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)
     jobs = [
-        job(
-            n,
-            float(rng.integers(0, 20_000)),
-            int(rng.integers(1, 7)),
-            float(rng.integers(10, 900)),
-            str(rng.choice(["a", "b"])),
-        )
-        for n in range(1, 300)
+        job(n, float(rng.integers(0, 6_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part)
+        for n, part in enumerate(rng.choice(["a", "b"], 90).tolist(), 1)
     ]
     together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
     for name, nodes in (("a", 6), ("b", 8)):

@@ -16,6 +16,7 @@ from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.schedule.by_node import Layout, Nodes
 from tests.conftest import refusal
+from tests.property.strategies import cases
 
 KNOWN = ("fcfs", "easy", "conservative", "bf")
 
@@ -227,7 +228,7 @@ SHAPES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     asked=st.lists(
         st.tuples(st.integers(0, 60), st.integers(1, 9), st.integers(1, 40), st.integers(1, 3), SHAPES), min_size=1, max_size=14
