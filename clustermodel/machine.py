@@ -147,6 +147,11 @@ class NodeType:
         return _bounds_of(_numbers_of("NodeType.nodes", self.nodes))
 
 
+def has_features(features: frozenset[str], asked: str) -> bool:
+    """Return whether nodes with these features have those asked for: ``"a&b"`` or ``"a,b"`` both, ``"a|b"`` one of them."""
+    return any({part.strip() for part in re.split("[&,]", either)} <= features for either in asked.split("|"))
+
+
 def _numbers_of(field: str, nodes: object) -> list[int]:
     """Return the nodes of a text as ``"0-59,62"``, or of a sequence of numbers, ascending."""
     numbers: list[int] = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeType, Partition, Result, Scenario, Site, Workload
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.sim.node_types import has_features
+from clustermodel.machine import has_features
 from tests.conftest import refusal
 from tests.property.strategies import cases
 
