@@ -18,9 +18,8 @@ from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import notes_on_rules
 from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
-from clustermodel.policies.preemptive import PreemptiveScheduler, Srtf
+from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
-from clustermodel.policies.selective_suspension import SelectiveSuspension
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
@@ -39,7 +38,6 @@ DISCARDED_SHARE: Final = 0.1  # of the executed work that is discarded, where no
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10  # estimate in minutes over run time up to which most run times exceed the estimates
 _NAMED: Final = 3
-_WITH_AN_ORDER: Final = (SelectiveSuspension, Srtf)  # policies that do not go through the queue in its order
 _LOAD_TO_TRY: Final = 0.9
 
 
@@ -119,7 +117,7 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
     worst = max(range(len(runs)), key=limited.__getitem__)
     yield from (Note(*words) for words in notes_on_rules(runs[worst], limited[worst]))
     ordered = [run for run in runs if run.scenario.used_site is not None and run.scenario.used_site.order is not None]
-    own = [run.scenario.label for run in ordered if isinstance(make_policy(run.scenario.policy), _WITH_AN_ORDER)]
+    own = [run.scenario.label for run in ordered if not getattr(make_policy(run.scenario.policy), "takes_order", True)]
     if own:
         names = _names(own, [run.scenario.label for run in runs])
         yield Note(

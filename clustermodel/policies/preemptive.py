@@ -303,6 +303,7 @@ class Srtf(PreemptiveScheduler):
     name = "srtf"
     rule = "it fits, in the order of remaining times"
     in_run = _PredictedRun
+    takes_order: ClassVar[bool] = False
     by_service: ClassVar[bool] = False  # whether remaining times count times nodes
     predictor: str | Predictor = "perfect"
 

@@ -52,6 +52,7 @@ class SelectiveSuspension:
 
     name: ClassVar[str] = "ss"
     takes_partitions: ClassVar[bool] = True
+    takes_order: ClassVar[bool] = False
     sf: float = 2.0
     mode: str = "suspend"
     interval_s: float = 60.0
