@@ -89,19 +89,27 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms.nodes)
-        if (requests := self._run.requests) is not None:
-            idle = self._pool.idle_nodes.as_set()
-            columns = requests.take(queued, terms.nodes, columns, idle, self._run.saved)
+        if self._run.any_node:
+            gang = self._run.sharing.start(job, terms, columns)
+        else:
+            gang = self._start_where_allowed(decision, job, terms, columns)
+        self._begin(job, gang, decision.reason)
+
+    def _start_where_allowed(self, decision: Any, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
+        """Give a job nodes that it may have, for as long as it takes there."""
+        run, queued = self._run, job.queued
+        if run.requests is not None:
+            columns = run.requests.take(queued, terms.nodes, columns, self._pool.idle_nodes.as_set(), run.saved)
         elif queued.eligible is not None:
             columns = self._eligible_nodes(job, terms.nodes, columns)
-        if (speeds := self._run.speeds) is not None:
-            columns = idle_for(self._run, queued, terms.nodes) if columns is None else columns
+        if run.speeds is not None:
+            columns = idle_for(run, queued, terms.nodes) if columns is None else columns
             if columns is not None:  # else the node pool refuses
-                terms = self._terms(decision, job, speeds.slowest(columns))
-        gang = self._run.sharing.start(job, terms, columns)
-        if self._run.reservations is not None:
-            self._run.reservations.require_free(gang, gang.columns)
-        self._begin(job, gang, decision.reason)
+                terms = self._terms(decision, job, run.speeds.slowest(columns))
+        gang = run.sharing.start(job, terms, columns)
+        if run.reservations is not None:
+            run.reservations.require_free(gang, gang.columns)
+        return gang
 
     def _eligible_nodes(self, job: JobInSystem, nodes: int, columns: NodeSet | None) -> NodeSet:
         """Return nodes for a job that may not have all: as decided, those that keep its image, or the lowest idle ones."""

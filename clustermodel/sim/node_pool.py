@@ -30,10 +30,14 @@ class NodePool:
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
-    def request(self, job: JobInSystem, *, joins: bool = True) -> Grant:
-        """Return a job's request for its nodes; if it joins the queue, it waits there once the present time has settled."""
-        if joins:
-            self.arrived.append(job)
+    def request(self, job: JobInSystem) -> Grant:
+        """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
+        self.arrived.append(job)
+        job.request = request = Grant(self._env)
+        return request
+
+    def held_request(self, job: JobInSystem) -> Grant:
+        """Return the request of a job that joins the queue later."""
         job.request = request = Grant(self._env)
         return request
 

@@ -14,7 +14,9 @@ from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.sim.partitions import Partitions
 from clustermodel.validation import to_kib
 
-ANYWHERE: Final[tuple[NodeSet | None, int]] = (None, 0)  # all nodes, and no other priority
+Place = tuple[NodeSet | None, int]
+"""The nodes that a job may have, ``None`` for all, and what is added to its priority."""
+ANYWHERE: Final[Place] = (None, 0)  # all nodes, and no other priority
 
 
 class _Group(NamedTuple):

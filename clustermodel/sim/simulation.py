@@ -86,6 +86,8 @@ class RunContext:
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.states = NodeStates(self)  # which nodes are down
         self.reservations = Reservations(self, accounts, users) if machine.windows else None  # when nodes are kept free
+        # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
+        self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
 
 
