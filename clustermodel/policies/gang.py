@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.partitioned import has_pools
 from clustermodel.policies.partitioned_gangs import PooledGangRun
+from clustermodel.policies.pools import in_pools
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole
@@ -69,7 +69,7 @@ class GangScheduling:
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        kind = PooledGangRun if has_pools(setup) else GangRun
+        kind = PooledGangRun if in_pools(setup) else GangRun
         return kind(self, mpl, setup, self.open_rows())
 
     def open_rows(self) -> AdaptiveRows | None:

@@ -20,7 +20,7 @@ from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
-from clustermodel.policies.pooled import in_pools, pools_of
+from clustermodel.policies.pools import in_pools, pools_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES, Preemption
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View

@@ -28,7 +28,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.pooled import pools_of
+from clustermodel.policies.pools import pools_of
 from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet, from_mask

@@ -30,6 +30,7 @@ class Pools:
             members = {(*key, number): pool & mask for key, pool in members.items()} | outside
             members = {key: pool for key, pool in members.items() if pool}
         # A job takes nodes first that the fewest sets have, so that those are left that others need too.
+        self.all_nodes: Final = (1 << nodes) - 1
         order = sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))
         self.masks: Final = [mask for _, mask in order]
         self.sizes: Final = [mask.bit_count() for mask in self.masks]

@@ -33,7 +33,7 @@ VARIANTS = (
 )
 
 
-MODULES = ("easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
+MODULES = ("fcfs.in_pools", "easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
 """Where policies find out whether they plan over pools."""
 
 

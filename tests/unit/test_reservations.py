@@ -343,8 +343,8 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
         (lambda: Reservation.from_text("start_s=1,2"), "reservation: start_s: '2' is not allowed; write key=value,key=value"),
         (lambda: Reservation.from_text("begin_s=1"), "reservation: 'begin_s' is not allowed (did you mean"),
         (
-            lambda: run([job(1, 0, 1, 1)], Reservation(start_s=0, end_s=9), policy="easy:predictor=last"),
-            "easy: predictor: 'last'",
+            lambda: run([job(1, 0, 1, 1)], Reservation(start_s=0, end_s=9), policy="D:width=half"),
+            "backfilling: width: 'half' is not allowed where",
         ),
     ],
 )
@@ -463,8 +463,8 @@ windows_of_cases = st.lists(
 )
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@settings(max_examples=cases(40), deadline=None)
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "easy:reservation=kept,reserve_depth=2", "1/L", "D-NG"])
+@settings(max_examples=cases(20), deadline=None)
 @given(jobs=jobs_of_cases, windows=windows_of_cases)
 def test_no_job_is_ever_in_a_window_of_others(policy: str, jobs: list[tuple[Any, ...]], windows: list[tuple[Any, ...]]) -> None:
     reservations = [
