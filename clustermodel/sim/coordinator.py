@@ -56,6 +56,8 @@ class Coordinator:
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
+        reservations = run.reservations
+        view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: idle_for(run, job, job.nodes)
 

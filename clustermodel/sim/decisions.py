@@ -116,6 +116,8 @@ class Decisions:
         image, saved = job.image, self._run.saved
         if columns is None and image is not None and image.columns and self._pool.idle_nodes.has(image.columns):
             columns = image.columns
+            if as_mask(columns) & ~as_mask(job.queued.eligible or ()):  # they are reserved for others
+                columns = None
         return self._pool.eligible_nodes(job.queued, nodes, columns, -1 if saved.free is None else saved.nodes_for(job))
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
@@ -208,7 +210,11 @@ class Decisions:
             moves[gang] = _allowed_columns(columns, job, gang.nodes)
         if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self._begin_in_turn()
+        before = {gang: gang.columns for gang in moves}
         self._run.sharing.migrate(list(moves.items()))
+        if (reservations := self._run.reservations) is not None:
+            for gang, columns in before.items():
+                reservations.require_free(gang, gang.columns, columns)
 
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
@@ -235,9 +241,14 @@ class Decisions:
                     self._gang_of(job, "migrate")
             stay.append((gang, columns, rows, home))
         self._run.sharing = sharing = self._run.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
+        if (reservations := self._run.reservations) is not None:
+            for gang, columns, _, _ in stay:
+                reservations.require_free(gang, columns, gang.columns)
         sharing.rearrange(stay, [self._migration(pair) for pair in decision.migrations])
         for place, in_system, terms, columns, rows, home in start:
             begun = sharing.start_in_row(in_system, terms, columns, home)
+            if reservations is not None:
+                reservations.require_free(begun, columns)
             self._begin(in_system, begun, place.reason)
             stay.append((begun, begun.columns, rows, home))
         for gang, _, rows, home in stay:

@@ -65,6 +65,7 @@ class RunContext:
         requests: NodeRequests | None,
         accounts: Names,
         users: Names,
+        rows: int,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
@@ -85,7 +86,7 @@ class RunContext:
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.states = NodeStates(self)  # which nodes are down
-        self.reservations = Reservations(self, accounts, users) if machine.windows else None  # when nodes are kept free
+        self.reservations = Reservations(self, accounts, users, rows) if machine.windows else None  # when nodes are kept free
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
         self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
@@ -159,6 +160,7 @@ def simulate(
         requests=requests,
         accounts=account_of or {},
         users=user_of or {},
+        rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
     )
     env = run.env
     decide = decide_of(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import (
+    Checkpointing,
     DecisionError,
     Job,
     Machine,
@@ -22,6 +23,7 @@ from clustermodel import (
     Scenario,
     Site,
     Store,
+    TimeSlicing,
     TraceError,
     Workload,
     read_outages,
@@ -29,7 +31,7 @@ from clustermodel import (
 )
 from clustermodel.errors import StrandedJobsError
 from clustermodel.figures.run import busy_nodes
-from clustermodel.policies.interface import Setup, Start
+from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.windows import Windows
@@ -300,6 +302,66 @@ def test_policies_that_respect_the_nodes_of_a_job_need_no_code_for_windows() -> 
     refused = "job 1 cannot run on nodes 0-1 until 60 s: they are reserved, or known to be down, before"
     with pytest.raises(DecisionError, match=refused):
         run([job(1, 0, 2, 60)], window, nodes=4, policy=_First((0, 2)))
+
+
+class _Mover:
+    """A policy that starts a job on some nodes, on dedicated ones or in a row, and moves it to others at 10 s."""
+
+    name = "mover"
+    takes_reservations = True
+
+    def __init__(self, first: Any, then: Any, *, in_rows: bool) -> None:
+        self.first, self.then, self.in_rows = first, then, in_rows
+
+    def rows_on(self, machine: Machine) -> int:
+        return 2 if self.in_rows else 0
+
+    def start(self, setup: Setup) -> Any:
+        def decide(batch: Any, view: Any) -> list[Any]:
+            if batch.submitted:
+                (each,) = batch.submitted
+                place = Place(each, self.first, (0,))
+                return [
+                    Rows(places=(place,)) if self.in_rows else Start(job=each, columns=self.first),
+                    WakeAt(time=to_ticks(10)),
+                ]
+            gangs = list(view.running.values()) if batch.alarm else []
+            if self.in_rows:
+                return [Rows(places=(Place(gang.job, self.then, (0,)),)) for gang in gangs]
+            return [Migrate(moves=((gang.job, self.then),)) for gang in gangs]
+
+        return decide
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "in_rows", "where"),
+    [
+        ((0, 2), (2, 4), False, "2-3 until 50"),
+        ((0, 2), (1, 3), False, "2 until 50"),
+        ((2, 4), (0, 2), False, "2-3 until 50"),
+        ((0, 2), (1, 3), True, "2 until 90"),
+        ((2, 4), (0, 2), True, "2-3 until 100"),
+        ((0, 2), (0, 2), True, ""),
+    ],
+)
+def test_no_decision_puts_a_job_where_nodes_are_reserved(first: Any, then: Any, *, in_rows: bool, where: str) -> None:
+    window = Reservation(nodes="2-3", start_s=20, end_s=30)
+    slicing = TimeSlicing(quantum_s=5, mpl=2)
+    policy = _Mover(first, then, in_rows=in_rows)
+    if not where:
+        assert starts(run([job(1, 0, 2, 50)], window, nodes=4, policy=policy, time_slicing=slicing)) == [0]
+        return
+    refused = f"job 1 cannot run on nodes {where} s: they are reserved, or known to be down, before"
+    with pytest.raises(DecisionError, match=refused):
+        run([job(1, 0, 2, 50)], window, nodes=4, policy=policy, time_slicing=slicing)
+
+
+def test_restarts_at_other_times_are_refused() -> None:
+    charged = Checkpointing(restart_s=1, restart_charge="every-decision")
+    message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), checkpointing=charged))
+    assert message == (
+        "Checkpointing.restart_charge: 'every-decision' is not allowed where nodes are kept free; it must be 'on-start'"
+    )
 
 
 def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:

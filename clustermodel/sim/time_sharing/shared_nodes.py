@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt
@@ -333,6 +335,10 @@ class TimeSharing:
         self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
 
     # What they share.
+
+    def unused(self) -> int:
+        """Return the nodes that are up and that no gang has in any row, a bitmask."""
+        return ((1 << self.nodes) - 1) & ~reduce(or_, self.rows.occupied, self.rows.down)
 
     def go_on_with_slice(self) -> int:
         """Let the row with most tasks of ``running`` go on, of equals the one that ran; return how long its slice has run."""
