@@ -334,11 +334,12 @@ class GangRun:
         promised = self.matrix.promised
         if promised is None or promised.job_id == job.id:
             promised = self.matrix.promise_memory(job, row, self._ends)
-            if promised is not None:
+            if promised is not None and promised.start > self._view.now:
                 self._promised_to = job.id
                 self._short_on[job.id] = promised.short
                 self._plans.postpone(job, promised.start)
                 return
+            self.matrix.promised = None  # there is memory, but on columns that other reservations need
         self._plans.drop(job)
 
     def _waited_for(self, job: QueuedJob) -> str:

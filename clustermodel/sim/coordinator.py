@@ -194,6 +194,11 @@ class Coordinator:
                 or self._states.down
                 or (reservations is not None and not reservations.is_over)
             ):
+                if reservations is not None and (lost := reservations.lost()):
+                    raise StrandedJobsError(
+                        f"policy {self._policy}: job {lost[0]} has been stopped, and nodes that are reserved, or known to be "
+                        "down, leave no time in which what is left of it could end"
+                    )
                 ids = list(pool.waiting)
                 shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
                 raise StrandedJobsError(

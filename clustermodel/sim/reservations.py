@@ -54,8 +54,7 @@ class Reservations:
             if reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id)):
                 bit &= ~window.bit
         queued.barred = bit
-        length = self._expected(job)
-        last = self.windows.last_start(self._run.env.now, length, queued.nodes, self._of(queued), bit)
+        last = self._last_start(job)
         if last < NEVER:
             heappush(self._last_starts, (last, queued.id))
         return last >= 0
@@ -68,6 +67,11 @@ class Reservations:
             if job in self._run.pool.waiting and not self._run.jobs[job].attempts:
                 late.append(self._run.jobs[job])
         return late
+
+    def lost(self) -> list[int]:
+        """Return the waiting jobs that have been stopped and that no window lets go on at any time, by id."""
+        jobs = [self._run.jobs[job_id] for job_id in self._run.pool.waiting]
+        return [job.queued.id for job in jobs if job.attempts and self._last_start(job) < 0]
 
     def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
@@ -114,11 +118,14 @@ class Reservations:
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
         return not self.windows.barred(now, self._stretched(ticks), barred_from) & ~begun & as_mask(gang.columns)
 
+    def kept_free(self) -> int:
+        """Return how many nodes that no gang has are reserved."""
+        reserved = self.windows.reserved(self._run.env.now)
+        return (reserved & self._run.sharing.unused()).bit_count() if reserved else 0
+
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
-        run, now = self._run, self._run.env.now
-        reserved = self.windows.reserved(now)
-        kept_free = (reserved & run.sharing.unused()).bit_count() if reserved else 0
+        run, now, kept_free = self._run, self._run.env.now, self.kept_free()
         if kept_free != self._kept_free:
             run.states.put_off(now, Account.RESERVED, kept_free - self._kept_free)
             run.records.kept_free(now, kept_free)
@@ -137,6 +144,10 @@ class Reservations:
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
         return self._alarm.at is None or self._rung > 2 * self.windows.turns
+
+    def _last_start(self, job: JobInSystem) -> int:
+        queued = job.queued
+        return self.windows.last_start(self._run.env.now, self._expected(job), queued.nodes, self._of(queued), queued.barred)
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""

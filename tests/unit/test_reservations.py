@@ -356,6 +356,17 @@ def test_no_decision_puts_a_job_where_nodes_are_reserved(first: Any, then: Any, 
         run([job(1, 0, 2, 50)], window, nodes=4, policy=policy, time_slicing=slicing)
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "fifo-preempt", "ss", "gs"])
+def test_nodes_with_several_processors_are_reserved_whole(policy: str) -> None:
+    # Node 1, with processors 2 and 3, is reserved from 5 to 8.  Job 1 has node 0.  Job 2 ends on node 1 at 5, job 3 would not,
+    # and waits for node 0; job 4 waits for node 1.
+    jobs = [job(1, 0, 2, 5), job(2, 1, 1, 4), job(3, 2, 1, 4), job(4, 3, 3, 2)]
+    window, slicing = Reservation(nodes="1", start_s=5, end_s=8), TimeSlicing(mpl=1)
+    result = run(jobs, window, nodes=2, processors_per_node=2, policy=policy, time_slicing=slicing)
+    assert starts(result) == [0, 1, 5, 8]
+    assert node_s(result, Account.RESERVED) == 6
+
+
 def test_restarts_at_other_times_are_refused() -> None:
     charged = Checkpointing(restart_s=1, restart_charge="every-decision")
     message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), checkpointing=charged))
@@ -373,6 +384,12 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
         run([job(1, 0, 1, 1)], Reservation(start_s=5, end_s=6, every_s=10), policy=Never())
 
 
+def test_a_job_that_cannot_go_on_before_nodes_are_down_for_good_is_named() -> None:
+    known = Outages(node=[0], down_s=[100.0], up_s=[1e10], nodes=2, known=(True,))
+    with pytest.raises(StrandedJobsError, match=r"job 1 has been stopped, and nodes that are reserved, or known to be down"):
+        run([job(1, 0, 2, 90), job(2, 50, 1, 30)], nodes=2, failures=known, policy="srtf")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -386,10 +403,6 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
         (
             lambda: Machine(nodes=4, reservations=[Reservation(nodes="4", start_s=0, end_s=9)]),
             "Machine.reservations: nodes: '4' is not allowed; they must be among 0-3",
-        ),
-        (
-            lambda: Machine(nodes=4, gpus_per_node=2, reservations=[Reservation(start_s=0, end_s=9)]),
-            "Machine.reservations: ['all'] is not allowed with 2 processors per node; there must be none",
         ),
         (
             lambda: Machine(

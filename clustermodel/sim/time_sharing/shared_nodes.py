@@ -293,8 +293,9 @@ class TimeSharing:
             )
         self.slice_log = SliceLog()  # what ran between scheduling events
         self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
+        self._reservations = run.reservations
         self.rows = MatrixRows(machine)  # which gangs are in which row
-        self.nodes = self.up = machine.processors  # all nodes, and from the last scheduling event on those that are not down
+        self.nodes = self.up = machine.processors  # all, and from the last scheduling event on those not down or kept free
         self.waiting = False  # whether jobs have waited since then
         self.in_use: list[int] = []  # nodes in use in each row of the rotation since then
         self.begun = 0  # how long the slice that went on then had run before, ticks
@@ -355,7 +356,8 @@ class TimeSharing:
         rows = self.rows
         if rows.changed:
             rows.require_possible()
-        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count()
+        kept_free = 0 if self._reservations is None else self._reservations.kept_free()
+        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count() - kept_free
         order, held = self.go_on(), rows.held
         self.in_use = [held[row] for row in order]
         rows.changed.clear()
