@@ -143,7 +143,7 @@ def test_plans_over_one_pool_are_those_of_the_whole_machine(case: GangCase, poli
     assume("urgent" not in policy or case.machine.checkpointing.max_tasks_per_slice != 0)
     plain = run(case, policy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gang, "has_pools", lambda _: True)
+        patch.setattr(gang, "in_pools", lambda _: True)
         assert seen_in_time(run(case, policy)) == seen_in_time(plain)
 
 
