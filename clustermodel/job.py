@@ -13,7 +13,7 @@ from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import flag, require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1  # stands for a value that a job does not have
-NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "features")
+NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "features", "reservation")
 """Fields of a job that are names."""
 SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 """Fields of a job that say how its processors lie on nodes that have several."""
@@ -121,6 +121,8 @@ class Job:
     """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.NodeType.name>`, or several: ``"a100,v100"``."""
     features: str | None = None
     """What each of its nodes must have: ``"ib&avx512"`` both features, ``"a100|v100"`` one of them."""
+    reservation: str | None = None
+    """Whose nodes it may have, by :attr:`Reservation.name <clustermodel.machine.Reservation.name>`; or several."""
     processors_per_node: int | None = None
     """How many of its processors (``nodes``, where nodes have several) each of its nodes must have."""
     max_nodes_used: int | None = None

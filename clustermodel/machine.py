@@ -208,7 +208,8 @@ class Reservation:
     users: Sequence[str] = ()
     """The same, by user."""
     name: str = ""
-    """What it is for, in messages."""
+    """If any job names it (:attr:`Job.reservation <clustermodel.job.Job.reservation>`), it is for the jobs that do, whatever
+    their accounts and users."""
 
     def __post_init__(self) -> None:
         seconds_fields(self, "Reservation.", "start_s", "end_s")

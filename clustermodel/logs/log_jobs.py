@@ -36,7 +36,7 @@ UNITS: Final = ("auto", "nodes", "cores", "gpus")
 _SIZES: Final = ("nodes", "cores", "gpus", "memory")
 _NAMES: Final = (
     "key", "heterogeneous", "cluster", "user", "group", "account", "partition", "qos", "queue", "job_name", "node_list",
-    "features",
+    "features", "reservation",
 )  # fmt: skip
 _NO_JOB: Final[dict[str, Any]] = {
     **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", *_SIZES, "status"), UNSET),

@@ -29,8 +29,8 @@ from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
     "TZ=UTC sacct --parsable2 --allusers --allocations --duplicates --starttime 2025-01-01 --endtime 2025-02-01 "
-    "--format=JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,User,Constraints,Submit,Eligible,Start,End,ElapsedRaw,"
-    "Suspended,State,AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
+    "--format=JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,User,Constraints,Reservation,Submit,Eligible,Start,"
+    "End,ElapsedRaw,Suspended,State,AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
 )
 """Writes a log with all that an import keeps."""
 _AGAIN: Final = (
@@ -60,8 +60,9 @@ _OWN: Final = (
     "jobidraw", "cluster", "jobname", "submit", "eligible", "start", "end", "elapsedraw", "elapsed", "nodelist",
 )  # fmt: skip
 """Fields that are read in each record."""
-_NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "constraints"
+_NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "constraints", "reservation"
 """Fields with names that many jobs have in common."""
+_CODED: Final = "cluster", "user", "group", "account", "partition", "qos", "reservation"
 _COMMON: Final = (
     "suspended", "timelimitraw", "timelimit", "state", "allocnodes", "nnodes", "alloccpus/ncpus", "reqnodes", "reqcpus",
     "alloctres", "reqtres", "allocgres", "reqgres", "reqmem", "restarts",
@@ -197,8 +198,8 @@ class _Facts(dict[tuple[str, ...], Any]):
 
 
 class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
-    """Numbers of cluster, user, group, account, partition, quality of service and features, by the :data:`_NAMED` fields of a
-    layout, then 1 if the features cannot be read.
+    """Numbers of cluster, user, group, account, partition, quality of service, reservation and features, by the :data:`_NAMED`
+    fields of a layout, then 1 if the features cannot be read.
     """
 
     def __init__(self, layout: _Layout, jobs: LogJobs) -> None:
@@ -212,7 +213,8 @@ class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
         features = asked if _FEATURES.fullmatch(asked) else ""
         if len(self) > _MOST_KEPT:
             self.clear()
-        numbers = (self._names[name][text[name]] for name in ("cluster", "user", "group", "account", "partition", "qos"))
+        text["reservation"] = _given(text["reservation"])
+        numbers = (self._names[name][text[name]] for name in _CODED)
         codes = self[texts] = (*numbers, self._names["features"][features], int(asked != features))
         return codes
 
@@ -422,7 +424,7 @@ class _Reader:
         job, part = number, int(component) + 1 if component else 0
         if raw and raw != mark and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
             job = int(raw_number[1])
-        cluster_code, user, group, account, partition, qos, features, unread = self._codes[layout.named_fields(fields)]
+        cluster_code, *codes, reserved, features, unread = self._codes[layout.named_fields(fields)]
         jobs.unread_features += unread * len(tasks)
         waits_for_its_name, waits_for, unread = _dependencies(fields[layout.line_at]) if layout.line_at < layout.size else _NONE
         jobs.unread_waits += unread
@@ -439,8 +441,8 @@ class _Reader:
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                    keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
-                    job_code, list_code, features,
+                    keys.setdefault(key, len(keys)), whole, cluster_code, *codes, UNSET, job_code, list_code,
+                    features, reserved,
                 )
             )  # fmt: skip
         if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
@@ -661,6 +663,7 @@ _JSON: Final = {
     **{name: name.lower() for name in ("Cluster", "Partition", "QOS", "Account", "Group", "User")},
     **{name: f"time/{name.lower()}" for name in ("Eligible", "Start", "End", "Suspended")},
     "Constraints": "constraints",
+    "Reservation": "reservation/name",
     "Submit": "time/submission",
     "ElapsedRaw": "time/elapsed",
     "AllocNodes": "allocation_nodes",

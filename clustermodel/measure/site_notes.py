@@ -62,7 +62,8 @@ class _Jobs:
     def known(self, field: str) -> set[str]:
         """Return all names; of several partitions or types that a job names, each."""
         texts = set(self.names(field).values())
-        return {part for text in texts for part in text.split(",")} if field in ("partition", "node_type") else texts
+        several = field in ("partition", "node_type", "reservation")
+        return {part for text in texts for part in text.split(",")} if several else texts
 
     def of(self, limit: Limits) -> BoolArray:
         """Return which jobs a limit concerns."""
@@ -145,8 +146,11 @@ def _of_nobody(run: Result, jobs: _Jobs) -> Iterator[Words]:
     for subject in SUBJECTS:
         who = [name for limit in site.limits for name in limit.names(subject)]
         named.append((subject, who, "the limits that name {} have no effect"))
+    by_name = jobs.known("reservation") if machine.reservations else set()
+    if missing := sorted(by_name - {each.name for each in machine.reservations}):
+        yield f"jobs name reservation {_listed(missing)}, which the machine does not have", "they use other nodes", _OPTION
     for subject in ("account", "user"):
-        who = [name for each in machine.reservations for name in getattr(each, f"{subject}s")]
+        who = [name for each in machine.reservations if each.name not in by_name for name in getattr(each, f"{subject}s")]
         named.append((subject, who, "the reservations for {} are nobody's"))
     if isinstance(order := site.order, FairShare | Multifactor):
         accounts = {part for path in order.account_shares for part in path.split("/")} & jobs.known("account")

@@ -30,7 +30,7 @@ class Reservations:
 
     # Where gangs share nodes in time, jobs are expected to leave them as late as they may with `rows` rows in use; 0: alone.
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names, rows: int) -> None:
+    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
@@ -38,7 +38,8 @@ class Reservations:
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
-        self._accounts, self._users = accounts, users
+        self._accounts, self._users, self._asked = accounts, users, asked
+        self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
         self._rung = 0  # how often since a gang last ran
@@ -50,8 +51,13 @@ class Reservations:
     def admit(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
         queued, bit = job.queued, self.windows.bits
+        asked = self._asked.get(queued.id, "").split(",")
         for reservation, window in zip(self._specified, self.windows.reservations, strict=True):
-            if reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id)):
+            if reservation.name in self._by_name:
+                admits = reservation.name in asked
+            else:
+                admits = reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id))
+            if admits:
                 bit &= ~window.bit
         queued.barred = bit
         last = self._last_start(job)

@@ -107,6 +107,19 @@ def test_jobs_of_an_account_may_have_the_nodes_and_others_keep_out() -> None:
     assert starts(run(jobs, Reservation(nodes="0-3", start_s=100, end_s=200, accounts="bio"))) == [0, 110, 111, 170]
 
 
+def test_a_reservation_that_jobs_name_is_theirs() -> None:
+    window = Reservation(nodes="0-3", start_s=100, end_s=200, accounts="bio", name="course")
+    jobs = [
+        job(1, 0, 8, 90),
+        job(2, 110, 4, 60, account="bio"),
+        job(3, 111, 4, 60, account="bio"),
+        job(4, 112, 4, 20, reservation="x,course"),
+    ]
+    assert starts(run(jobs, window)) == [0, 110, 170, 112]
+    assert nodes_of(run(jobs, window), 4) == {0, 1, 2, 3}
+    assert starts(run(jobs[:3], window)) == [0, 110, 111]  # nobody names it
+
+
 def test_the_reserved_account_has_idle_nodes_only() -> None:
     # Nodes 0 and 1 are used by the account for half of the time; job 1 ends while its nodes are reserved for others.
     two = Reservation(nodes="0-1", start_s=10, end_s=30, accounts="bio")

@@ -55,6 +55,11 @@ def facts(site: Site, nodes: int = 8, **columns: list[Any]) -> list[str]:
             {"account": ["bia"] * 3},
             ["no job has account bio (did you mean 'bia'?)", "1 of 2 reservations begin when all jobs have ended, at 111 s"],
         ),
+        (
+            {"reservations": [Reservation(start_s=9, end_s=99, accounts="bio", name="a")]},
+            {"reservation": ["a", "b,a", None]},
+            ["jobs name reservation b, which the machine does not have"],
+        ),
         ({"order": "fair-share"}, {"user": [7] * 3}, ["all jobs are of user 7"]),
         ({"order": "fair-share"}, {"account": ["bio"] * 3}, ["all jobs are of account bio"]),
         ({"order": "fair-share"}, {}, ["all jobs lack accounts and users"]),
