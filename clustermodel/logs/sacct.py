@@ -424,10 +424,14 @@ class _Reader:
         job, part = number, int(component) + 1 if component else 0
         if raw and raw != mark and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
             job = int(raw_number[1])
-        cluster_code, *codes, reserved, features, unread = self._codes[layout.named_fields(fields)]
-        jobs.unread_features += unread * len(tasks)
-        waits_for_its_name, waits_for, unread = _dependencies(fields[layout.line_at]) if layout.line_at < layout.size else _NONE
-        jobs.unread_waits += unread
+        codes = self._codes[layout.named_fields(fields)]
+        cluster_code, user, group, account, partition, qos, reservation, features, unread = codes
+        if unread:
+            jobs.unread_features += len(tasks)
+        waits_for_its_name, waits_for = False, _NOBODY
+        if layout.line_at < layout.size:
+            waits_for_its_name, waits_for, unread = _dependencies(fields[layout.line_at])
+            jobs.unread_waits += unread
         whole, job_code, list_code, keys = UNSET, self._job_names[job_name], self._node_lists[node_list], self._keys
         for each in tasks:
             if part:
@@ -441,8 +445,8 @@ class _Reader:
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                    keys.setdefault(key, len(keys)), whole, cluster_code, *codes, UNSET, job_code, list_code,
-                    features, reserved,
+                    keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
+                    job_code, list_code, features, reservation,
                 )
             )  # fmt: skip
         if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
@@ -507,7 +511,7 @@ _KINDS: Final = {
 _SAME_TASK: Final = -1
 _FEATURES: Final = re.compile(r"[^\s&|,*()\[\]]+(?:(?:[&,][^\s&|,*()\[\]]+)+|(?:\|[^\s&|,*()\[\]]+)+)?")
 """Features of nodes, all of them or one of them."""
-_NONE: Final = False, (), 0  # where a log has no command lines
+_NOBODY: Final[tuple[tuple[int, int, int], ...]] = ()  # where a log has no command lines
 _XDMOD: Final = (
     "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
     "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",

@@ -30,7 +30,7 @@ from clustermodel import (
     read_trace,
 )
 from clustermodel.errors import StrandedJobsError
-from clustermodel.figures.run import busy_nodes
+from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
 from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.recording.ledger import Account
@@ -105,6 +105,27 @@ def test_jobs_of_an_account_may_have_the_nodes_and_others_keep_out() -> None:
     assert starts(result) == [0, 110, 170, 200]
     assert nodes_of(result, 2) == {4, 5, 6, 7}
     assert starts(run(jobs, Reservation(nodes="0-3", start_s=100, end_s=200, accounts="bio"))) == [0, 110, 111, 170]
+
+
+@pytest.mark.parametrize("policy", ["gs", "mbgs"])
+def test_events_and_shares_of_capacity_know_what_is_reserved_beside_gangs_in_rows(policy: str) -> None:
+    rng = np.random.default_rng(1)
+    sizes, times = rng.integers(1, 6, 20), rng.integers(20, 80, 20)
+    jobs = [job(n, 10 * n, int(sizes[n]), float(times[n]), account=None if n % 4 else "bio") for n in range(20)]
+    windows = (
+        Reservation(nodes="0-3", start_s=100, end_s=160, every_s=150, accounts="bio"),
+        Reservation(start_s=240, end_s=250),
+    )
+    machine = Machine(nodes=8, reservations=windows, time_slicing=TimeSlicing(quantum_s=5, mpl=3))
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy, history=True).run()
+    assert result.kappa_by_formula == pytest.approx(result.ledger.capacity_loss, abs=1e-9)
+    share, log = result.ledger.frame["share"], result.events
+    assert share["reserved"] > 0
+    reserved = (log.reserved[:-1] * np.diff(log.time_s)).sum() / log.time_s[-1] / 8
+    _, shares = capacity_shares(result, 7)
+    assert shares[list(SHARES).index("reserved")].mean() == pytest.approx(share["reserved"]) == pytest.approx(reserved)
+    busy = busy_nodes(result, log.time_s[[0, -1]]) / 8
+    assert busy.tolist() == pytest.approx([1 - share["idle"] - share["reserved"]])
 
 
 def test_a_reservation_that_jobs_name_is_theirs() -> None:
