@@ -156,7 +156,8 @@ class PooledMatrix(OusterhoutMatrix):
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
-        suitable = super().columns_for(job, row, kept=kept, end=end) & self.eligible(job)
+        kept = kept and kept & self.eligible(job)
+        suitable = super().columns_for(job, row, kept=kept, end=end)
         return self._choose(0, suitable, job.nodes, self._allowances(job, row, end))
 
     def has_columns_for(self, job: QueuedJob, row: int, end: int) -> bool:

@@ -41,7 +41,7 @@ from tests.property.strategies import cases
 from tests.unit.test_partitions import nodes_of, starts
 
 CommandLine = Callable[..., Finished]
-KNOWN = ("fcfs", "easy", "conservative", "bf")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "ss")
 WEEK = 7 * 86_400.0
 
 
@@ -225,7 +225,7 @@ def test_jobs_that_have_missed_their_last_chance_are_rejected(policy: str) -> No
     assert node_s(result, Account.DOWN) == result.ledger.end / 1e6 - 100
 
 
-@pytest.mark.parametrize("policy", KNOWN)
+@pytest.mark.parametrize("policy", [*KNOWN, "gs", "mbgs"])
 def test_a_known_outage_is_drained_and_a_surprise_is_not(policy: str) -> None:
     outage: dict[str, Any] = {"node": [0, 1], "down_s": [50.0, 50.0], "up_s": [80.0, 80.0], "nodes": 4}
     jobs = [job(1, 0, 4, 100)]
