@@ -180,7 +180,8 @@ def _partitions_of_nobody(run: Result, jobs: _Jobs) -> Iterator[Words]:
         have = f"all jobs have those of {default[0]}" if default else "all jobs may have all nodes"
         yield f"no job names a partition: {have}", "give jobs the column partition, or leave the partitions out", _OPTION
     elif nobody:
-        yield f"no job names partition {_listed(nobody)}", "its nodes serve jobs of other partitions only, if any", _OPTION
+        whose = "its" if len(nobody) == 1 else "their"
+        yield f"no job names partition {_listed(nobody)}", f"{whose} nodes serve jobs of other partitions only, if any", _OPTION
 
 
 def _without_effect(run: Result, jobs: _Jobs) -> Iterator[Words]:
