@@ -148,7 +148,7 @@ class PoolProfile:
     ) -> tuple[int, Split]:
         """Return the first time at which a job could start that held a reservation, now released; this one if none is earlier.
 
-        As of :meth:`Profile.earlier`: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
+        As of ``Profile.earlier``: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
         """
         kept = dict(own)
         profiles = self._profiles
