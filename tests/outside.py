@@ -141,6 +141,7 @@ class _Run:
             or machine.failures is not None
             or machine.checkpointing.interval_s is not None
             or len({row.priority for row in self.rows.values()}) > 1
+            or any(each.priority for each in machine.partitions)
             or self.result.scenario.site is not None
         ):
             return
