@@ -49,18 +49,20 @@ class EventLog(NamedTuple):
 
 
 def event_log(records: JobRecords, nodes: int) -> EventLog:
-    """Return the event log of a run; rejected jobs do not appear, checkpoints, restarts and context switches are events."""
-    accepted = records.column("ended_as") != Status.REJECTED
+    """Return the event log of a run; checkpoints, restarts and context switches are events, jobs rejected at once are not."""
+    in_queue = records.column("ended_as") != Status.REJECTED
+    in_queue[list(records.gave_up)] = True
+    left = np.array(list(records.gave_up.values()), dtype=np.int64)
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
-    joined = records.column("eligible")[accepted]  # when jobs were submitted, or rules of a site no longer held them
+    joined = records.column("eligible")[in_queue]  # when jobs were submitted, or rules of a site no longer held them
     busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
-    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1)]
+    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1), (left, -1)]
     held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
     down: _Changes = []
     reserved: _Changes = []
     if len(joined):  # what fails or is reserved before the first submission is so from then on
-        first, last = joined.min(), runs.end.max(initial=joined.max())
+        first, last = joined.min(), max(runs.end.max(initial=joined.max()), left.max(initial=0))
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         down = [(start[during], 1), (np.minimum(end[during], last), -1)]

@@ -44,6 +44,7 @@ class Coordinator:
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
         self._rings = False
+        self._gave_up = False  # whether jobs have been rejected in the present cycle that waited
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
@@ -145,7 +146,7 @@ class Coordinator:
     def _reject_late(self, late: Iterable[JobInSystem]) -> None:
         """Reject waiting jobs that cannot start any more before nodes of theirs are reserved, or down, for good."""
         for job in late:
-            self._records.rejected(job.index)
+            self._records.rejected_late(job.index, self.env.now)
             del self._pool.waiting[job.row.id], self._jobs[job.row.id]
             if job.queued is self._head:
                 self._head = None
@@ -212,6 +213,7 @@ class Coordinator:
         pool = self._pool
         if self._reservations is not None and (late := self._reservations.too_late()):
             self._reject_late(late)
+            self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
             submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
             pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
@@ -302,7 +304,8 @@ class Coordinator:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
-        if changes or decisions.started:
+        if changes or decisions.started or self._gave_up:
+            self._gave_up = False
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes and (waiting or decisions.started):
             self._note_queue(now, decisions.started)
