@@ -50,10 +50,10 @@ _OF_RUNS: Final = ("seed", "fidelity", "events", "speedup")  # options that are 
 
 @click.command()
 def policies() -> None:
-    """List the policies with their parameters and defaults, and the rules of a site and a machine that they respect.
+    """List the policies with their parameters and defaults.
 
     The names that some parameters and --format take are listed too, and those of other installed packages; one that cannot be
-    used is a line on standard error.
+    used is a line on standard error.  A table at the end says which rules of a site and a machine each policy respects.
     """
     from clustermodel.logs.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
 
