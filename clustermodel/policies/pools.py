@@ -108,9 +108,14 @@ class PoolBackfilling:
         self._everyone = depth == inf and earn is None and not afresh
         self._one_by_one, self._alike = setup.one_by_one, not setup.by_node
         # Running jobs and reservations.
-        self._plan: RunningPlan = PoolPlan(self._pools) if self._nodes is None else NodePlan(self._nodes, self._pools)
+        nodes, pools, may_overrun = self._nodes, self._pools, lengths.may_overrun
+        self._plan: RunningPlan = (
+            PoolPlan(pools, may_overrun=may_overrun) if nodes is None else NodePlan(nodes, pools, may_overrun=may_overrun)
+        )
         self._reserved: dict[int, _Reservation] = {}  # by job id
         self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
+        self._first = NEVER  # the earliest reserved start, at the end of a scheduling cycle
+        self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._groups: dict[tuple[NodeSet | None, int], Group] = {}
         self._group_of: dict[int, Group] = {}  # by the id of a job in the system
         self._kept_starts: dict[int, int] = {}  # by job id
@@ -122,13 +127,14 @@ class PoolBackfilling:
         """Move reservations to earlier starts, start what fits, reserve for what is blocked."""
         plan, now, waiting, reserved = self._plan, view.now, view.waiting, self._reserved
         self._observe(batch, view)
+        self._idle = None
         freed = plan.catch_up(batch.ended, now, batch.failed, batch.repaired)
         late = plan.overrunning(now, view.running)
         if not (waiting or late or batch.failed):
             return []
         decisions: list[Decision] = []
         candidates: Iterable[QueuedJob] = waiting.values()
-        first = self._first_start()
+        first = self._first
         if late or batch.failed or self._afresh or first < now or (batch.submitted and self._overtaken(batch, view)):
             jobs = [waiting[job_id] for job_id in reserved]
             for job in jobs:
@@ -145,18 +151,17 @@ class PoolBackfilling:
                 first = self._first_start()
         elif not (batch.ended or batch.repaired or batch.alarm or self._earn or self._one_by_one):
             candidates = batch.submitted  # no nodes have become free, so that no job that waited before can start
-        idle = _idle_now(self._pools, self._nodes, view)
         if self._everyone:
             decisions += self._place(candidates, now)
-            decisions += self._start_due(view, idle)
+            self._start_due(view, decisions)
         else:
             if first <= now:
-                decisions += (starts := list(self._start_due(view, idle)))
-                started = {start.job.id for start in starts}
+                started = self._start_due(view, decisions)
                 candidates = [job for job in candidates if job.id not in started]
-            self._schedule(candidates, now, idle, decisions)
+            self._schedule(candidates, view, decisions)
+        self._first = alarm = self._first_start()
         alarms = not self._afresh and (self._always_alarms or len(self._groups) > 1)
-        if alarms and (alarm := self._first_start()) not in (self._alarm, NEVER):
+        if alarms and alarm not in (self._alarm, NEVER):
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
         return decisions
@@ -180,6 +185,7 @@ class PoolBackfilling:
                 split = self._reserved[job_id].split
                 self._drop(job_id, view.now)
                 self._plan.note_freed(split)
+            self._first = self._first_start()
 
     def _sorted(self, jobs: Iterable[QueuedJob], now: int) -> Iterable[QueuedJob]:
         return jobs if self._sorter is None else self._sorter.sort(jobs, now)
@@ -246,9 +252,15 @@ class PoolBackfilling:
     def _told(self, job: QueuedJob, start: int) -> Reserve:
         return Reserve(job=job, start=start, guaranteed=not self._lengths.may_overrun)
 
-    def _start_due(self, view: View, idle: IdlePools | IdleProcessors) -> Iterator[Start]:
-        """Start jobs whose reserved time has come, the earliest first."""
-        plan, now, reserved = self._plan, view.now, self._reserved
+    def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason) -> Start:
+        if self._idle is None:
+            self._idle = _idle_now(self._pools, self._nodes, view)
+        self._lengths.started(job)
+        return Start(job=job, columns=self._idle.take_split(split), reason=reason)
+
+    def _start_due(self, view: View, decisions: list[Decision]) -> set[int]:
+        """Start jobs whose reserved time has come, the earliest first; return them."""
+        plan, now, reserved, started = self._plan, view.now, self._reserved, set[int]()
         while self._first_start() <= now:
             job_id = heappop(self._starts)[1]
             job, (start, length, split, _), group = view.waiting[job_id], reserved.pop(job_id), self._group_of[job_id]
@@ -259,8 +271,9 @@ class PoolBackfilling:
                 length, split = (length, split) if fitting is None else (predicted, fitting)
                 plan.reserve(now, length, split)
             plan.note_start(job_id, split, now + length)
-            self._lengths.started(job)
-            yield Start(job=job, columns=idle.take_split(split), reason=_IN_TIME)
+            decisions.append(self._start(job, split, view, _IN_TIME))
+            started.add(job_id)
+        return started
 
     def _place(self, candidates: Iterable[QueuedJob], now: int) -> Iterator[Reserve]:
         """Reserve for all jobs."""
@@ -268,32 +281,29 @@ class PoolBackfilling:
             if (start := self._reserve(job, self._group_of[job.id], now)) > now:
                 yield self._told(job, start)
 
-    def _schedule(
-        self, candidates: Iterable[QueuedJob], now: int, idle: IdlePools | IdleProcessors, decisions: list[Decision]
-    ) -> None:
+    def _schedule(self, candidates: Iterable[QueuedJob], view: View, decisions: list[Decision]) -> None:
         """Start jobs that fit, and reserve for those that are blocked."""
         group_of, reserved, depth, order = self._group_of, self._reserved, self._depth, self._order
+        now = view.now
         rest: list[QueuedJob] = []
         self._plan.count_idle()
         for group in self._plan.groups:
-            group.blocked.clear()
-        for job in self._sorted(candidates, now):
+            if group.blocked:
+                group.blocked.clear()
+        for job in candidates if self._sorter is None else self._sorter.sort(candidates, now):
             group = group_of[job.id]
-            full = group.protected >= depth
-            if (full and job.nodes > group.idle) or job.id in reserved:
+            if (job.nodes > group.idle and group.protected >= depth) or job.id in reserved:
                 continue
-            if order is not None and full:
+            if order is not None and group.protected >= depth:
                 rest.append(job)
             else:
-                self._consider(job, group, now, idle, decisions)
+                self._consider(job, group, view, decisions)
         if order is not None:
             for job in sorted(rest, key=lambda job: order(job, now)):
-                self._consider(job, group_of[job.id], now, idle, decisions)
+                self._consider(job, group_of[job.id], view, decisions)
 
-    def _consider(
-        self, job: QueuedJob, group: Group, now: int, idle: IdlePools | IdleProcessors, decisions: list[Decision]
-    ) -> None:
-        plan, nodes, length = self._plan, job.nodes, self._length_of(job)
+    def _consider(self, job: QueuedJob, group: Group, view: View, decisions: list[Decision]) -> None:
+        plan, now, nodes, length = self._plan, view.now, job.nodes, self._length_of(job)
         if nodes <= group.idle:
             for fewer, shorter in group.blocked:
                 if fewer <= nodes and shorter <= length:
@@ -302,8 +312,7 @@ class PoolBackfilling:
                 if (split := plan.split(now, length, job, group)) is not None:
                     plan.start(job.id, split, now, length)
                     plan.count_idle()
-                    self._lengths.started(job)
-                    decisions.append(Start(job=job, columns=idle.take_split(split), reason=_FITS))
+                    decisions.append(self._start(job, split, view, _FITS))
                     return
                 if self._alike:
                     group.blocked.append((nodes, length))

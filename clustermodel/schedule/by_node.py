@@ -180,8 +180,8 @@ class NodePlan(RunningPlan):
 
     # Row k of a matrix is what is free from self._times[k] on; rows behind the last step are spare ones.
 
-    def __init__(self, nodes: Nodes, pools: Pools) -> None:
-        super().__init__(pools)
+    def __init__(self, nodes: Nodes, pools: Pools, *, may_overrun: bool) -> None:
+        super().__init__(pools, may_overrun=may_overrun)
         self._nodes = nodes
         self._free: IntArray = np.tile(nodes.total, (_SPARE, 1))
         self._freed = 0  # the last change of the clock

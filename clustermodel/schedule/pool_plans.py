@@ -113,8 +113,8 @@ class RunningPlan(ABC):
 
     # As RunningProfile, whose nodes are all one part.
 
-    def __init__(self, pools: Pools) -> None:
-        self._pools = pools
+    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+        self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
         self.groups: list[Group] = []
         self.clock = 0  # counts changes by which jobs can start earlier
@@ -195,15 +195,6 @@ class RunningPlan(ABC):
                 return start, split
         return -1, ()
 
-    def has_gap(self, few: Iterable[int], first: int, length: int) -> bool:
-        """Return whether a job could start before step ``first``, from which on it can run, outside steps with too ``few``."""
-        times, begin = self._times, 0
-        for step in few:
-            if step > begin and times[begin] + length <= times[step]:
-                return True
-            begin = step + 1
-        return begin < first
-
     # Jobs and outages.
 
     def advance(self, now: int) -> None:
@@ -224,7 +215,10 @@ class RunningPlan(ABC):
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
         early = False
-        for number in (*[gang.job.id for gang in ended], *[outage.id for outage in repaired]):
+        numbers = [gang.job.id for gang in ended]
+        if repaired:
+            numbers += [outage.id for outage in repaired]
+        for number in numbers:
             end, _, split = self._held.pop(number)
             if end > now:
                 self.release(now, end - now, split)
@@ -244,7 +238,8 @@ class RunningPlan(ABC):
     def note_start(self, number: int, split: Split, end: int) -> None:
         """Note a job that starts in its reservation."""
         self._held[number] = end, end, split
-        heappush(self._ends, (end, number))
+        if self._may_overrun or number < 0:
+            heappush(self._ends, (end, number))
 
     def overrunning(self, now: int, running: Container[int]) -> list[int]:
         """Return the jobs of ``running``, and the outages, whose assumed ends have passed, for :meth:`extend`."""
@@ -277,8 +272,8 @@ class PoolPlan(RunningPlan):
     # that bit is set unless the number is below 0.  So jobs are added and subtracted in all fields at once, and comparing is
     # subtracting.
 
-    def __init__(self, pools: Pools) -> None:
-        super().__init__(pools)
+    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+        super().__init__(pools, may_overrun=may_overrun)
         self._width = sum(pools.sizes).bit_length() + 2
         self._bias, self._field = 1 << self._width - 1, (1 << self._width) - 1
         self._biases = sum([self._bias << pool * self._width for pool in range(len(pools))])  # of all fields
@@ -381,19 +376,23 @@ class PoolPlan(RunningPlan):
         times, free, last = self._times, self._free, split[-1][0]
         if last != group.pools[0]:
             first = bisect_right(times, start) - 1
-            steps = free[first : bisect_left(times, start + length, first + 1)]
+            step, width, field, bias = free[first], self._width, self._field, self._bias
             for pool in group.pools:
                 if pool == last:
                     break
-                shift, none = pool * self._width, self._bias
-                for step in steps:
-                    if step >> shift & self._field <= none:
-                        break
-                else:
-                    return True
+                if step >> pool * width & field > bias:
+                    beyond = bisect_left(times, start + length, first + 1)
+                    if min([each >> pool * width & field for each in free[first:beyond]]) > bias:
+                        return True
+        # It could start in a gap between steps with too few nodes, or in one that its own nodes end.
         first, need, guard = bisect_left(times, start), job.nodes << group.shift, group.guard
-        few = [k for k, step in enumerate(free[:first]) if not (step - need) & guard]
-        return self.has_gap(few, first, length)
+        begin = 0
+        for k, step in enumerate(free[:first]):
+            if not (step - need) & guard:
+                if k > begin and times[begin] + length <= times[k]:
+                    return True
+                begin = k + 1
+        return begin < first
 
     def note_freed(self, split: Split) -> None:
         self.clock += 1
@@ -402,7 +401,10 @@ class PoolPlan(RunningPlan):
 
     def freed_since(self, clock: int, group: Group) -> bool:
         freed = self._freed
-        return max([freed[pool] for pool in group.pools]) > clock
+        for pool in group.pools:  # noqa: SIM110  a generator takes thrice the time
+            if freed[pool] > clock:
+                return True
+        return False
 
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
         self._add(start, start + length, -self._change(split), 0 if beyond_capacity else self._biases)

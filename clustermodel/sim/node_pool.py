@@ -10,7 +10,18 @@ from collections.abc import Iterable
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.node_set import Allocation, IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
+from clustermodel.schedule.node_set import (
+    Allocation,
+    IdleNodes,
+    NodeSet,
+    as_mask,
+    count,
+    from_mask,
+    is_node_set,
+    lowest,
+    mask_of,
+    text,
+)
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.validation import to_gib
@@ -120,7 +131,7 @@ class NodePool:
     def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None, suitable: int = -1) -> NodeSet:
         """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have of those ``suitable``."""
         if columns is not None:
-            if job.allowed is not None and as_mask(columns) & ~as_mask(job.allowed):
+            if job.allowed is not None and as_mask(columns) & ~mask_of(job.allowed):
                 raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
             return columns
         assert job.eligible is not None
