@@ -373,11 +373,7 @@ class _Reader:
             later_start, later_end = clock.second_pass(started, start), clock.second_pass(ended, end)
         if wrong_suspended:
             raise ValueError(wrong_suspended)
-        length: float | None = None
-        if elapsed_raw.isdecimal() and len(elapsed_raw) < 9:
-            length = int(elapsed_raw)
-        elif elapsed_raw:
-            length = _duration("elapsedraw", elapsed_raw)
+        length = _duration("elapsedraw", elapsed_raw) if elapsed_raw else None
         if length is None and elapsed:
             length = _duration("elapsed", elapsed)
         if start < submit <= later_start and start != UNSET:
