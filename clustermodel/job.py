@@ -13,14 +13,14 @@ from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import flag, require, require_gib, require_whole, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1  # stands for a value that a job does not have
-NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "features")
+NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "features", "reservation")
 """Fields of a job that are names."""
 SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 """Fields of a job that say how its processors lie on nodes that have several."""
 SINGLETON: Final = "singleton"
 FLAGS: Final = ("whole_nodes", SINGLETON)
 """Fields of a job that are true or false."""
-DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok")
+DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok", "after_any")
 """Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
 _LARGEST: Final = 2**63 - 1
@@ -121,6 +121,8 @@ class Job:
     """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.NodeType.name>`, or several: ``"a100,v100"``."""
     features: str | None = None
     """What each of its nodes must have: ``"ib&avx512"`` both features, ``"a100|v100"`` one of them."""
+    reservation: str | None = None
+    """Whose nodes it may have, by :attr:`Reservation.name <clustermodel.machine.Reservation.name>`; or several."""
     processors_per_node: int | None = None
     """How many of its processors (``nodes``, where nodes have several) each of its nodes must have."""
     max_nodes_used: int | None = None
@@ -133,6 +135,8 @@ class Job:
     """Numbers of jobs that must have completed; if one does not (killed, aborted, rejected), this one is rejected."""
     after_not_ok: Sequence[int] = ()
     """Numbers of jobs that must have ended otherwise; if one completes, this one is rejected."""
+    after_any: Sequence[int] = ()
+    """Numbers of jobs that must have ended, however they did."""
     singleton: bool = False
     """Whether it may begin only when all jobs of its user and its ``job_name`` submitted before it have ended, as in Slurm."""
 

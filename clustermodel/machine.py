@@ -4,7 +4,7 @@ A field with a value that is not allowed is a :class:`~clustermodel.errors.Speci
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import accumulate
 from math import lcm
@@ -147,6 +147,11 @@ class NodeType:
         return _bounds_of(_numbers_of("NodeType.nodes", self.nodes))
 
 
+def has_features(features: frozenset[str], asked: str) -> bool:
+    """Return whether nodes with these features have those asked for: ``"a&b"`` or ``"a,b"`` both, ``"a|b"`` one of them."""
+    return any({part.strip() for part in re.split("[&,]", either)} <= features for either in asked.split("|"))
+
+
 def _numbers_of(field: str, nodes: object) -> list[int]:
     """Return the nodes of a text as ``"0-59,62"``, or of a sequence of numbers, ascending."""
     numbers: list[int] = []
@@ -203,7 +208,8 @@ class Reservation:
     users: Sequence[str] = ()
     """The same, by user."""
     name: str = ""
-    """What it is for, in messages."""
+    """If any job names it (:attr:`Job.reservation <clustermodel.job.Job.reservation>`), it is for the jobs that do, whatever
+    their accounts and users."""
 
     def __post_init__(self) -> None:
         seconds_fields(self, "Reservation.", "start_s", "end_s")
@@ -549,9 +555,6 @@ class Machine:
         for each in self.reservations:
             last = 0 if each.node_set is None else each.node_set[-1] - 1
             require(last < self.nodes, "Machine.reservations: nodes", each.nodes, f"they must be among 0-{self.nodes - 1}")
-        names = [each.name or each.nodes or "all" for each in self.reservations]
-        whole = not (self.reservations and self.has_shared_nodes)
-        require(whole, "Machine.reservations", names, "there must be none", f" with {self._most_per_node} processors per node")
         periods = [to_ticks(each.every_s) for each in self.reservations if each.every_s is not None]
         turns = sum(lcm(*periods) // period for period in periods)
         must = (
@@ -561,13 +564,13 @@ class Machine:
 
     @property
     def windows(self) -> list[tuple[tuple[int, ...], int, int, int]]:
-        """When nodes are kept free: nodes (ranges), begin, end and period (ticks; 0: once), of reservations, then of outages
-        that are known in advance.
+        """When nodes are kept free: ranges of processors, begin, end and period (ticks; 0: once), of reservations, then of
+        outages that are known in advance.
         """
-        whole = (0, self.nodes)
+        nodes = self._in_processors(each.node_set or (0, self.nodes) for each in self.reservations)
         windows = [
-            (each.node_set or whole, to_ticks(each.start_s), to_ticks(each.end_s), to_ticks(each.every_s or 0.0))
-            for each in self.reservations
+            (of_window, to_ticks(each.start_s), to_ticks(each.end_s), to_ticks(each.every_s or 0.0))
+            for of_window, each in zip(nodes, self.reservations, strict=True)
         ]
         announced = getattr(self.failures, "announced", None)
         together: dict[tuple[int, int], list[int]] = {}
@@ -630,9 +633,12 @@ class Machine:
 
     def sets_of_nodes(self) -> list[tuple[int, ...]]:
         """Return the sets of nodes to which jobs may be limited, as ranges of processors."""
-        first = [0, *accumulate(self.node_sizes)]
         named: tuple[Partition | NodeType, ...] = (*self.partitions, *self.node_types)
-        return [tuple(first[bound] for bound in each.node_set) for each in named]
+        return self._in_processors(each.node_set for each in named)
+
+    def _in_processors(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        first = [0, *accumulate(self.node_sizes)] if self.has_shared_nodes else range(self.nodes + 1)
+        return [tuple(first[bound] for bound in nodes) for nodes in sets]
 
     @property
     def round(self) -> int:

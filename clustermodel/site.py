@@ -31,18 +31,20 @@ class Limits:
     'each user'
     >>> Limits(user="ann", partition="debug", nodes=4).of_whom
     'user ann in partition debug'
+    >>> Limits(account=["bio", "astro"], nodes=64).of_whom
+    'account bio or astro'
 
-    The first six fields say whose jobs: each a name or a number, ``"*"`` for each one separately, ``None`` for all together.  A
-    job that lacks such a name, as the log or the table has none, is not limited.  At least one limit is given.  A value that is
-    not allowed is a ``SpecificationError``.
+    The first six fields say whose jobs: each a name or a number, several for these together, ``"*"`` for each one separately,
+    ``None`` for all together.  A job that lacks such a name, as the log or the table has none, is not limited.  At least one
+    limit is given.  A value that is not allowed is a ``SpecificationError``.
     """
 
-    user: str | int | None = None
-    group: str | int | None = None
-    account: str | int | None = None
-    partition: str | int | None = None
-    qos: str | int | None = None
-    queue: str | int | None = None
+    user: str | int | Sequence[str | int] | None = None
+    group: str | int | Sequence[str | int] | None = None
+    account: str | int | Sequence[str | int] | None = None
+    partition: str | int | Sequence[str | int] | None = None
+    qos: str | int | Sequence[str | int] | None = None
+    queue: str | int | Sequence[str | int] | None = None
     running_jobs: int | None = None
     """Largest number of jobs that run, or may start, at a time (Slurm: MaxJobs, GrpJobs)."""
     nodes: int | None = None
@@ -60,9 +62,12 @@ class Limits:
         for name in SUBJECTS:
             value = getattr(self, name)
             if value is not None:
-                known = isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
-                require(known, f"Limits.{name}", value, "it must be a name, a number, or '*' for each")
-                object.__setattr__(self, name, str(value))
+                several = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+                known = all(isinstance(each, (str, int)) and not isinstance(each, bool) and each != "" for each in several)
+                known = known and several != () and (EACH not in several or several == (EACH,))
+                require(known, f"Limits.{name}", value, "it must be a name, a number, several of them, or '*' for each")
+                texts = tuple(dict.fromkeys(map(str, several)))
+                object.__setattr__(self, name, texts if len(texts) > 1 else texts[0])
         whole_fields(self, "Limits.", running_jobs=1, nodes=1, submitted_jobs=1, job_nodes=1)
         if self.node_hours is not None:
             hours = "a number of hours > 0"
@@ -75,8 +80,16 @@ class Limits:
     def of_whom(self) -> str:
         """Whose jobs these are, in words."""
         named = [(name, getattr(self, name)) for name in SUBJECTS if getattr(self, name) is not None]
-        words = [f"each {name}" if value == EACH else f"{name} {value}" for name, value in named]
+        words = [
+            f"each {name}" if value == EACH else f"{name} {value if isinstance(value, str) else ' or '.join(value)}"
+            for name, value in named
+        ]
         return " in ".join(words) or "all jobs"
+
+    def names(self, subject: str) -> tuple[str, ...]:
+        """Return whom a field of :data:`SUBJECTS` names; nobody, if it is ``None``."""
+        value = getattr(self, subject)
+        return (value,) if isinstance(value, str) else value or ()
 
     @property
     def node_ticks(self) -> int | None:

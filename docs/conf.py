@@ -16,7 +16,6 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import stringify_annotation
 
 import clustermodel
-from clustermodel import make_policy, policy_names
 from clustermodel.workload.distributions import Distribution
 
 project = "clustermodel"
@@ -171,27 +170,8 @@ def _defined_in(app: Sphinx, env: BuildEnvironment, reference: Element, text: El
     return env.get_domain("py").resolve_xref(env, reference["refdoc"], app.builder, "obj", target, reference, text)
 
 
-POLICIES = "<!-- policies by what they take -->"
-"""Stands in a page for the table of :func:`_policies`."""
-
-
-def _policies(_: Sphinx, __: str, source: list[str]) -> None:
-    """Put a table of what each policy takes beyond a plain machine into a page, as the policies themselves say."""
-    if POLICIES in source[0]:
-        policies = {name: type(make_policy(name)) for name in policy_names()}
-        flags = sorted({flag for kind in policies.values() for flag in dir(kind) if flag.startswith("takes_")})
-        rows: dict[tuple[bool, ...], list[str]] = {}
-        for name, kind in policies.items():
-            rows.setdefault(tuple(getattr(kind, flag, False) for flag in flags), []).append(f"`{name}`")
-        table = [["policies", *(flag.removeprefix("takes_").replace("_", " ") for flag in flags)], ["---"] * (len(flags) + 1)]
-        table += [
-            [", ".join(names), *("yes" if taken else "refused" for taken in row)] for row, names in sorted(rows.items())[::-1]
-        ]
-        source[0] = source[0].replace(POLICIES, "\n".join(f"| {' | '.join(row)} |" for row in table))
-
-
 def setup(app: Sphinx) -> None:
-    """Change four things that Sphinx does by default, and write one table.
+    """Change four things that Sphinx does by default.
 
     - napoleon (priority 500) must not take the words before a colon in an attribute's docstring for its type;
     - the empty line at the end of an example is there for doctest only;
@@ -204,4 +184,3 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", _name_aliases)
     app.connect("doctree-read", _trim)
     app.connect("doctree-read", _shorten)
-    app.connect("source-read", _policies)

@@ -28,6 +28,7 @@ from clustermodel import StudyTable, sweep
 from clustermodel.experiment.exhibits import Exhibits, exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.study import Experiment
+from clustermodel.policies import registry
 from clustermodel.statistics import Interval
 
 DOCS = Path(__file__).parent
@@ -331,6 +332,15 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def rules_of_policies() -> str:
+    """Return the table of the rules that the shipped policies respect."""
+    policies = registry.policies_by_rules(registry.shipped_policies())
+    return markdown_table(pd.DataFrame(
+        {"policies": [", ".join(f"`{name}`" for name in names) for names in policies.values()]}
+        | {rule: [row[place] for row in policies] for place, rule in enumerate(registry.RULES)}
+    ))  # fmt: skip
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Make the studies named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -354,8 +364,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for author_year in publications():
         page = published_page(author_year)
         page.write_text(published(author_year, page.read_text()))
-    page = DOCS / "gallery.md"
-    page.write_text(with_tables(page.read_text(), "gallery", gallery()))
+    for name, place, text in (("gallery.md", "gallery", gallery()), ("site.md", "policies", rules_of_policies())):
+        page = DOCS / name
+        page.write_text(with_tables(page.read_text(), place, text))
 
 
 if __name__ == "__main__":

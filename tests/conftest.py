@@ -32,10 +32,15 @@ OF_EXTRAS = {
 }  # fmt: skip
 """The packages that test modules, by their names or their folders', cannot do without."""
 PAGES_OF_THE_SECOND_TIER = {
-    "backfilling.md": (), "guide_cluster.md": ("distributed",), "guide_machine.md": (), "notebook.md": ("IPython", "xarray"),
-    "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (), "workloads.md": (),
+    "backfilling.md": (), "guide_cluster.md": ("distributed",), "guide_machine.md": (), "guide_policy.md": (),
+    "notebook.md": ("IPython", "xarray"), "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (),
+    "studies.md": (), "validation.md": (), "workloads.md": (),
 }  # fmt: skip
 """Pages whose examples take three seconds or more, or need packages of extras."""
+
+
+COMPILED = {"golden", "timeline", "test_compiled.py", "test_twins.py", "test_gang.py"}
+"""Test modules, by their names or their folders', that the second tier runs as well, on compiled modules."""
 
 
 def missing(*packages: str) -> str:
@@ -63,8 +68,10 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the pages of the second tier its marker."""
+    """Give the pages of the second tier its marker, and what runs in both tiers another one."""
     for item in items:
+        if COMPILED & {item.path.name, item.path.parent.name}:
+            item.add_marker(pytest.mark.compiled)
         packages = PAGES_OF_THE_SECOND_TIER.get(item.path.name)
         if packages is not None:
             item.add_marker("long")

@@ -4,6 +4,7 @@ Nothing here looks into the simulator: :func:`differences` reads ``Result.jobs``
 ledger, and the logs of time slices, of the matrix and of overheads.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -140,6 +141,7 @@ class _Run:
             or machine.failures is not None
             or machine.checkpointing.interval_s is not None
             or len({row.priority for row in self.rows.values()}) > 1
+            or any(each.priority for each in machine.partitions)
             or self.result.scenario.site is not None
         ):
             return
@@ -250,8 +252,7 @@ class _Run:
         spent = {account: sum(ledger.amount(account)) for account in Account}
         if spent[Account.USEFUL] != useful or spent[Account.LOST] != lost:
             yield f"ledger: useful {spent[Account.USEFUL]}, lost {spent[Account.LOST]}; the tables say {useful}, {lost}"
-        by_events = ledger.capacity and not self.machine.reservations  # to which reserved nodes are idle
-        if by_events and abs(ledger.capacity_loss - self.result.kappa_by_formula) > 1e-9:
+        if ledger.capacity and abs(ledger.capacity_loss - self.result.kappa_by_formula) > 1e-9:
             yield f"ledger: kappa {ledger.capacity_loss}; by the events it is {self.result.kappa_by_formula}"
         if (ledger.start, ledger.end, sum(spent.values())) != (submitted, ended, nodes * (ended - submitted)):
             yield f"ledger: {sum(spent.values())} from {ledger.start} to {ledger.end}; the tables say {submitted} to {ended}"
@@ -284,20 +285,22 @@ class _Run:
         quantum, ledger, amounts = self.machine.time_slicing.quantum, self.result.ledger, [0, 0]
         rotations = list(self.result.slices or ())
         now = ledger.end - sum(rotation.length for rotation in rotations)
-        before = self._idle_of_attempts(now)
+        before, events = self._idle_of_attempts(now), self.result.events
+        ticks, kept_free = events.ticks.tolist(), events.reserved.tolist()
         for rotation in rotations:
             left, row, ran = rotation.length, 0, rotation.begun
+            up = rotation.up + (kept_free[bisect_right(ticks, now) - 1] if ticks else 0)
             if not rotation.held:  # nodes may fail meanwhile without an event
                 down = sum(max(0, min(end, now + left) - max(begin, now)) for _, begin, end in self._outages())
                 amounts[rotation.waiting] += self.machine.processors * left - down
             now += left
             lap = quantum * len(rotation.held)
             if rotation.held and (laps := (left - lap) // lap) > 1:  # whole rotations at once
-                amounts[rotation.waiting] += laps * quantum * sum(rotation.up - held for held in rotation.held)
+                amounts[rotation.waiting] += laps * quantum * sum(up - held for held in rotation.held)
                 left -= laps * lap
             while rotation.held and left > 0:
                 slice_ = min(quantum - ran, left)
-                amounts[rotation.waiting] += (rotation.up - rotation.held[row % len(rotation.held)]) * slice_
+                amounts[rotation.waiting] += (up - rotation.held[row % len(rotation.held)]) * slice_
                 left, row, ran = left - slice_, row + 1, 0
         return before[0] + amounts[0], before[1] + amounts[1]
 

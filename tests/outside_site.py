@@ -6,13 +6,16 @@ the machine, the site and the jobs.  Reservations that a policy has made are wha
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import inf, isnan
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from clustermodel import Job, Limits, NodeType, Partition, Result, make_policy
+from clustermodel import Job, Limits, NodeType, Partition, Reservation, Result, make_policy
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Policy, Reserve, Setup, decide_of
 from clustermodel.policies.view import Batch, View
+from clustermodel.recording.ledger import Account
 from tests.outside import differences
 
 SUBJECTS: Final = ("user", "group", "account", "partition", "qos")
@@ -59,7 +62,7 @@ def differences_of_site(
     """Return in words what does not hold in a run; nothing if all does."""
     run = _Run(result, jobs, arrays or {}, reserved)
     found = [*run.rejections(), *run.dependencies(), *run.holding(), *run.limits(), *run.nodes()]
-    found += [*run.shapes(), *run.windows(), *run.first_come(), *run.reservations()]
+    found += [*run.shapes(), *run.windows(), *run.kept_free(), *run.first_come(), *run.reservations()]
     return found + differences(result, run.rows(), refused=run.rejected)
 
 
@@ -84,6 +87,9 @@ class _Run:
         self.shared = max(sizes) > 1
         self.table = result.jobs.set_index("job").to_dict("index")
         self.first_start = result.run_attempts.groupby("job")["start_s"].min().to_dict()
+        self.attempts: dict[int, dict[float, tuple[float, float]]] = defaultdict(dict)  # work and lost work by start
+        for job, *attempt in result.run_attempts[["job", "start_s", "executed_s", "lost_s"]].itertuples(index=False):
+            self.attempts[job][attempt[0]] = attempt[1], attempt[2]
         self.end = {job: row["end_s"] for job, row in self.table.items()}
         self.joined = {job: row["submit_s"] + row.get("held_s", 0.0) for job, row in self.table.items()}
         self.started = [job for job in self.jobs if job in self.first_start]
@@ -211,7 +217,7 @@ class _Run:
     def _ready(self, job: Job) -> float:
         """Return when a job that has started no longer depended on others."""
         began = [self.first_start.get(other, self._left(other)) for other in job.after]
-        return max([job.submit_s, *began, *map(self._left, (*job.after_ok, *job.after_not_ok))])
+        return max([job.submit_s, *began, *map(self._left, (*job.after_ok, *job.after_not_ok, *job.after_any))])
 
     def _left(self, number: int) -> float:
         """Return when a job has left the system, if it is one of the workload."""
@@ -286,20 +292,78 @@ class _Run:
                 yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
 
     def windows(self) -> Iterator[str]:
-        """Yield jobs on nodes that are reserved for others, or would be before their wall-time limits."""
+        """Yield jobs on nodes that are reserved for others, or would be before they can be expected to leave them."""
+        if not self.machine.reservations:
+            return
+        places = sorted(self._places("begin_s", "end_s", "first_node", "nodes"), key=itemgetter(1))
         for reserved in self.machine.reservations:
             nodes = set(range(self.machine.nodes)) if reserved.nodes is None else _listed(str(reserved.nodes))
-            for job, begin, end, first, count in self._places("begin_s", "end_s", "first_node", "nodes"):
+            turns = [(reserved.start_s + shift, reserved.end_s + shift) for shift in self._shifts(reserved)]
+            for job, begin, end, first, count in places:
                 account, user = self.jobs[job].account, str(self.jobs[job].user)
                 known = (not reserved.accounts or account in reserved.accounts) and (
                     not reserved.users or user in reserved.users
                 )
-                if (known and (reserved.accounts or reserved.users)) or nodes.isdisjoint(self.node_of[first : first + count]):
+                on_nodes = nodes & set(self.node_of[first : first + count]) - self._had_before(job, begin, places)
+                if (known and (reserved.accounts or reserved.users)) or not on_nodes:
                     continue
-                limit = max(begin + self._estimate(job), end if self.machine.kill_at_estimate else 0)
-                for shift in (turn * (reserved.every_s or 0) for turn in range(20)):
-                    if begin < reserved.end_s + shift and reserved.start_s + shift < limit:
-                        yield f"job {job} from node {first} on from {begin}, perhaps to {limit}: {reserved}"
+                limit = max(self._expected_end(job, begin), end if self.machine.kill_at_estimate and not self._in_time else 0)
+                if any(begin < last and start < limit - 1e-6 for start, last in turns):
+                    yield f"job {job} from node {first} on from {begin}, perhaps to {limit}: {reserved}"
+
+    @property
+    def _in_time(self) -> bool:
+        return self.result.slices is not None
+
+    def _shifts(self, reserved: Reservation) -> Iterator[float]:
+        """Yield by how much a reservation is later in each turn of the run."""
+        turns = 1 if reserved.every_s is None else int(max(self.instants, default=0) // reserved.every_s) + 2
+        yield from (turn * (reserved.every_s or 0) for turn in range(turns))
+
+    def _had_before(self, job: int, now: float, places: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Return the nodes on which a gang in rows was already when it got others, or other rows."""
+        if not self._in_time or now in self.attempts[job]:
+            return set()
+        return {
+            node
+            for other, begin, end, first, count in places
+            if other == job and begin < now <= end
+            for node in self.node_of[first : first + count]
+        }
+
+    def _expected_end(self, job: int, begin: float) -> float:
+        """Return when a job that gets nodes can be expected to leave them, at the earliest if it is moved."""
+        since = max(start for start in self.attempts[job] if start <= begin)
+        kept = sum(executed - lost for start, (executed, lost) in self.attempts[job].items() if start < since)
+        slicing = self.machine.time_slicing
+        own = slicing.quantum_s - self.machine.switch_ticks / 1e6
+        stretch = slicing.mpl * slicing.quantum_s / own if self._in_time and begin == since else 1
+        return begin + max(self._estimate(job) - kept - (begin - since), 1e-5) * stretch
+
+    def kept_free(self) -> Iterator[str]:
+        """Yield the account of nodes that are kept free, if it is not the time without a gang on nodes that are up."""
+        ledger, free = self.result.ledger, 0.0
+        used: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        for begin, end, first, count in (place[1:] for place in self._places("begin_s", "end_s", "first_node", "nodes")):
+            for node in range(first, first + count):
+                used[node].append((begin, end))
+        if self.machine.failures is not None:
+            for time, node, repair in self.machine.failures.failures(self.machine.processors, None):
+                used[node].append((time / 1e6, (time + repair) / 1e6))
+        for processor, node in enumerate(self.node_of):
+            kept = [
+                (max(reserved.start_s + shift, ledger.start / 1e6), min(reserved.end_s + shift, ledger.end / 1e6))
+                for reserved in self.machine.reservations
+                if reserved.nodes is None or node in _listed(str(reserved.nodes))
+                for shift in self._shifts(reserved)
+            ]
+            cuts = sorted({time for begin, end in (*kept, *used[processor]) for time in (begin, end)})
+            for begin, end in pairwise(cuts):
+                is_kept = any(low <= begin < high for low, high in kept)
+                if is_kept and not any(low <= begin < high for low, high in used[processor]):
+                    free += end - begin
+        if abs(free - sum(ledger.amount(Account.RESERVED)) / 1e6) > 1e-5:
+            yield f"reserved: {sum(ledger.amount(Account.RESERVED)) / 1e6} node-seconds in the ledger; the tables say {free}"
 
     def shapes(self) -> Iterator[str]:
         """Yield jobs whose processors do not lie on nodes as they asked for, and nodes of too little memory."""

@@ -27,7 +27,7 @@ from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_p
 from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.tables import comparison_table, group_rows, group_table, run_row
-from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.recorded_groups import SIZE
@@ -52,18 +52,20 @@ _OF_RUNS: Final = ("seed", "fidelity", "events", "speedup")  # options that are 
 def policies() -> None:
     """List the policies with their parameters and defaults.
 
-    The names that some parameters and --format take follow.  Those of other installed packages are listed too; one that cannot
-    be used is a line on standard error.
+    The names that some parameters and --format take are listed too, and those of other installed packages; one that cannot be
+    used is a line on standard error.  A table at the end says which rules of a site and a machine each policy respects.
     """
     from clustermodel.logs.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
 
     out, installed, problems = standard_output(), plugins(POLICIES), registry.plugin_problems()
+    usable_policies = []
     for name in registry.policy_names():
         try:
             known = registry.policy_parameters(name)
         except SpecificationError as problem:  # of a plug-in
             problems.append(str(problem))
             continue
+        usable_policies.append(name)
         defaults = {key: "..." if value.default is value.empty else value.default for key, value in known.items()}
         parameters = ":" + ",".join(f"{key}={value}" for key, value in defaults.items()) if known else ""
         origin = f"  [dim]({literal(installed[name].package)})[/]" if name in installed else ""
@@ -81,6 +83,11 @@ def policies() -> None:
         text = ", ".join([*names, *(f"{plugin.name} ({plugin.package})" for plugin in usable)])
         out.print(f"[bold]{what}[/]")
         out.print(fill(literal(text), 80, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))
+    policies = registry.policies_by_rules(usable_policies)
+    respected = [Column(rule, ["yes" if row[place] else "no" for row in policies])
+                 for place, rule in enumerate(registry.RULES)]  # fmt: skip
+    out.print("[bold]rules that policies respect, beside limits and dependencies, which hold under all[/]")
+    out.print(TextTable("", [Column("policies", list(map(", ".join, policies.values())), number=False)], [respected], {}))
     for line in problems:
         standard_error().print(literal(line))
 

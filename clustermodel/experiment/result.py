@@ -195,7 +195,8 @@ class Result:
         """The state of the machine after each scheduling event.
 
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
-        ``running_row`` of the Ousterhout matrix (-1 if none), and the ``memory_share`` and ``store_share`` that are in use.
+        ``running_row`` of the Ousterhout matrix (-1 if none), ``reserved_nodes`` if reservations keep any free, and the
+        ``memory_share`` and ``store_share`` that are in use.
         """
         shares = timeline.shares_over_time(self.records, self.machine, self.events.ticks)
         return timeline.states(self.events, self.machine.processors, self._history, shares)

@@ -297,6 +297,7 @@ class Scenario:
             shapes=shapes,
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
+            reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome

@@ -63,7 +63,8 @@ class ResultPlots:
         """Draw which nodes each job held, and when, of a run on dedicated nodes, from the id ``first`` to ``last``.
 
         By default these are the first job in order of submission, and the 200th from it on.  ``labels`` writes all job ids, or
-        none; by default those that fit.  Attempts of which work was discarded are hatched; nodes that were down are black.
+        none; by default those that fit.  Attempts of which work was discarded are hatched; nodes that were down are black, and
+        those that were reserved have a green ground.
         """
         figure, axes = style.new_figure(10, 5.5)
         draw_gantt(axes, self._run, first=first, last=last, labels=labels)
@@ -175,6 +176,11 @@ def draw_gantt(
     for node, down, up in zip(*(column.tolist() for column in records.outages), strict=True):
         since, until = to_seconds(down), latest if up == UNKNOWN else to_seconds(up)
         axes.broken_barh([(since / unit, (until - since) / unit)], (node - 0.5, 1), facecolors="black")
+    for reserved, begin, end, every in run.machine.windows[: len(run.machine.reservations)]:
+        turns = range(begin, to_ticks(latest), every) if every else [begin]
+        times = [(to_seconds(turn) / unit, to_seconds(end - begin) / unit) for turn in turns]
+        for extent in _ranges(reserved):
+            axes.broken_barh(times, (extent[0] - 0.5, extent[1]), facecolors=style.GREEN, alpha=0.25, zorder=0)
     axes.set(xlim=(earliest / unit, latest / unit), ylim=(-0.5, run.machine.processors - 0.5))
     axes.set(xlabel=f"time ({name})", ylabel=run.scenario.unit)
     title = f"{style.title_of(run)}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
@@ -216,7 +222,7 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
 
 def busy_nodes(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
-    return mean_of_steps(run.events.time_s, run.machine.processors - run.events.empty, edges_s)
+    return mean_of_steps(run.events.time_s, run.events.busy(run.machine.processors), edges_s)
 
 
 def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
 from clustermodel.files import without_compression
-from clustermodel.job import SINGLETON, UNSET
+from clustermodel.job import DEPENDENCIES, SINGLETON, UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
@@ -36,6 +36,7 @@ UNITS: Final = ("auto", "nodes", "cores", "gpus")
 _SIZES: Final = ("nodes", "cores", "gpus", "memory")
 _NAMES: Final = (
     "key", "heterogeneous", "cluster", "user", "group", "account", "partition", "qos", "queue", "job_name", "node_list",
+    "features", "reservation",
 )  # fmt: skip
 _NO_JOB: Final[dict[str, Any]] = {
     **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", *_SIZES, "status"), UNSET),
@@ -55,6 +56,7 @@ packed: Final = Struct(f"{len(_NO_JOB)}q").pack
 _MOST_EXAMPLES: Final = 10
 _MOST_REASONS: Final = 30
 _MOST_CLUSTERS: Final = 2**10 - 1
+_MOST_TASK: Final = 2**30 - 1
 _MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
 _MOST_NODES: Final = 2_000_000
 _SHARED: Final = 0.05
@@ -115,6 +117,11 @@ class LogJobs:
         self.names = {name: _Names() for name in _NAMES}
         self._array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
         self.singletons: set[int] = set()  # numbers of the keys of jobs that wait for those of their user and name
+        # Jobs that wait for others: line and number of the key, position in DEPENDENCIES, number of the other job or array, its
+        # task (from 1; 0: all).
+        self.dependencies: list[tuple[int, int, int, int, int]] = []
+        self.unread_waits = 0  # dependencies of other kinds
+        self.unread_features = 0  # jobs with constraints on their nodes that the model has no rule for
         self._examples: list[str] = []
         self._values = array("q")
         self.append = self._values.frombytes  # adds a job that is ``packed``
@@ -189,6 +196,7 @@ class LogJobs:
             memory=np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
             **recorded,
         )
+        dependencies = self._dependencies(numbers)
         report = ImportReport(
             source=self.path,
             format=kind,
@@ -216,6 +224,7 @@ class LogJobs:
             machine_nodes=peak,
             extra=tuple(recorded),
             names={name: texts for name in with_names if (texts := self.names[name].texts())},
+            dependencies=dependencies,
         )
         return workload.made_by("trace", {"trace": Path(self.path), **options})
 
@@ -230,6 +239,8 @@ class LogJobs:
             numbers = np.array([UNSET, *(number for number, _ in arrays)])
             columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
             columns[extras.ARRAY] = np.where(columns[extras.ARRAY_LIMIT] == UNSET, UNSET, numbers[columns["key"]])
+        if self.dependencies:
+            columns["identity"] = columns["key"]
         if self.singletons:
             columns[SINGLETON] = np.where(np.isin(columns["key"], list(self.singletons)), 1, UNSET)
         self._require_jobs()
@@ -420,6 +431,7 @@ class LogJobs:
             ("job arrays", len(limits), "array",
              f"with a limit (%) of tasks that run at a time, {_listed(limits)}; the waits of their tasks "
              f"({counted(limited, 'job')}) are not all the scheduler's"),
+            ("constraints", self.unread_features, "job", "with other constraints than a&b or a|b, which are left out"),
             ("clock", self.clock_change, "job", f"ran an hour more or less than from start to end: {hint}"),
             ("clock", self.counts[BACKWARDS], "record", f"without an elapsed time ended before the start: {hint}"),
             ("waits", self.eligible_later, "job",
@@ -441,6 +453,38 @@ class LogJobs:
         numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
         self.repaired["job number used by an earlier job, new number given"] += int((~unique).sum())
         return numbers
+
+    def _dependencies(self, numbers: IntArray) -> IntArray | None:
+        """Return which jobs wait for which: for the last run attempt of the other one that had ended, or begun, by then."""
+        if not (self.dependencies or self.unread_waits):
+            return None
+        columns = self._columns
+        start, wanted = columns["start"], {number for _, _, _, number, _ in self.dependencies}
+        row_of: dict[tuple[int, int], int] = {}  # line and number of a key -> row
+        rows_of: dict[int, list[int]] = {}  # number of a key -> its rows, by start
+        for row in np.argsort(start, kind="stable").tolist() if wanted else ():
+            line, code = int(columns["line"][row]), int(columns["identity"][row])
+            row_of[line, code] = row
+            rows_of.setdefault(code, []).append(row)
+        codes_of: dict[tuple[int, int], list[tuple[int, int]]] = {}  # number and cluster -> tasks, and numbers of keys
+        keys = [key for key in self.names["key"] if isinstance(key, int)]
+        for code, key in enumerate(keys, 1):
+            if key >> 70 in wanted:
+                codes_of.setdefault((key >> 70, key & _MOST_CLUSTERS), []).append((key >> 40 & _MOST_TASK, code))
+        found = set()
+        for line, code, kind, number, task in self.dependencies:
+            if (row := row_of.get((line, code))) is None:
+                continue
+            reached = columns["start" if kind == DEPENDENCIES.index("after") else "end"]
+            for each, other in codes_of.get((number, keys[code - 1] & _MOST_CLUSTERS), ()):
+                before = [place for place in rows_of.get(other, ()) if reached[place] <= start[row] and other != code]
+                if before and task in (0, each):
+                    found.add((int(numbers[row]), kind, int(numbers[before[-1]])))
+        waiting = len({job for job, _, _ in found})
+        self._remarks += [f"dependencies: {counted(waiting, 'job')} wait for others (SubmitLine)"] if waiting else []
+        if unread := self.unread_waits:
+            self._remarks.append(f"dependencies: {unread:,} of other kinds are left out (alternatives, delays)")
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, 3)
 
     def _recorded(self, numbers: IntArray) -> dict[str, IntArray]:
         """Return what the log has recorded, as extra columns; columns without a single value are left out."""

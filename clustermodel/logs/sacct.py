@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted
 from clustermodel.files import UNREADABLE, opened, text_lines
-from clustermodel.job import UNSET
+from clustermodel.job import DEPENDENCIES, UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs import values as log_values
 from clustermodel.logs.log_jobs import LogJobs
@@ -29,8 +29,8 @@ from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
     "TZ=UTC sacct --parsable2 --allusers --allocations --duplicates --starttime 2025-01-01 --endtime 2025-02-01 "
-    "--format=JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,User,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,"
-    "AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
+    "--format=JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,User,Constraints,Reservation,Submit,Eligible,Start,"
+    "End,ElapsedRaw,Suspended,State,AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
 )
 """Writes a log with all that an import keeps."""
 _AGAIN: Final = (
@@ -60,8 +60,9 @@ _OWN: Final = (
     "jobidraw", "cluster", "jobname", "submit", "eligible", "start", "end", "elapsedraw", "elapsed", "nodelist",
 )  # fmt: skip
 """Fields that are read in each record."""
-_NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos"
+_NAMED: Final = "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "constraints", "reservation"
 """Fields with names that many jobs have in common."""
+_CODED: Final = "cluster", "user", "group", "account", "partition", "qos", "reservation"
 _COMMON: Final = (
     "suspended", "timelimitraw", "timelimit", "state", "allocnodes", "nnodes", "alloccpus/ncpus", "reqnodes", "reqcpus",
     "alloctres", "reqtres", "allocgres", "reqgres", "reqmem", "restarts",
@@ -197,7 +198,9 @@ class _Facts(dict[tuple[str, ...], Any]):
 
 
 class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
-    """Numbers of cluster, user, group, account, partition, quality of service, by the :data:`_NAMED` fields of a layout."""
+    """Numbers of cluster, user, group, account, partition, quality of service, reservation and features, by the :data:`_NAMED`
+    fields of a layout, then 1 if the features cannot be read.
+    """
 
     def __init__(self, layout: _Layout, jobs: LogJobs) -> None:
         super().__init__()
@@ -206,11 +209,13 @@ class _Codes(dict[tuple[str, ...], tuple[int, ...]]):
     def __missing__(self, texts: tuple[str, ...]) -> tuple[int, ...]:
         text = dict.fromkeys(_NAMED, "") | dict(zip(self._fields, texts, strict=False))
         text |= {"user": text["user"] or text["uid"], "group": text["group"] or text["gid"]}
+        asked = _given(text["constraints"])
+        features = asked if _FEATURES.fullmatch(asked) else ""
         if len(self) > _MOST_KEPT:
             self.clear()
-        codes = self[texts] = tuple(
-            self._names[name][text[name]] for name in ("cluster", "user", "group", "account", "partition", "qos")
-        )
+        text["reservation"] = _given(text["reservation"])
+        numbers = (self._names[name][text[name]] for name in _CODED)
+        codes = self[texts] = (*numbers, self._names["features"][features], int(asked != features))
         return codes
 
 
@@ -368,11 +373,7 @@ class _Reader:
             later_start, later_end = clock.second_pass(started, start), clock.second_pass(ended, end)
         if wrong_suspended:
             raise ValueError(wrong_suspended)
-        length: float | None = None
-        if elapsed_raw.isdecimal() and len(elapsed_raw) < 9:
-            length = int(elapsed_raw)
-        elif elapsed_raw:
-            length = _duration("elapsedraw", elapsed_raw)
+        length = _duration("elapsedraw", elapsed_raw) if elapsed_raw else None
         if length is None and elapsed:
             length = _duration("elapsed", elapsed)
         if start < submit <= later_start and start != UNSET:
@@ -389,7 +390,7 @@ class _Reader:
             return logs.NO_LENGTH
         run = round(length)
         if node_list:
-            node_list = _node_list(node_list)
+            node_list = _given(node_list)
         if not run:
             return logs.NO_TIME if busy or node_list else logs.NEVER
         if submit == UNSET:
@@ -419,8 +420,14 @@ class _Reader:
         job, part = number, int(component) + 1 if component else 0
         if raw and raw != mark and (raw_number := _JOB_ID.fullmatch(raw)) and not raw_number[5]:
             job = int(raw_number[1])
-        cluster_code, user, group, account, partition, qos = self._codes[layout.named_fields(fields)]
-        waits_for_its_name = layout.line_at < layout.size and _SINGLETON.search(fields[layout.line_at]) is not None
+        codes = self._codes[layout.named_fields(fields)]
+        cluster_code, user, group, account, partition, qos, reservation, features, unread = codes
+        if unread:
+            jobs.unread_features += len(tasks)
+        waits_for_its_name, waits_for = False, _NOBODY
+        if layout.line_at < layout.size:
+            waits_for_its_name, waits_for, unread = _dependencies(fields[layout.line_at])
+            jobs.unread_waits += unread
         whole, job_code, list_code, keys = UNSET, self._job_names[job_name], self._node_lists[node_list], self._keys
         for each in tasks:
             if part:
@@ -428,11 +435,14 @@ class _Reader:
             key = logs.task_key(number, each, part, cluster_code)  # nearly always a new one
             if waits_for_its_name:
                 jobs.singletons.add(keys.setdefault(key, len(keys)))
+            for kind, other, other_task in waits_for:
+                its_task = each if other_task == _SAME_TASK else other_task
+                jobs.dependencies.append((line, keys.setdefault(key, len(keys)), kind, other, its_task))
             jobs.append(
                 logs.packed(
                     line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
                     keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
-                    job_code, list_code,
+                    job_code, list_code, features, reservation,
                 )
             )  # fmt: skip
         if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
@@ -441,8 +451,31 @@ class _Reader:
         return JOBS
 
 
+def _dependencies(line: str) -> tuple[bool, tuple[tuple[int, int, int], ...], int]:
+    """Return what a command line says a job waits for: whether all of its name; kind, number and task of others; unread ones.
+
+    ``afterok:71:72_3,singleton`` has jobs 71 and task 3 of 72, counted from 1; 0 stands for all tasks of an array.
+    """
+    match = _DEPENDENCY.search(line)
+    if match is None:
+        return False, (), 0
+    parts = match[1].split(",")
+    if "?" in match[1]:
+        return False, (), len(re.split("[,?]", match[1]))
+    others, unread = [], 0
+    for kind, *jobs in (part.split(":") for part in parts if part != "singleton"):
+        for job in jobs or [""]:
+            identity = re.fullmatch(r"(\d{1,18})(?:_(\d{1,9}|\*))?", job, re.ASCII)
+            if identity is None or kind not in _KINDS:
+                unread += 1
+                continue
+            task = int(identity[2]) + 1 if (identity[2] or "*") != "*" else _SAME_TASK if kind == "aftercorr" else 0
+            others.append((_KINDS[kind], int(identity[1]), task))
+    return "singleton" in parts, tuple(others), unread
+
+
 @lru_cache(maxsize=4096)
-def _node_list(text: str) -> str:
+def _given(text: str) -> str:
     return "" if (text := text.strip()).lower() in log_values.NO_VALUE else text
 
 
@@ -462,7 +495,19 @@ def _later_pass(first: int, second: int, expected: int) -> int:
 
 _JOB_ID: Final = re.compile(r"(\d{1,18})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(?:\+(\d{1,9}))?(\..+)?", re.ASCII)
 """Groups: number, task, tasks that have not been split off, component, step."""
-_SINGLETON: Final = re.compile(r"(?:^|\s)(?:--dependency[=\s]|-d\s*)\S*\bsingleton\b")
+_DEPENDENCY: Final = re.compile(r"(?:^|\s)(?:--depend(?:ency)?[=\s]\s*|-d\s*)((?:singleton|after|expand)\S*)")
+# In a log the job began, so that the condition was met: those that were to fail did, and need not fail when simulated.
+_KINDS: Final = {
+    name: DEPENDENCIES.index(kind)
+    for name, kind in (
+        ("after", "after"), ("afterok", "after_ok"), ("aftercorr", "after_ok"), ("afterany", "after_any"),
+        ("afternotok", "after_any"),
+    )
+}  # fmt: skip
+_SAME_TASK: Final = -1
+_FEATURES: Final = re.compile(r"[^\s&|,*()\[\]]+(?:(?:[&,][^\s&|,*()\[\]]+)+|(?:\|[^\s&|,*()\[\]]+)+)?")
+"""Features of nodes, all of them or one of them."""
+_NOBODY: Final[tuple[tuple[int, int, int], ...]] = ()  # where a log has no command lines
 _XDMOD: Final = (
     "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
     "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
@@ -617,6 +662,8 @@ def _json_lines(path: Path) -> Iterator[str]:
 _JSON: Final = {
     **{name: name.lower() for name in ("Cluster", "Partition", "QOS", "Account", "Group", "User")},
     **{name: f"time/{name.lower()}" for name in ("Eligible", "Start", "End", "Suspended")},
+    "Constraints": "constraints",
+    "Reservation": "reservation/name",
     "Submit": "time/submission",
     "ElapsedRaw": "time/elapsed",
     "AllocNodes": "allocation_nodes",

@@ -483,9 +483,11 @@ class _Reader:
             if self._records["qos"] or self._associations:
                 self._leave("limits", "AccountingStorageEnforce of slurm.conf does not have them kept", "QOS and associations")
             return []
-        made: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+        made: dict[tuple[tuple[str, str | tuple[str, ...]], ...], dict[str, float]] = {}
 
-        def add(record: _Record, table: Mapping[str, tuple[str, dict[str, str]]], whose: str, **of_whom: str) -> None:
+        def add(
+            record: _Record, table: Mapping[str, tuple[str, dict[str, str]]], whose: str, **of_whom: str | tuple[str, ...]
+        ) -> None:
             for column, (field, separately) in table.items():
                 if record.fields.get(column, "").strip() and (limit := self._limit(record, column, field, whose)) is not None:
                     made.setdefault(tuple((of_whom | separately).items()), {}).setdefault(field, limit)
@@ -504,7 +506,15 @@ class _Reader:
 
     def _add_associations(self, add: Any) -> None:
         """Add the limits of accounts and users; those that all users of an account have alike, once for each user."""
-        parents = set(self._parents().values())
+        parents = self._parents()
+        below: defaultdict[str, list[str]] = defaultdict(list)  # account -> itself and all below it
+        for account in dict.fromkeys(record.fields.get("account", "").strip() for record in self._associations):
+            above, path = account, list[str]()
+            while above and above not in path:
+                path.append(above)
+                above = parents.get(above, "")
+            for ancestor in path:
+                below[ancestor].append(account)
         each: defaultdict[tuple[str, str], list[tuple[str, _Record]]] = defaultdict(list)
         for record in self._associations:
             account, user, partition = (record.fields.get(name, "").strip() for name in ("account", "user", "partition"))
@@ -515,10 +525,8 @@ class _Reader:
                 add(record, _GROUP, whose, account=account, user=user, **place)
             elif account == "root":
                 add(record, _GROUP, whose)
-            elif account not in parents:
-                add(record, _GROUP, whose, account=account)
-            elif limits := [name for name in _GROUP if record.fields.get(name, "").strip()]:
-                self._leave(", ".join(map(self._spelled, limits)), "limits of an account and those below it are no rule", whose)
+            else:
+                add(record, _GROUP, whose, account=tuple(below[account]))
             each[account, partition].append((user, record))
         for (account, partition), rows in each.items():
             users = [(user, record) for user, record in rows if user]

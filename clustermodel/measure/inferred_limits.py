@@ -2,9 +2,9 @@
 
 A wait is *unexplained* as far as at least as many nodes were idle as the job asked for.  A limit of some jobs together
 explains it as far as these had, at that time, as much as they ever had: as many running jobs, or so many nodes that with the
-job it would have been more.  It is taken for a rule of the site only if it explains nearly all that was unexplained, if jobs
-started soon after one of their own had ended, and if that happened often.  That a user never had more than one job is no
-evidence by itself.
+job it would have been more.  It is taken for a rule of the site only if most of the jobs that it kept waiting started soon
+after one of their own had ended, if that happened often, and if it explains a part of what was unexplained: on a busy machine
+jobs also wait beside idle nodes that others have reserved.  That a user never had more than one job is no evidence by itself.
 
 The largest request of a partition, QOS or queue is taken for a limit of each job only if many jobs of several users asked
 for exactly that, and the requests of the others make it all but impossible that nobody wanted more.
@@ -29,8 +29,8 @@ from clustermodel.measure.recorded_schedule import (
 )  # fmt: skip
 from clustermodel.site import EACH, SUBJECTS
 
-SHARE_EXPLAINED: Final = 0.9
-"""Of the unexplained waiting time of some jobs, the least share that a limit must explain."""
+SHARE_EXPLAINED: Final = 0.1
+"""Of the unexplained waiting time of some jobs, the least share that a limit must explain; reservations explain others."""
 SHARE_PROMPT: Final = 0.5
 """Of the jobs that a limit kept waiting, the least share that started soon after one of theirs ended."""
 KINDS: Final = ("running_jobs", "nodes")

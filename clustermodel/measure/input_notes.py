@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import counted, did_you_mean, shown
+from clustermodel.errors import counted, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.site_notes import notes_on_rules
 from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
-from clustermodel.policies.preemptive import PreemptiveScheduler, Srtf
+from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
-from clustermodel.policies.selective_suspension import SelectiveSuspension
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.site import EACH
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import to_gib
@@ -39,7 +38,6 @@ DISCARDED_SHARE: Final = 0.1  # of the executed work that is discarded, where no
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10  # estimate in minutes over run time up to which most run times exceed the estimates
 _NAMED: Final = 3
-_WITH_AN_ORDER: Final = (SelectiveSuspension, Srtf)  # policies that do not go through the queue in its order
 _LOAD_TO_TRY: Final = 0.9
 
 
@@ -109,43 +107,29 @@ def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[No
 
 
 def _beyond_limits(run: Result, needing_too_much: int) -> int:
-    """Return how many jobs are rejected only because of the rules of the site."""
+    """Return how many jobs are rejected though they would fit the empty machine: rules, or other jobs, never let them run."""
     nodes, ended_as = run.records.column("nodes"), run.records.column("ended_as")
     fits = (nodes > 0) & (nodes <= run.machine.processors)
-    return 0 if run.scenario.used_site is None else int(((ended_as == Status.REJECTED) & fits).sum()) - needing_too_much
+    return int(((ended_as == Status.REJECTED) & fits).sum()) - needing_too_much
 
 
 def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note]:
-    if most := max(limited):
-        these = f"{counted(most, 'job')} {'is' if most == 1 else 'are'}"
-        fact = f"{these} rejected: limits of the site never allow such a size or estimate"
-        yield Note(fact, "raise the limits, or leave such jobs out", "--site")
+    worst = max(range(len(runs)), key=limited.__getitem__)
+    yield from (Note(*words) for words in notes_on_rules(runs[worst], limited[worst]))
     ordered = [run for run in runs if run.scenario.used_site is not None and run.scenario.used_site.order is not None]
-    own = [run.scenario.label for run in ordered if isinstance(make_policy(run.scenario.policy), _WITH_AN_ORDER)]
+    own = [run.scenario.label for run in ordered if not getattr(make_policy(run.scenario.policy), "takes_order", True)]
     if own:
         names = _names(own, [run.scenario.label for run in runs])
         yield Note(
             f"the order of the site has no effect under {names}, which has one of its own", "choose another policy", "--policy"
         )
     for run in (run for run in runs if run.scenario.used_site is not None):
-        yield from _limits_of_nobody(run)
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
         if jobs := int((held_s > 0).sum()):
             of_wait = f"{held_s.mean():.4g} s of the mean wait"
             fact = f"rules of the site hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}"
             yield Note(fact, "no policy could have started them sooner")
         return
-
-
-def _limits_of_nobody(run: Result) -> Iterator[Note]:
-    assert run.scenario.used_site is not None
-    for name in run.scenario.used_site.subjects:
-        known = set(run.scenario.streams.names_of_jobs(name).values())
-        for who in dict.fromkeys(getattr(limit, name) for limit in run.scenario.used_site.limits):
-            if who is not None and who not in known and (who != EACH or not known):
-                whom = f"no job has a {name}" if who == EACH else f"no job has {name} {shown(who)}"
-                near = did_you_mean(who, sorted(known)) or (f"; there are {_names(sorted(known), [])}" if known else "")
-                yield Note(f"{whom}{near}", "the limits that name it have no effect", "--site")
 
 
 def _discarded_work(runs: Sequence[Result]) -> list[Note]:

@@ -31,36 +31,49 @@ if TYPE_CHECKING:
 class EventLog(NamedTuple):
     """The state after each event, arrays of shape ``(events,)``."""
 
-    ticks: IntArray  # times of submissions, starts, ends, failures and repairs, ascending
+    ticks: IntArray  # times of submissions, starts, ends, failures, repairs, and changes of what is reserved, ascending
     empty: IntArray | FloatArray  # e: idle nodes from then on; the mean over the slices where nodes are shared in time
     waiting: IntArray  # number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any
     held_up: IntArray  # nodes of gangs that are checkpointed, restarted or suspended from then on; 0 with time sharing
     down: IntArray  # nodes that are down from then on; they are not idle
+    reserved: IntArray  # nodes that reservations keep free from then on; they are not idle, either
 
     @property
     def time_s(self) -> FloatArray:
         """psi: times of the events in seconds after the first one, a submission (t = 0 in Zhang et al. 2003)."""
         return (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
 
+    def busy(self, nodes: int) -> IntArray | FloatArray:
+        """Return how many nodes of the machine jobs hold from each event on."""
+        return nodes - self.empty - self.down - self.reserved
+
 
 def event_log(records: JobRecords, nodes: int) -> EventLog:
-    """Return the event log of a run; rejected jobs do not appear, checkpoints, restarts and context switches are events."""
-    accepted = records.column("ended_as") != Status.REJECTED
+    """Return the event log of a run; checkpoints, restarts and context switches are events, jobs rejected at once are not."""
+    in_queue = records.column("ended_as") != Status.REJECTED
+    in_queue[list(records.gave_up)] = True
+    left = np.array(list(records.gave_up.values()), dtype=np.int64)
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
-    joined = records.column("eligible")[accepted]  # when jobs were submitted, or rules of a site no longer held them
+    joined = records.column("eligible")[in_queue]  # when jobs were submitted, or rules of a site no longer held them
     busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
-    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1)]
+    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1), (left, -1)]
     held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
     down: _Changes = []
-    if len(outages.node) and len(joined):  # a node that fails before the first submission is down from then on
-        first, last = joined.min(), runs.end.max(initial=joined.max())
+    reserved: _Changes = []
+    if len(joined):  # what fails or is reserved before the first submission is so from then on
+        first, last = joined.min(), max(runs.end.max(initial=joined.max()), left.max(initial=0))
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         down = [(start[during], 1), (np.minimum(end[during], last), -1)]
-    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down)]))
-    in_use, queued, overhead, failed = (_steps(ticks, changes) for changes in (busy, waiting, held_up, down))
-    return EventLog(ticks, nodes - in_use - failed, queued, overhead, failed)
+        if records.kept_free_since:
+            since, kept = np.array([*records.kept_free_since, (last, 0)], dtype=np.int64).T
+            reserved = [(since.clip(first, last), np.diff(kept, prepend=0))]
+    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down, *reserved)]))
+    in_use, queued, overhead, failed, kept_free = (
+        _steps(ticks, changes) for changes in (busy, waiting, held_up, down, reserved)
+    )
+    return EventLog(ticks, nodes - in_use - failed - kept_free, queued, overhead, failed, kept_free)
 
 
 _Changes = list[tuple[IntArray, IntArray | int]]  # when a number changes, and by how much
@@ -90,10 +103,10 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
     # Nothing ran before the first start.
     return EventLog(
         np.concatenate([before, ticks]),
-        np.concatenate([nodes - log.down[: len(before)].astype(float), empty]),
+        np.concatenate([(nodes - log.down - log.reserved)[: len(before)].astype(float), empty]),
         np.concatenate([log.waiting[: len(before)], log.waiting[known]]),
         np.zeros(len(before) + len(ticks), dtype=np.int64),
-        np.concatenate([log.down[: len(before)], log.down[known]]),
+        *(np.concatenate([values[: len(before)], values[known]]) for values in (log.down, log.reserved)),
     )
 
 
@@ -277,13 +290,14 @@ def rates_in_matrix(records: JobRecords, history: History, ledger: Ledger) -> Ac
     charged = {ledger.start: nothing}  # ticks -> node-ticks charged by then
     log, moments = event_log(records, ledger.nodes), history.moments
     opening = moments[0].ticks if moments else ledger.end
-    idle, down = Amount(0, 0), 0
+    idle, down, reserved = Amount(0, 0), 0, 0
     for event in range(1, int(np.searchsorted(log.ticks, opening, side="right"))):  # before the first gang starts
         length, waits = int(log.ticks[event] - log.ticks[event - 1]), bool(log.waiting[event - 1])
         amount = length * int(log.empty[event - 1])
         idle = Amount(idle.queue_empty + amount * (not waits), idle.job_waiting + amount * waits)
-        down += length * int(log.down[event - 1])
-        charged[int(log.ticks[event])] = {**nothing, Account.IDLE: idle, Account.DOWN: Amount(down, 0)}
+        down, reserved = down + length * int(log.down[event - 1]), reserved + length * int(log.reserved[event - 1])
+        not_idle = {Account.DOWN: Amount(down, 0), Account.RESERVED: Amount(reserved, 0)}
+        charged[int(log.ticks[event])] = {**nothing, Account.IDLE: idle, **not_idle}
     for before, moment in pairwise(moments):
         # A timeout on an idle machine with an empty queue charges nothing yet; the next moment has what was idle before it.
         if before.rotation or moment.ledger != before.ledger:
@@ -425,6 +439,6 @@ def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[s
         first = np.array([moment.rotation[0] if moment.rotation else NO_ROW for moment in history.moments], dtype=np.int32)
         moment = np.searchsorted(begins, log.ticks, side="right") - 1
         row = np.where(moment < 0, NO_ROW, first[moment]).astype(np.int32)
-    busy = nodes - log.empty - log.down
-    fixed = {"busy_nodes": busy, "down_nodes": log.down, "waiting_jobs": log.waiting, "running_row": row}
-    return pd.DataFrame({"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **shares})
+    fixed = {"busy_nodes": log.busy(nodes), "down_nodes": log.down, "waiting_jobs": log.waiting, "running_row": row}
+    reserved = {"reserved_nodes": log.reserved} if log.reserved.any() else {}
+    return pd.DataFrame({"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **reserved, **shares})

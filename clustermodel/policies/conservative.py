@@ -9,11 +9,8 @@ from typing import ClassVar
 
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.partitioned import has_pools, require_estimates
-from clustermodel.policies.pooled import in_pools
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
-from clustermodel.policies.shaped import backfilling_of
+from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +43,6 @@ class Conservative:
         return dependencies_of(predictor_of(self.name, self.predictor))
 
     def start(self, setup: Setup) -> Run:
-        if has_pools(setup) and not in_pools(setup):
-            require_estimates(self.name, self.predictor)
-            order = queue_order_of(self.name, self.queue_order)
-            return backfilling_of(setup, None, lambda jobs, now: in_order(jobs, order, now))
         return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction).start(setup)
 
 

@@ -11,11 +11,9 @@ from typing import ClassVar, Final
 from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.partitioned import ARRIVAL, IN_PARTITIONS, has_pools, require_estimates
-from clustermodel.policies.pooled import PooledBackfilling, in_pools
+from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.shaped import backfilling_of
-from clustermodel.validation import choice, require, require_whole
+from clustermodel.validation import choice, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
 """Named orders: queue order, and by expected run time, which is the SJF-EASY of Yuan et al. 2010, section 5.2.2."""
@@ -61,11 +59,6 @@ class Easy:
         return dependencies_of(predictor_of("easy", self.predictor))
 
     def start(self, setup: Setup) -> Run:
-        if has_pools(setup) and not in_pools(setup):
-            require_estimates("easy", self.predictor)
-            require(self.backfill_order == "arrival", "easy: backfill_order", self.backfill_order, ARRIVAL, IN_PARTITIONS)
-            require(self.reservation == "renewed", "easy: reservation", self.reservation, "it must be renewed", IN_PARTITIONS)
-            return backfilling_of(setup, self.reserve_depth, lambda jobs, _: jobs)
         beyond = predictors.a_second_more if self.reserve_depth == 1 else predictors.as_late_again
         lengths = Lengths(self, setup, beyond)
         order = self.backfill_order if callable(self.backfill_order) else None
@@ -73,5 +66,5 @@ class Easy:
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
         if in_pools(setup):
             depth, kept = self.reserve_depth, self.reservation == "kept"
-            return PooledBackfilling(setup, lengths, depth=depth, order=order, kept=kept)
+            return PoolBackfilling(setup, lengths, depth=depth, order=order, kept=kept)
         return EasyRun(self, setup, lengths, order)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
-from clustermodel.policies.partitioned import PartitionedFcfs, has_pools
-from clustermodel.policies.shaped import ShapedFcfs
+from clustermodel.policies.pools import PoolFcfs, in_pools
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")
@@ -26,9 +25,7 @@ class Fcfs:
 
     def start(self, setup: Setup) -> Run:
         """Return a new run."""
-        if setup.by_node:
-            return ShapedFcfs(setup)
-        return PartitionedFcfs(setup) if has_pools(setup) else self
+        return PoolFcfs(setup) if in_pools(setup) else self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs from the head of the queue until one does not fit."""

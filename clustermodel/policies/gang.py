@@ -11,10 +11,11 @@ from operator import index
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
+from clustermodel.machine import Machine
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.partitioned import has_pools
 from clustermodel.policies.partitioned_gangs import PooledGangRun
+from clustermodel.policies.pools import in_pools
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole
@@ -44,6 +45,7 @@ class GangScheduling:
     queue_order: str | QueueOrder = "arrival"
     urgent: str | None = field(default=None, init=False, repr=False)
     takes_partitions: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.mpl is not None:
@@ -61,16 +63,21 @@ class GangScheduling:
 
     def start(self, setup: Setup) -> GangRun:
         """Start a run, with at most as many rows as the machine's multiprogramming level."""
-        most = setup.machine.time_slicing.mpl
-        mpl = most if self.mpl is None else index(self.mpl)
-        require(mpl <= most, f"{self.name}: mpl", mpl, f"it must be <= {most}, the machine's TimeSlicing.mpl")
+        mpl = self.rows_on(setup.machine)
         if setup.nodes * mpl > _LARGEST_MATRIX:
             raise SpecificationError(
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        kind = PooledGangRun if has_pools(setup) else GangRun
+        kind = PooledGangRun if in_pools(setup) else GangRun
         return kind(self, mpl, setup, self.open_rows())
+
+    def rows_on(self, machine: Machine) -> int:
+        """Return the number of rows: a job's nodes are its own for one slice in so many at worst."""
+        most = machine.time_slicing.mpl
+        mpl = most if self.mpl is None else index(self.mpl)
+        require(mpl <= most, f"{self.name}: mpl", mpl, f"it must be <= {most}, the machine's TimeSlicing.mpl")
+        return mpl
 
     def open_rows(self) -> AdaptiveRows | None:
         """Return what decides in which rows jobs may be started, if not in all."""

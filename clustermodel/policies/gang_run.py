@@ -17,6 +17,7 @@ from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import RETURNING, STOPPING, Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Reservation, RowPlans
+from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows
@@ -67,12 +68,14 @@ class GangRun:
         self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(mpl)
         self._rows_at_worst = mpl
+        self._fewest_rows = mpl if machine.windows else 1  # before a window comes rows may fill again
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
         matrix, plans = self.matrix, self._plans
         if self.open_rows is not None:
-            self._open_rows, self._rows_at_worst = self.open_rows.open_rows(view, matrix)
+            self._open_rows, rows = self.open_rows.open_rows(view, matrix)
+            self._rows_at_worst = max(rows, self._fewest_rows)
         self._view = view
         self._settle_matrix(batch)
         decisions: list[Decision] = []
@@ -186,6 +189,9 @@ class GangRun:
             reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
+        if reservation.start == NEVER:  # restoring it would take so long that no window lets it start
+            plans.drop(job)
+            return False
         if reservation.start > now:
             if limits_memory and job.id == self._promised_to:
                 self.matrix.promise_memory(job, reservation.row, self._ends)  # it has to wait for nodes as well
@@ -328,11 +334,12 @@ class GangRun:
         promised = self.matrix.promised
         if promised is None or promised.job_id == job.id:
             promised = self.matrix.promise_memory(job, row, self._ends)
-            if promised is not None:
+            if promised is not None and promised.start > self._view.now:
                 self._promised_to = job.id
                 self._short_on[job.id] = promised.short
                 self._plans.postpone(job, promised.start)
                 return
+            self.matrix.promised = None  # there is memory, but on columns that other reservations need
         self._plans.drop(job)
 
     def _waited_for(self, job: QueuedJob) -> str:

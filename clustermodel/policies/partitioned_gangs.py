@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import Decision, Setup
+from clustermodel.policies.pools import pools_of
 from clustermodel.policies.view import Batch, QueuedJob
 from clustermodel.schedule.ousterhout import Occupant
 from clustermodel.schedule.pooled_rows import PooledMatrix, PoolRowPlans
-from clustermodel.schedule.pools import Pools
 from clustermodel.schedule.profile import Reservation
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ class PooledGangRun(GangRun):
     """:class:`GangRun` over pools."""
 
     def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
-        self._pools = Pools(setup.nodes, setup.node_sets)
+        self._pools = pools_of(setup)
+        self._windows, self._transfer_times = self._pools.windows, setup.transfer_times
         self._pool_plans = PoolRowPlans(self._pools, mpl)
         super().__init__(policy, mpl, setup, open_rows, partial(PooledMatrix, pools=self._pools), self._pool_plans)
         assert isinstance(self.matrix, PooledMatrix)
         self._pooled_matrix: PooledMatrix = self.matrix
+        if self._windows is not None:
+            self.matrix.columns_now = self._columns_now
 
     def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
         if self._backfilling:
@@ -61,6 +64,31 @@ class PooledGangRun(GangRun):
         rows = [row for row in (own, *[row for row in self._open_rows if row != own]) if matrix.has_columns_for(job, row, end)]
         rows.sort(key=lambda row: matrix.room_for(job, row))
         return rows
+
+    def _columns_now(self, job: QueuedJob) -> int:
+        """Return the columns that a job, or a gang that migrates, may have from now on: it leaves them before windows begin."""
+        if job.id not in self._view.running:
+            return (1 << self.matrix.nodes) - 1 if job.eligible is None else self._pools.mask(job.eligible)
+        assert self._windows is not None
+        until = self._stretched(self._left(job) + sum(self._transfer_times(job)))
+        barred = self._windows.barred(self._view.now, until, job.barred)
+        return ((1 << self.matrix.nodes) - 1 if job.allowed is None else self._pools.mask(job.allowed)) & ~barred
+
+    def _settle_matrix(self, batch: Batch) -> None:
+        super()._settle_matrix(batch)
+        if batch.reservations:  # jobs may have been rejected
+            for job_id in self._plans.reserved.keys() - self._view.waiting.keys():
+                del self._plans.reserved[job_id]
+        if self._windows is not None and self._urgent is not None:
+            self._urgent.give_up_barred(self._view)
+
+    def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
+        if self._windows is not None and self._pool_plans.is_barred(job):
+            self._plans.drop(job)  # gangs that are late have kept it from its nodes for too long
+        return super()._backfill(job, decisions)
+
+    def _length(self, job: QueuedJob) -> int:
+        return super()._length(job) if self._windows is None else self._holding(job, job.estimate)
 
     def _begin_plans(self, batch: Batch) -> None:
         self._pooled_matrix.planned = None

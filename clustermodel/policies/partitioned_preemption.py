@@ -61,7 +61,7 @@ class PoolsToShare:
         pools, free, gain = self._pools.of(job.eligible), self._free, self._gain
         if (own := self._view.suspended_on(job)) is not None:
             counts = self._pools.counts(own)
-            if all(free[pool] >= number for pool, number in counts):
+            if all(pool in pools and free[pool] >= number for pool, number in counts):
                 self._add(free, own, -1)
                 return counts
         taken: dict[int, int] = {}
@@ -164,8 +164,10 @@ def starts_of(
             place = memory.place(job)
             yield job, None if place is None else from_mask(place.nodes), [] if place is None else memory.take(job, place)
             continue
-        split, own = chosen[job.id], view.suspended_on(job)
-        if own is not None and pools.counts(own) == split and idle.take_nodes(own):
+        split, own, eligible = chosen[job.id], view.suspended_on(job), pools.of(job.eligible)
+        if any(pool not in eligible for pool, _ in split):  # the jobs that had them took too long to leave
+            yield job, None, []
+        elif own is not None and pools.counts(own) == split and idle.take_nodes(own):
             yield job, own, []
         elif all(idle.counts()[pool] >= nodes for pool, nodes in split):
             yield job, idle.take_split(split), []

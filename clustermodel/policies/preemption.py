@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
-from clustermodel.policies.view import QueuedJob, View
+from clustermodel.policies.view import QueuedJob, RunningJob, View
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 
@@ -14,6 +14,11 @@ DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"
 """The modes, and the parts of the machine on which preemption in a mode depends."""
 Preemption = Kill | Checkpoint | Suspend
 T = TypeVar("T")
+
+
+def can_be_saved(gang: RunningJob, mode: str, view: View) -> bool:
+    """Return whether a running job may be preempted: its nodes have memory for it, and it leaves them before reservations."""
+    return mode == "kill" or ((mode != "suspend" or view.can_suspend(gang)) and view.saved_in_time(gang, mode == "suspend"))
 
 
 def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = "mode") -> None:
@@ -75,7 +80,7 @@ class IdleMemory:
         """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first."""
         own = as_mask(self._suspended.get(job, ()))
         idle = self._idle if job.eligible is None else self._idle & as_mask(job.eligible)
-        if own and not own & ~self._idle:
+        if own and not own & ~idle:
             return Nodes(own, [])
         behind = [other for other in self._suspended if self._rank(other) > self._rank(job)]
         without = self._free.copy()

@@ -20,7 +20,7 @@ from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
-from clustermodel.policies.pooled import in_pools, pools_of
+from clustermodel.policies.pools import in_pools, pools_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES, Preemption
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -59,6 +59,7 @@ class PreemptiveScheduler:
 
     name: ClassVar[str]
     takes_partitions: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     rule: ClassVar[str]  # why a job starts
     in_run: ClassVar[type[PreemptiveRun]]
     mode: str = "checkpoint"
@@ -95,6 +96,7 @@ class PreemptiveRun:
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
         self._pools = pools_of(setup) if in_pools(setup) else None
+        self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
         self._chosen: Chosen = {}  # where jobs may differ in the nodes that they may have: pools of the jobs to start
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
         self._alarm: int | None = None
@@ -131,12 +133,12 @@ class PreemptiveRun:
 
     def _choose(self, view: View) -> list[Preemption]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
-        suspends, latest = self._mode == "suspend", view.now - self._min_run
+        mode, may_lack, latest = self._mode, self._may_lack, view.now - self._min_run
         gangs = [view.running[job.id] for job in self._order if job.id in view.running]
         stoppable = {
             gang.job.id: gang
             for gang in gangs
-            if not (gang.stopping or gang.start > latest or (suspends and not view.can_suspend(gang)))
+            if not (gang.stopping or gang.start > latest or (may_lack and not preemption.can_be_saved(gang, mode, view)))
         }  # in order
         if self._pools is not None:
             stops = self._in_pools(self._pools, view, stoppable)
@@ -303,6 +305,7 @@ class Srtf(PreemptiveScheduler):
     name = "srtf"
     rule = "it fits, in the order of remaining times"
     in_run = _PredictedRun
+    takes_order: ClassVar[bool] = False
     by_service: ClassVar[bool] = False  # whether remaining times count times nodes
     predictor: str | Predictor = "perfect"
 
@@ -475,6 +478,7 @@ class ServerFilling:
 
     name: ClassVar[str] = "server-filling"
     takes_partitions: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     depends_on: ClassVar[frozenset[str]] = DEPENDENCIES["checkpoint"]
 
     def start(self, setup: Setup) -> Run:
@@ -527,7 +531,11 @@ class _FillingPools:
             if left < job.nodes:
                 candidates.append(job)
         candidates.sort(key=lambda job: (-job.nodes, job.queue_order))
-        gangs = {gang.job.id: gang for gang in view.running.values()}
+        gangs = {
+            job: gang
+            for job, gang in view.running.items()
+            if gang.stopping or preemption.can_be_saved(gang, "checkpoint", view)
+        }
         shared = PoolsToShare(self._pools, view, gangs.values(), counts_leaving=False)
         chosen, stops = by_order(shared, candidates, view, gangs, skip=True)
         starts = starts_of(chosen, self._pools, [view.waiting[job_id] for job_id in chosen], view, None)

@@ -7,7 +7,7 @@ this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -20,6 +20,15 @@ from clustermodel.plugins import POLICIES, made_by, names_module, of_module, plu
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
 from clustermodel.policies.queue_order import CRITERIA, SITE_ORDERS
+
+RULES: Final = {
+    "order": ("takes_order", True),
+    "partitions": ("takes_partitions", False),
+    "reservations": ("takes_reservations", False),
+    "shapes": ("takes_shapes", False),
+}
+"""Rules of a site and a machine that policies respect or refuse, each with the attribute in which a policy says so and its
+default.  Limits and dependencies hold under any policy."""
 
 PolicyFactory = Callable[..., Policy | Run | Decide]
 """What makes a policy from its parameters, or a function of the setup, and of parameters, that returns a run."""
@@ -92,6 +101,11 @@ def registered_policies() -> dict[str, PolicyFactory]:
     return {name: factory for name, factory in _FACTORIES.items() if factory is not None and name not in _SHIPPED}
 
 
+def shipped_policies() -> list[str]:
+    """Return the names of this package's policies."""
+    return list(_SHIPPED)
+
+
 def policy_names() -> list[str]:
     """Return the names of this package's policies, of the registered ones, and of plug-ins, which are not imported."""
     of_others = plugins(POLICIES).values()
@@ -119,6 +133,16 @@ def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
 def policy_summary(name: str) -> str:
     """Return the first line of a registered policy's documentation."""
     return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
+
+
+def policies_by_rules(names: Iterable[str]) -> dict[tuple[bool, ...], list[str]]:
+    """Return policies by which of ``RULES`` they respect, those that respect the most first."""
+    policies: dict[tuple[bool, ...], list[str]] = {}
+    for name in names:
+        factory = _factory(name)
+        kind = getattr(factory, "func", factory)
+        policies.setdefault(tuple(getattr(kind, *rule) for rule in RULES.values()), []).append(name)
+    return dict(sorted(policies.items(), key=lambda item: -sum(item[0])))
 
 
 def policy_factory(policy: str) -> PolicyFactory:

@@ -18,7 +18,7 @@ We did not have the paper's text; docs/selective_suspension says what is known o
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -28,8 +28,8 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.pooled import pools_of
-from clustermodel.policies.preemption import DEPENDENCIES, preempt, require_store, victims_for
+from clustermodel.policies.pools import pools_of
+from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import duration_to_ticks
@@ -52,6 +52,8 @@ class SelectiveSuspension:
 
     name: ClassVar[str] = "ss"
     takes_partitions: ClassVar[bool] = True
+    takes_order: ClassVar[bool] = False
+    takes_reservations: ClassVar[bool] = True
     sf: float = 2.0
     mode: str = "suspend"
     interval_s: float = 60.0
@@ -86,6 +88,8 @@ class SelectiveSuspensionRun:
             require_store("ss", self._mode, setup.machine)
         if setup.nodes > MOST_NODES:
             raise SpecificationError(f"ss: a machine of {setup.nodes:,} nodes is not allowed; nodes must be <= {MOST_NODES:,}")
+        self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
+        self._windows = bool(setup.machine.windows)
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
         self._explain, self._one_by_one = setup.explain, setup.one_by_one
@@ -108,6 +112,10 @@ class SelectiveSuspensionRun:
         for gang in batch.ended:
             self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
         self._observe_outages(batch)
+        if self._windows:
+            self._give_up(
+                job_id for job_id, nodes in self._claims.items() if not self._may_have(nodes, view.waiting.get(job_id))
+            )
         considers = now % self._interval == 0 and now != self._considered_at
         if considers:
             self._considered_at = now
@@ -148,11 +156,17 @@ class SelectiveSuspensionRun:
         """Take away nodes that have failed, with the claims to them and what is suspended there; take back those repaired."""
         if failed := sum(1 << outage.node for outage in batch.failed):
             self._idle &= ~failed
-            for job_id in [job_id for job_id, nodes in self._claims.items() if nodes & failed]:
-                self._claimed &= ~self._claims.pop(job_id)
+            self._give_up(job_id for job_id, nodes in self._claims.items() if nodes & failed)
             self._own = {job_id: nodes for job_id, nodes in self._own.items() if not nodes & failed}
         for outage in batch.repaired:
             self._idle |= 1 << outage.node
+
+    def _give_up(self, claims: Iterable[int]) -> None:
+        for job_id in list(claims):
+            self._claimed &= ~self._claims.pop(job_id)
+
+    def _may_have(self, nodes: int, job: QueuedJob | None) -> bool:
+        return job is not None and (job.eligible is None or not nodes & ~self._pools.mask(job.eligible))
 
     def _waited(self, job: QueuedJob, now: int) -> int:
         return now - job.submit - self._dispatched.get(job.id, 0)
@@ -200,7 +214,7 @@ class SelectiveSuspensionRun:
         free = (self._idle | self._stopping) & ~self._claimed & suitable
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
-            return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
+            return () if own & ~suitable or own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
 
         def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
             return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
@@ -213,7 +227,7 @@ class SelectiveSuspensionRun:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
         if gang is None and self._one_by_one:
             return False  # it has ended now
-        return self._mode != "suspend" or gang is None or view.can_suspend(gang)
+        return not self._may_lack or gang is None or can_be_saved(gang, self._mode, view)
 
     def _preempt_for(self, job: QueuedJob, view: View) -> Iterator[Decision]:
         """Preempt jobs for a waiting one, if its xfactor is large enough, and keep the nodes for it."""

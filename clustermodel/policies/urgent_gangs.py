@@ -84,6 +84,11 @@ class UrgentJobs:
                 self.saved.discard(job.id)
                 self._in_memory.pop(job.id, None)
 
+    def give_up_barred(self, view: View) -> None:
+        """Give up claims to columns that will be reserved for others too soon, and those of jobs that have been rejected."""
+        claims = self.claims.values()
+        self._give_up(job for job, columns in claims if job.id not in view.waiting or columns & ~self._matrix.eligible(job))
+
     def _give_up(self, jobs: Iterable[QueuedJob]) -> None:
         for job in list(jobs):
             del self.claims[job.id]

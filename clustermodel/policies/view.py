@@ -172,6 +172,8 @@ class View:
         ``None`` where it can start on any number.""",
         "suspended_on": "The nodes whose memory keeps a waiting job that has been suspended; ``None`` for any other job.",
         "can_suspend": "Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``).",
+        "saved_in_time": """Whether a gang that is checkpointed now, or suspended if the second argument is true, leaves its
+        nodes before they are reserved for others, or known to be down.""",
         "free_memory": """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks
         of all gangs that run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the
         decisions of an instant have been carried out.  Of a node with several processors it is that of all of them.""",
@@ -192,5 +194,6 @@ class View:
     saved_on: Callable[[QueuedJob], int | None]
     suspended_on: Callable[[QueuedJob], NodeSet | None]
     can_suspend: Callable[[RunningJob], bool]
+    saved_in_time: Callable[[RunningJob, bool], bool]
     free_memory: Callable[[], FreeMemory | None]
     fits: Callable[[QueuedJob], NodeSet | None]

@@ -74,6 +74,7 @@ class JobRecords:
         self._overheads = array("q")  # start, end, nodes, job, account
         self._moves = array("q")  # of gangs that have their nodes to themselves: attempt, time, the nodes that they gave up
         self.kept_free_since: list[tuple[int, int]] = []  # from when how many idle nodes were reserved
+        self.gave_up: dict[int, int] = {}  # when jobs left the queue that could not start any more, by index, ticks
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
         self._memory = array("q")  # of the memory in use, where it is limited: time, change
@@ -100,6 +101,11 @@ class JobRecords:
 
     def rejected(self, index: int) -> None:
         self._attempts[self._attempt[index] + _ENDED_AS] = Status.REJECTED
+
+    def rejected_late(self, index: int, now: int) -> None:
+        """Note that the machine cannot run the job any more, which has waited."""
+        self.rejected(index)
+        self.gave_up[index] = now
 
     def held(self, index: int, until: int) -> None:
         """Note until when the rules of the site have kept the job from the queue."""

@@ -88,7 +88,7 @@ class LoggedRotation(NamedTuple):
     migration: int
     """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
     switches too."""
-    up: int  # number of nodes that were not down; while no job was in the system, of those at the beginning of the rotation
+    up: int  # number of nodes neither down nor kept free; while no job was in the system, at the beginning of the rotation
     begun: int = 0  # how long the first slice had run before, ticks: the event at the beginning did not cut it short
 
 

@@ -152,8 +152,8 @@ def _axis_of(factor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BINS: Final = 400  # of time, of a curve
-_HEIGHTS: Final = {  # down if nodes fail in a run, memory and store if a run has such a limit
-    "busy": "busy nodes / nodes", "waiting": "waiting jobs", "down": "nodes down",
+_HEIGHTS: Final = {  # down if nodes fail in a run, reserved if they are in one, memory and store if a run has such a limit
+    "busy": "busy nodes / nodes", "waiting": "waiting jobs", "down": "nodes down", "reserved": "idle nodes reserved",
     "memory": "memory in use / memory", "store": "store: in use / bandwidth",
 }  # fmt: skip
 
@@ -177,7 +177,8 @@ def curve_of(run: StatesOfRun, edges: FloatArray) -> dict[str, list[float]]:
     if run.states.empty:
         return dict.fromkeys(columns, [0.0] * len(edges))
     times = run.states["time_s"].to_numpy(dtype=float)
-    columns |= {name: f"{name}_share" for name in ("memory", "store") if f"{name}_share" in run.states}
+    others = {"reserved": "reserved_nodes", "memory": "memory_share", "store": "store_share"}
+    columns |= {name: column for name, column in others.items() if column in run.states}
     curve = {}
     for name, column in columns.items():
         means = mean_of_steps(times - times[0], run.states[column].to_numpy(dtype=float), edges)
@@ -201,7 +202,7 @@ def curves_over_time(groups: Sequence[Mapping[str, Any]], labels: list[str], uni
         for name, label in _HEIGHTS.items()
         if name in there
     }
-    for name in plots.keys() - {"waiting", "down"}:
+    for name in plots.keys() - {"waiting", "down", "reserved"}:
         plots[name].y_range = Range1d(0, 1.02)
     list(plots.values())[-1].xaxis.axis_label = f"time since the first submission ({unit})"
     lines: list[dict[str, Any]] = []
@@ -241,7 +242,7 @@ class ViewedRun(NamedTuple):
     jobs: Columns  # durations have seven digits; the status is a position in STATUSES, the head of the queue -1 for never
     stays: Columns  # a gang in one row: position in jobs, begin, end, row, position in KINDS
     pieces: Columns  # a contiguous range of nodes: position in stays, first, number of nodes
-    events: Columns  # the machine after each event: time, waiting jobs, nodes down, row
+    events: Columns  # the machine after each event: time, waiting jobs, nodes down and reserved, row
     overview: Columns  # the share of busy nodes over time, x in the unit of the axes
 
     @property
@@ -282,6 +283,8 @@ def viewed_run(
     pieces = {"stay": group, "first": _whole(placements["first_node"]), "nodes": _whole(placements["nodes"])}
     events = {"time": states["time_s"].to_numpy(dtype=float) - start, "waiting": _whole(states["waiting_jobs"])}
     events |= {"down": _whole(states["down_nodes"]), "row": _whole(states["running_row"])}
+    if "reserved_nodes" in states:
+        events["reserved"] = _whole(states["reserved_nodes"])
     shared = bool((states["running_row"] >= 0).any())
     return ViewedRun(label, machine_nodes, shared, jobs, stays, pieces, events, overview)
 

@@ -6,7 +6,7 @@ nodes.  What is free is an array: the processors of each node, and behind them, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,11 +15,13 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
+from clustermodel.schedule.pool_plans import Group, RunningPlan
 from clustermodel.schedule.pools import Pools, Split
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
+    from clustermodel.schedule.free_memory import FreeMemory
 
 
 class Layout(NamedTuple):
@@ -94,14 +96,14 @@ class Nodes:
                 chosen |= lowest(idle_mask & ((1 << high) - (1 << low)), number)
         return from_mask(chosen)
 
-    def choose(self, job: QueuedJob, processors: int, free: IntArray) -> Split | None:
-        """Return what a job takes of each node, by its layout, its memory and the nodes that it may have.
+    def choose(self, job: QueuedJob, processors: int, free: IntArray, eligible: NodeSet | None) -> Split | None:
+        """Return what a job takes of each node, by its layout, its memory and the nodes that it may have then.
 
         ``None`` if that is not free.
         """
         room = free[: self.count]
-        if job.eligible is not None:
-            room = room * self.having(job.eligible)
+        if eligible is not None:
+            room = room * self.having(eligible)
         if self._limits_memory and job.memory:
             room = np.minimum(room, free[self.count :] // job.memory)
         per_node, most_nodes = job.layout or ANY
@@ -146,106 +148,113 @@ class Nodes:
         return parts
 
 
-class NodeChooser:
-    """Chooses idle processors of one instant."""
+class IdleProcessors:
+    """The idle processors of one instant by node, which are asked for when the first of them is taken."""
 
-    def __init__(self, nodes: Nodes, idle: NodeSet, memory: IntArray | None) -> None:
-        self._nodes, self._idle, self._free = nodes, idle, nodes.free(idle, memory)
+    def __init__(self, nodes: Nodes, idle: Callable[[], NodeSet], memory: Callable[[], FreeMemory | None]) -> None:
+        self._nodes, self._idle_nodes, self._memory = nodes, idle, memory
+        self._idle: NodeSet | None = None
+        self._free: IntArray | None = None
 
     def split(self, job: QueuedJob) -> Split | None:
-        """Return what a job can have of nodes; ``None`` if that is too little."""
-        return self._nodes.choose(job, job.nodes, self._free)
+        """Return what a job can have of nodes now; ``None`` if that is too little."""
+        if self._free is None:
+            memory = self._memory()
+            self._free = self._nodes.free(self._idle_nodes(), None if memory is None else memory.by_node())
+        return self._nodes.choose(job, job.nodes, self._free, job.eligible)
 
-    def has(self, split: Split) -> bool:
-        return all(self._free[place] >= number for place, number in split)
-
-    def take(self, split: Split) -> NodeSet:
+    def take_split(self, split: Split) -> NodeSet:
         """Return the lowest idle processors of the nodes of a split, which are not idle any more."""
+        if self._idle is None:
+            self._idle = self._idle_nodes()
         chosen = self._nodes.processors(split, self._idle)
         self._idle = from_mask(as_mask(self._idle) & ~as_mask(chosen))
-        for place, number in split:
-            self._free[place] -= number
+        if self._free is not None:
+            for place, number in split:
+                self._free[place] -= number
         return chosen
 
 
-class NodeProfile:
-    """What is free of each node over time, from the present to infinity; times and durations in ticks."""
+class NodePlan(RunningPlan):
+    """What is free of each node over time."""
 
     # Row k of a matrix is what is free from self._times[k] on; rows behind the last step are spare ones.
 
-    def __init__(self, nodes: Nodes, now: int, ends: Iterable[tuple[int, Split]]) -> None:
-        """Lay out running jobs, (expected end, what it has of nodes) each; all ends are after ``now``."""
-        by_end = sorted(ends)
-        self._nodes, self._times = nodes, [now]
-        self._free: IntArray = np.zeros((2 * len(by_end) + _SPARE, len(nodes.total)), dtype=np.int64)
-        self._free[0] = nodes.total
-        for end, split in by_end:
-            if end > self._times[-1]:
-                self._times.append(end)
-            places, numbers = _arrays(split)
-            self._free[0, places] -= numbers
-            self._free[len(self._times) - 1, places] += numbers
-        steps = len(self._times)
-        self._free[:steps] = np.cumsum(self._free[:steps], axis=0)
+    def __init__(self, nodes: Nodes, pools: Pools, *, may_overrun: bool) -> None:
+        super().__init__(pools, may_overrun=may_overrun)
+        self._nodes = nodes
+        self._free: IntArray = np.tile(nodes.total, (_SPARE, 1))
+        self._freed = 0  # the last change of the clock
 
-    def advance(self, now: int) -> None:
-        """Forget the past: the profile begins at ``now``."""
-        past = bisect_right(self._times, now) - 1
-        if past > 0:
-            steps = len(self._times)
-            self._free[: steps - past] = self._free[past:steps].copy()
-            del self._times[:past]
-        self._times[0] = now
+    def split_of(self, columns: NodeSet) -> Split:
+        return self._nodes.split(columns, 0)
 
-    def split(self, start: int, duration: int, job: QueuedJob) -> Split | None:
-        """Return what a job can have of nodes from ``start`` on for ``duration``; ``None`` if that is too little."""
+    def count_idle(self) -> None:
+        processors = self._free[0, : self._nodes.count]
+        for group in self.groups:
+            group.idle = int(processors.sum())
+
+    def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         first = bisect_right(self._times, start) - 1
-        rows = self._free[first : bisect_left(self._times, start + duration, first + 1)]
+        rows = self._free[first : bisect_left(self._times, start + length, first + 1)]
         if int(rows[:, : self._nodes.count].sum(axis=1).min()) < job.nodes:
             return None
-        return self._nodes.choose(job, job.nodes, rows.min(axis=0))
+        eligible = from_mask(group.allowed & ~self.barred(group, start, start + length)) if group.windows else job.allowed
+        return self._nodes.choose(job, job.nodes, rows.min(axis=0), eligible)
 
-    def earliest(self, duration: int, job: QueuedJob, not_after: int = NEVER) -> tuple[int, Split]:
-        """Return the first time from which a job can have its nodes for ``duration``, and what it has of them then.
-
-        The time is -1 if it is after ``not_after``.
-        """
-        times, free = self._times, self._free
-        idle: list[int] = free[: len(times), : self._nodes.count].sum(axis=1).tolist()
+    def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
+        if group.windows:
+            return self.around_windows(length, job, group, not_after)
+        times, idle = self._times, self._processors(len(self._times))
         first = 0
         while first < len(times) and times[first] <= not_after:
-            beyond = bisect_left(times, times[first] + duration, first + 1)
+            beyond = bisect_left(times, times[first] + length, first + 1)
             # After the last step with too few processors, of however many nodes, the next window can begin.
             last = beyond - 1
             while last >= first and idle[last] >= job.nodes:
                 last -= 1
             if last < first:
-                if (split := self._nodes.choose(job, job.nodes, free[first:beyond].min(axis=0))) is not None:
+                free = self._free[first:beyond].min(axis=0)
+                if (split := self._nodes.choose(job, job.nodes, free, job.allowed)) is not None:
                     return times[first], split
                 last = first
             first = last + 1
         return -1, ()
 
-    def reserve(self, start: int, duration: int, split: Split) -> None:
-        """Subtract a split during ``duration`` from ``start`` on; a DecisionError if that is not free."""
-        if not self.is_free(start, duration, split):
+    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
+        return True  # at the same start on other nodes, perhaps
+
+    def note_freed(self, split: Split) -> None:
+        self.clock += 1
+        self._freed = self.clock
+
+    def freed_since(self, clock: int, group: Group) -> bool:
+        return self._freed > clock
+
+    def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
+        left = self._add(start, start + length, split, -1)
+        if not beyond_capacity and left < 0:
             raise DecisionError(f"plan: nodes reserved at {start} are not free")
-        self._add(start, start + duration, split, -1)
 
-    def release(self, start: int, duration: int, split: Split) -> None:
-        """Add it again."""
-        self._add(start, start + duration, split, 1)
+    def release(self, start: int, length: int, split: Split) -> None:
+        self._add(start, start + length, split, 1)
 
-    def is_free(self, start: int, duration: int, split: Split) -> bool:
-        first = bisect_right(self._times, start) - 1
-        beyond = bisect_left(self._times, start + duration, first + 1)
-        places, numbers = _arrays(split)
-        return bool((self._free[first:beyond, places] >= numbers).all())
+    def forget(self, steps: int) -> None:
+        left = len(self._times)
+        self._free[:left] = self._free[steps : steps + left].copy()
 
-    def _add(self, start: int, end: int, split: Split, sign: int) -> None:
-        first, beyond = self._step(start), self._step(end)
+    def _processors(self, steps: int) -> list[int]:
+        """Return how many are free in each of the first steps."""
+        numbers: list[int] = self._free[:steps, : self._nodes.count].sum(axis=1).tolist()
+        return numbers
+
+    def _add(self, start: int, end: int, split: Split, sign: int) -> int:
+        """Add to what is free, and return the least of that."""
+        first = self._step(start)
+        beyond = self._step(end)
         places, numbers = _arrays(split)
         self._free[first:beyond, places] += sign * numbers
+        return int(self._free[first:beyond, places].min())
 
     def _step(self, time: int) -> int:
         """Return which step begins at a time, after making one begin there."""

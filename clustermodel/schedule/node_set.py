@@ -69,6 +69,9 @@ def as_mask(nodes: NodeSet) -> int:
     return mask
 
 
+mask_of: Final = lru_cache(maxsize=256)(as_mask)  # of sets that are asked for again and again
+
+
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
     return tuple(_set_bits(mask ^ mask << 1))  # a bit is unlike the one below it where a range begins, and where one ends

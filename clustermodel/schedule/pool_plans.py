@@ -1,7 +1,12 @@
-"""Nodes of pools at one instant, and over time: plans that go on from one scheduling cycle to the next, without windows."""
+"""Nodes of pools at one instant, and plans over time that go on from one scheduling cycle to the next.
+
+There are two kinds of plans: over pools, here, and by node (:mod:`clustermodel.schedule.by_node`).  Reservations and outages
+that are known in advance are not subtracted from them: these windows bar some jobs from some nodes.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -9,10 +14,11 @@ from typing import TYPE_CHECKING
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.schedule.pools import Pools, Split
+from clustermodel.schedule.windows import Window, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
-    from clustermodel.policies.view import Outage, RunningJob
+    from clustermodel.policies.view import Outage, QueuedJob, RunningJob
 
 
 class IdlePools:
@@ -21,14 +27,22 @@ class IdlePools:
     def __init__(self, pools: Pools, idle_nodes: Callable[[], NodeSet]) -> None:
         self._pools, self._idle_nodes = pools, idle_nodes
         self._counts: list[int] = []
-        self._idle = 0
+        self._idle, self._asked = 0, False
 
     def counts(self) -> list[int]:
         """Return how many nodes of each pool are idle; not to be changed."""
         if not self._counts:
-            self._idle = as_mask(self._idle_nodes())
+            if not self._asked:
+                self._ask()
             self._counts = [(self._idle & mask).bit_count() for mask in self._pools.masks]
         return self._counts
+
+    def _ask(self) -> None:
+        self._idle, self._asked = as_mask(self._idle_nodes()), True
+
+    def split(self, job: QueuedJob) -> Split | None:
+        """Return from which pools a job can have idle nodes; ``None`` if they are too few."""
+        return split_of(self.counts(), job.nodes, self._pools.of(job.eligible))
 
     def has(self, nodes: int, pools: Iterable[int]) -> bool:
         """Return whether so many nodes of some pools are idle."""
@@ -51,10 +65,13 @@ class IdlePools:
 
     def take_split(self, split: Split) -> NodeSet:
         """Return the lowest idle nodes of pools, which are not idle any more."""
-        counts, chosen = self.counts(), 0
+        if not self._asked:
+            self._ask()
+        chosen, counts = 0, self._counts
         for pool, nodes in split:
             chosen |= lowest(self._idle & self._pools.masks[pool], nodes)
-            counts[pool] -= nodes
+            if counts:
+                counts[pool] -= nodes
         self._idle &= ~chosen
         return from_mask(chosen)
 
@@ -72,215 +89,162 @@ def split_of(counts: Sequence[int], nodes: int, pools: Iterable[int]) -> Split |
     return None
 
 
-class PoolSteps:
-    """Free nodes over time in each pool, from the present to infinity; times and durations in ticks."""
+class Group:
+    """The jobs that may have the same nodes, and are barred from the same windows."""
 
-    # All pools have the same steps: row[k] nodes of a pool are free from self._times[k] on.  Jobs of several pools have a row
-    # with the sum of theirs, which tells at once where their nodes are too few.
+    __slots__ = ("allowed", "blocked", "guard", "idle", "pools", "protected", "shift", "windows")
 
-    def __init__(self, pools: Pools) -> None:
-        self._pools = pools
+    def __init__(self, allowed: int, pools: tuple[int, ...], windows: list[Window]) -> None:
+        self.allowed = allowed  # a bitmask
+        self.pools = pools
+        self.windows = windows  # those that bar its jobs from some of their nodes, and are not over
+        self.shift = self.guard = 0  # of the field of its pools, in the numbers of a PoolPlan
+        # What a policy keeps of them.
+        self.protected = 0  # how many hold a reservation
+        self.idle = 0  # nodes free now
+        self.blocked: list[tuple[int, int]] = []  # nodes and lengths that do not fit now
+
+
+class RunningPlan(ABC):
+    """What is free from the present to infinity, without what running jobs, and nodes that are down, hold until expected ends.
+
+    A job has so many of each part of the machine, a *split*.  Times and durations are ticks.
+    """
+
+    # As RunningProfile, whose nodes are all one part.
+
+    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+        self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
-        self._rows = [[size] for size in pools.sizes]
-        self._sums: dict[tuple[int, ...], list[int]] = {}
-        self._changing: list[list[list[int]]] = [[row] for row in self._rows]  # by pool, the rows that count its nodes
-        self._every = self._rows[:]
+        self.groups: list[Group] = []
         self.clock = 0  # counts changes by which jobs can start earlier
-        self._freed = [0 for _ in self._rows]  # by pool, the last of these
+        self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
+        self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
+        self._windows_change = 0  # when one of the groups' windows is over
 
-    def copy(self) -> PoolSteps:
-        other = PoolSteps(self._pools)
-        other.take_steps_of(self)
-        return other
+    def new_group(self, job: QueuedJob) -> Group:
+        """Return the group of a job that is the first one of it."""
+        pools, windows = self._pools, self._pools.windows
+        allowed = pools.all_nodes if job.allowed is None else as_mask(job.allowed)
+        barring = [] if windows is None else [each for each in windows.all if each.bit & job.barred and each.mask & allowed]
+        group = Group(allowed, pools.of(job.allowed), barring)
+        self.groups.append(group)
+        self._windows_change = 0
+        return group
 
-    def take_steps_of(self, other: PoolSteps) -> None:
-        """Become equal to another one."""
-        self._times = other._times[:]
-        for row, of_other in zip(self._rows, other._rows, strict=True):
-            row[:] = of_other
-        for pools, total in self._sums.items():
-            total[:] = other._sum(pools)
+    def barred(self, group: Group, start: int, end: int) -> int:
+        """Return the nodes, a bitmask, that windows keep from the jobs of a group."""
+        mask = 0
+        for window in group.windows:
+            if window.bars(start, end):
+                mask |= window.mask
+        return mask
 
-    def times(self) -> Sequence[int]:
-        """Return when the steps begin, ascending; not to be changed."""
-        return self._times
+    # What the parts of the machine are.
+
+    @abstractmethod
+    def split_of(self, columns: NodeSet) -> Split:
+        """Return what these nodes are of each part."""
+
+    @abstractmethod
+    def count_idle(self) -> None:
+        """Note in the groups how many nodes their jobs could have now, at most."""
+
+    @abstractmethod
+    def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        """Return what a job can have from ``start`` on for ``length``; ``None`` if that is too little."""
+
+    @abstractmethod
+    def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
+        """Return the first time from which a job can have its nodes for ``length``, and what it has of each part then.
+
+        The time is -1 if it is after ``not_after``, or windows let it start at no time.
+        """
+
+    @abstractmethod
+    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
+        """Return whether a reservation could perhaps start earlier, or have nodes that are preferred to its own."""
+
+    @abstractmethod
+    def note_freed(self, split: Split) -> None:
+        """Note that a job can perhaps start earlier than it could before, on these parts."""
+
+    @abstractmethod
+    def freed_since(self, clock: int, group: Group) -> bool:
+        """Return whether that holds for jobs of a group."""
+
+    @abstractmethod
+    def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
+        """Subtract a split for ``length`` from ``start`` on; a DecisionError if that is not free."""
+
+    @abstractmethod
+    def release(self, start: int, length: int, split: Split) -> None:
+        """Add it again."""
+
+    @abstractmethod
+    def forget(self, steps: int) -> None:
+        """Drop what was free in the first steps."""
+
+    def around_windows(self, length: int, job: QueuedJob, group: Group, not_after: int) -> tuple[int, Split]:
+        """:meth:`earliest` where windows bar the job from some nodes."""
+        assert self._pools.windows is not None
+        for start in candidates(self._times, group.windows, self._pools.windows.settled):
+            if start > not_after:
+                break
+            if (split := self.split(start, length, job, group)) is not None:
+                return start, split
+        return -1, ()
+
+    # Jobs and outages.
 
     def advance(self, now: int) -> None:
-        """Forget the past: the profiles begin at ``now``."""
+        """Forget the past: the plan begins at ``now``."""
         times = self._times
         if len(times) > 1 and times[1] <= now:
             past = bisect_right(times, now) - 1
             del times[:past]
-            for row in self._every:
-                del row[:past]
+            self.forget(past)
         times[0] = now
-
-    def idle(self, pools: tuple[int, ...]) -> int:
-        """Return how many nodes of some pools are free now."""
-        return self._sum(pools)[0]
-
-    def _sum(self, pools: tuple[int, ...]) -> list[int]:
-        if (total := self._sums.get(pools)) is None:
-            if len(pools) == 1:
-                total = self._rows[pools[0]]
-            else:
-                total = [sum(free) for free in zip(*(self._rows[pool] for pool in pools), strict=True)]
-                self._every.append(total)
-                for pool in pools:
-                    self._changing[pool].append(total)
-            self._sums[pools] = total
-        return total
-
-    def split(self, start: int, length: int, nodes: int, pools: tuple[int, ...]) -> Split | None:
-        """Return from which pools a job can have its nodes from ``start`` on for ``length``; ``None`` if they are too few."""
-        first = bisect_right(self._times, start) - 1
-        return self._split(first, bisect_left(self._times, start + length, first + 1), nodes, pools)
-
-    def _split(self, first: int, beyond: int, nodes: int, pools: tuple[int, ...]) -> Split | None:
-        if min(self._sum(pools)[first:beyond]) < nodes:
-            return None
-        if beyond == first + 1:  # of one step
-            return split_of([row[first] for row in self._rows], nodes, pools)
-        return split_of([min(row[first:beyond]) for row in self._rows], nodes, pools)
-
-    def earliest(self, length: int, nodes: int, pools: tuple[int, ...], not_after: int = NEVER) -> tuple[int, Split]:
-        """Return the first time from which a job can have its nodes for ``length``, and from which pools.
-
-        The time is -1 if it is after ``not_after``, or the pools have too few nodes.
-        """
-        times, total = self._times, self._sum(pools)
-        k = 0
-        while k < len(times):
-            if total[k] < nodes:
-                k += 1
-                continue
-            if times[k] > not_after:
-                break
-            beyond = bisect_left(times, times[k] + length, k + 1)
-            last = beyond - 1
-            while total[last] >= nodes and last > k:
-                last -= 1
-            if last > k:  # too few at the last of these steps, and so in all windows that begin before its end
-                k = last + 1
-            elif (split := self._split(k, beyond, nodes, pools)) is not None:
-                return times[k], split
-            else:
-                k += 1
-        return -1, ()
-
-    def may_improve(self, start: int, length: int, split: Split, nodes: int, pools: tuple[int, ...]) -> bool:
-        """Return whether a reservation could perhaps start earlier, or have nodes of pools that are preferred to its own."""
-        times = self._times
-        if split[-1][0] != pools[0]:
-            first = bisect_right(times, start) - 1
-            beyond = bisect_left(times, start + length, first + 1)
-            for pool in pools:
-                if pool == split[-1][0]:
-                    break
-                if min(self._rows[pool][first:beyond]) > 0:
-                    return True
-        total, k, first = self._sum(pools), 0, bisect_left(times, start)
-        while k < first:
-            if total[k] < nodes:
-                k += 1
-                continue
-            last = min(bisect_left(times, times[k] + length, k), first) - 1
-            while last > k and total[last] >= nodes:
-                last -= 1
-            if last == k:
-                return True
-            k = last + 1
-        return False
-
-    def note_freed(self, split: Split) -> None:
-        """Note that a job can perhaps start earlier than it could before, on nodes of these pools."""
-        self.clock += 1
-        for pool, _ in split:
-            self._freed[pool] = self.clock
-
-    def freed_since(self, clock: int, pools: tuple[int, ...]) -> bool:
-        return any(self._freed[pool] > clock for pool in pools)
-
-    def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
-        """Subtract nodes for ``length`` from ``start`` on; a DecisionError if there are not as many free."""
-        first, beyond = self._add(start, start + length, split, -1)
-        if not beyond_capacity:
-            for pool, nodes in split:
-                if (least := min(self._rows[pool][first:beyond])) < 0:
-                    raise DecisionError(f"profile: {nodes} nodes reserved at {start} where only {least + nodes} are free")
-        self._join(first, beyond)
-
-    def release(self, start: int, length: int, split: Split) -> None:
-        """Add them again."""
-        self._join(*self._add(start, start + length, split, 1))
-
-    def _add(self, start: int, end: int, split: Split, sign: int) -> tuple[int, int]:
-        first = self._step(start, 0)
-        beyond = self._step(end, first)
-        for pool, nodes in split:
-            more = sign * nodes
-            for row in self._changing[pool]:
-                for k in range(first, beyond):
-                    row[k] += more
-        return first, beyond
-
-    def _step(self, time: int, low: int) -> int:
-        """Return the step that begins at ``time``, which is made if there is none."""
-        times = self._times
-        k = bisect_left(times, time, low)
-        if k == len(times) or times[k] != time:
-            times.insert(k, time)
-            for row in self._every:
-                row.insert(k, row[k - 1])
-        return k
-
-    def _join(self, *steps: int) -> None:
-        """Remove steps that do not differ from those before them, given in ascending order."""
-        for k in reversed(steps):
-            if k and all(row[k] == row[k - 1] for row in self._rows):
-                del self._times[k]
-                for row in self._every:
-                    del row[k]
-
-
-class RunningPools(PoolSteps):
-    """A profile from which each running job, and each node that is down, is subtracted until its expected end."""
-
-    # As RunningProfile, whose nodes are one pool.
-
-    def __init__(self, pools: Pools) -> None:
-        super().__init__(pools)
-        self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, nodes by pool
-        self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
+        if self._pools.windows is not None and now >= self._windows_change:
+            for group in self.groups:
+                group.windows = [each for each in group.windows if each.every or each.end > now]
+            ends = [each.end for group in self.groups for each in group.windows if not each.every]
+            self._windows_change = min(ends, default=NEVER)
 
     def catch_up(self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage], repaired: Iterable[Outage]) -> bool:
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
         early = False
-        for number in (*(gang.job.id for gang in ended), *(outage.id for outage in repaired)):
+        numbers = [gang.job.id for gang in ended]
+        if repaired:
+            numbers += [outage.id for outage in repaired]
+        for number in numbers:
             end, _, split = self._held.pop(number)
             if end > now:
                 self.release(now, end - now, split)
                 self.note_freed(split)
                 early = True
         for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
-            self.start(
-                outage.id, self._pools.counts((outage.node, outage.node + 1)), now, outage.expected_end - now, fits=False
-            )
+            length, split = outage.expected_end - now, self.split_of((outage.node, outage.node + 1))
+            self.reserve(now, length, split, beyond_capacity=True)
+            self.note_start(outage.id, split, now + length)
         return early
 
-    def start(self, number: int, split: Split, now: int, length: int, *, fits: bool = True) -> None:
-        """Subtract a job that starts now, or an outage, which may leave fewer than no nodes."""
-        self.reserve(now, length, split, beyond_capacity=not fits)
+    def start(self, number: int, split: Split, now: int, length: int) -> None:
+        """Subtract a job that starts now."""
+        self.reserve(now, length, split)
         self.note_start(number, split, now + length)
 
     def note_start(self, number: int, split: Split, end: int) -> None:
         """Note a job that starts in its reservation."""
         self._held[number] = end, end, split
-        heappush(self._ends, (end, number))
+        if self._may_overrun or number < 0:
+            heappush(self._ends, (end, number))
 
     def overrunning(self, now: int, running: Container[int]) -> list[int]:
         """Return the jobs of ``running``, and the outages, whose assumed ends have passed, for :meth:`extend`."""
+        if not self._ends or self._ends[0][0] > now:
+            return []
         late: dict[int, None] = {}
         while self._ends and self._ends[0][0] <= now:
             end, number = heappop(self._ends)
@@ -298,3 +262,184 @@ class RunningPools(PoolSteps):
                 self.reserve(now, end - now, split)
             self._held[number] = end, expected_end, split
             heappush(self._ends, (end, number))
+
+
+class PoolPlan(RunningPlan):
+    """Free nodes over time in each pool."""
+
+    # The step that begins at self._times[k] is one whole number, self._free[k], of fields of so many bits: one for each pool,
+    # and one for each group of jobs that may have several.  A field is the number of free nodes plus the bias, its highest bit:
+    # that bit is set unless the number is below 0.  So jobs are added and subtracted in all fields at once, and comparing is
+    # subtracting.
+
+    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+        super().__init__(pools, may_overrun=may_overrun)
+        self._width = sum(pools.sizes).bit_length() + 2
+        self._bias, self._field = 1 << self._width - 1, (1 << self._width) - 1
+        self._biases = sum([self._bias << pool * self._width for pool in range(len(pools))])  # of all fields
+        self._units = [1 << pool * self._width for pool in range(len(pools))]  # a node of each pool, in all its fields
+        self._free = [sum([(self._bias + size) << pool * self._width for pool, size in enumerate(pools.sizes)])]
+        self._fields = len(pools)
+        self._shifts: dict[tuple[int, ...], int] = {}  # by pools, of their common field
+        self._freed = [0 for _ in pools.sizes]  # by pool, the last change of the clock
+
+    def new_group(self, job: QueuedJob) -> Group:
+        group = super().new_group(job)
+        pools, width = group.pools, self._width
+        if len(pools) == 1:
+            group.shift = pools[0] * width
+        elif pools in self._shifts:
+            group.shift = self._shifts[pools]
+        else:
+            group.shift = self._shifts[pools] = self._fields * width
+            self._fields += 1
+            self._biases |= self._bias << group.shift
+            for pool in pools:
+                self._units[pool] |= 1 << group.shift
+            self._free = [free + (self._bias + sum(self._numbers(free, pools)) << group.shift) for free in self._free]
+        group.guard = self._bias << group.shift
+        return group
+
+    def _numbers(self, free: int, pools: Iterable[int]) -> list[int]:
+        return [(free >> pool * self._width & self._field) - self._bias for pool in pools]
+
+    def split_of(self, columns: NodeSet) -> Split:
+        return self._pools.counts(columns)
+
+    def count_idle(self) -> None:
+        free, field, bias = self._free[0], self._field, self._bias
+        for group in self.groups:
+            group.idle = (free >> group.shift & field) - bias
+
+    def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        times = self._times
+        first = 0 if start == times[0] else bisect_right(times, start) - 1
+        return self._split(first, bisect_left(times, start + length, first + 1), start, start + length, job.nodes, group)
+
+    def _split(self, first: int, beyond: int, start: int, end: int, nodes: int, group: Group) -> Split | None:
+        """Return from which pools a job can have its nodes in some steps."""
+        free, need, guard, pools = self._free, nodes << group.shift, group.guard, group.pools
+        least = free[first]
+        if not (least - need) & guard:
+            return None
+        if beyond > first + 1:
+            biases, top = self._biases, self._width - 1
+            for step in free[first + 1 : beyond]:
+                # The highest bits of the fields that are lower in this step.
+                if lower := biases & ~(step - least + biases):
+                    if not (step - need) & guard:
+                        return None
+                    least ^= (least ^ step) & ((lower << 1) - (lower >> top))
+        if group.windows and (barred := self.barred(group, start, end)):
+            pools = tuple([pool for pool in pools if not self._pools.masks[pool] & barred])
+        width, field, bias = self._width, self._field, self._bias
+        parts: list[tuple[int, int]] = []
+        for pool in pools:
+            number = (least >> pool * width & field) - bias
+            if number >= nodes:
+                parts.append((pool, nodes))
+                return tuple(parts)
+            if number > 0:
+                parts.append((pool, number))
+                nodes -= number
+        return None
+
+    def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
+        if group.windows:
+            return self.around_windows(length, job, group, not_after)
+        times, need, guard = self._times, job.nodes << group.shift, group.guard
+        begin, steps = 0, len(times)
+        for k, free in enumerate(self._free):
+            if not (free - need) & guard:
+                if begin < k and (place := self._first_of(begin, k, times[k], length, job, group, not_after)) is not None:
+                    return place
+                begin = k + 1
+        return self._first_of(begin, steps, NEVER, length, job, group, not_after) or (-1, ())
+
+    def _first_of(
+        self, begin: int, beyond: int, end: int, length: int, job: QueuedJob, group: Group, not_after: int
+    ) -> tuple[int, Split] | None:
+        """Return where a job can start first in some steps until ``end``, in all of which its group has enough nodes."""
+        times = self._times
+        for k in range(begin, beyond):
+            start = times[k]
+            if start > not_after:
+                return -1, ()
+            if start + length > end:
+                return None
+            split = self._split(k, bisect_left(times, start + length, k + 1), start, start + length, job.nodes, group)
+            if split is not None:
+                return start, split
+        return None
+
+    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
+        times, free, last = self._times, self._free, split[-1][0]
+        if last != group.pools[0]:
+            first = bisect_right(times, start) - 1
+            step, width, field, bias = free[first], self._width, self._field, self._bias
+            for pool in group.pools:
+                if pool == last:
+                    break
+                if step >> pool * width & field > bias:
+                    beyond = bisect_left(times, start + length, first + 1)
+                    if min([each >> pool * width & field for each in free[first:beyond]]) > bias:
+                        return True
+        # It could start in a gap between steps with too few nodes, or in one that its own nodes end.
+        first, need, guard = bisect_left(times, start), job.nodes << group.shift, group.guard
+        begin = 0
+        for k, step in enumerate(free[:first]):
+            if not (step - need) & guard:
+                if k > begin and times[begin] + length <= times[k]:
+                    return True
+                begin = k + 1
+        return begin < first
+
+    def note_freed(self, split: Split) -> None:
+        self.clock += 1
+        for pool, _ in split:
+            self._freed[pool] = self.clock
+
+    def freed_since(self, clock: int, group: Group) -> bool:
+        freed = self._freed
+        for pool in group.pools:  # noqa: SIM110  a generator takes thrice the time
+            if freed[pool] > clock:
+                return True
+        return False
+
+    def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
+        self._add(start, start + length, -self._change(split), 0 if beyond_capacity else self._biases)
+
+    def release(self, start: int, length: int, split: Split) -> None:
+        self._add(start, start + length, self._change(split), 0)
+
+    def forget(self, steps: int) -> None:
+        del self._free[:steps]
+
+    def _change(self, split: Split) -> int:
+        units = self._units
+        if len(split) == 1:
+            pool, nodes = split[0]
+            return nodes * units[pool]
+        return sum([nodes * units[pool] for pool, nodes in split])
+
+    def _add(self, start: int, end: int, change: int, guards: int) -> None:
+        times, free = self._times, self._free
+        first = 0
+        if start != times[0]:
+            first = bisect_left(times, start)
+            if first == len(times) or times[first] != start:
+                times.insert(first, start)
+                free.insert(first, free[first - 1])
+        beyond = bisect_left(times, end, first)
+        if beyond == len(times) or times[beyond] != end:
+            times.insert(beyond, end)
+            free.insert(beyond, free[beyond - 1])
+        for k in range(first, beyond):
+            free[k] = left = free[k] + change
+            if left & guards != guards:
+                raise DecisionError(f"plan: nodes reserved at {times[k]} are not free")
+        # Steps that do not differ from those before them are none.
+        if free[beyond] == free[beyond - 1]:
+            del times[beyond], free[beyond]
+        if first and free[first] == free[first - 1]:
+            del times[first], free[first]

@@ -6,7 +6,7 @@ pool as its reservations need: that is checked wherever columns are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from clustermodel.schedule.node_set import as_mask, lowest
@@ -69,11 +69,11 @@ class PoolRowPlans(RowPlans):
         start, length, nodes, row = self.reserved[job.id]
         pools = self._pools.of(job.allowed)
         self._rows[row].release(start, length, split)
-        earlier, split = self._rows[row].earlier(start, length, nodes, pools, split)
+        earlier, split = self._rows[row].earlier(start, length, nodes, pools, split, job.barred)
         best = Reservation(earlier, length, nodes, row)
         for other in rows:
             if other != row:
-                earlier, parts = self._rows[other].earliest(length, nodes, pools, best.start - 1)
+                earlier, parts = self._rows[other].earliest(length, nodes, pools, best.start - 1, job.barred)
                 if earlier >= 0:
                     best, split = Reservation(earlier, length, nodes, other), parts
         self._book(job, best, split)
@@ -83,11 +83,20 @@ class PoolRowPlans(RowPlans):
         """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""
         best, split = Reservation(NEVER, length, job.nodes), Split()
         for row in rows:
-            start, parts = self._rows[row].earliest(length, job.nodes, self._pools.of(job.allowed), best.start - 1)
+            pools = self._pools.of(job.allowed)
+            start, parts = self._rows[row].earliest(length, job.nodes, pools, best.start - 1, job.barred)
             if start >= 0:
                 best, split = Reservation(start, length, job.nodes, row), parts
         self._book(job, best, split)
         return best
+
+    def is_barred(self, job: QueuedJob) -> bool:
+        """Return whether a job that is due may not have the nodes of its reservation any more: it would reach into a window."""
+        reservation = self.reserved.get(job.id)
+        if reservation is None or reservation.start > self.now:
+            return False
+        eligible = self._pools.of(job.eligible)
+        return any(pool not in eligible for pool, _ in self._splits[job.id])
 
     def drop(self, job: QueuedJob) -> None:
         start, length, _, row = self.reserved.pop(job.id)
@@ -134,8 +143,11 @@ class PooledMatrix(OusterhoutMatrix):
         super().__init__(nodes, mpl, checkpoint=checkpoint, restart=restart, max_tasks=max_tasks, counts=counts)
         self._pools = pools
         self.planned: Planned | None = None  # what jobs may have beside reservations, if there are any
+        self.columns_now: Callable[[QueuedJob], int] | None = None  # which a job may have from now on, where windows bar some
 
     def eligible(self, job: QueuedJob) -> int:
+        if self.columns_now is not None:
+            return self.columns_now(job)
         return self._all_columns if job.allowed is None else as_mask(job.allowed)
 
     def room_for(self, job: QueuedJob, row: int) -> int:
@@ -144,6 +156,7 @@ class PooledMatrix(OusterhoutMatrix):
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
+        kept = kept and kept & self.eligible(job)
         suitable = super().columns_for(job, row, kept=kept, end=end)
         return self._choose(0, suitable, job.nodes, self._allowances(job, row, end))
 
@@ -153,7 +166,8 @@ class PooledMatrix(OusterhoutMatrix):
         return self._choose(0, suitable, job.nodes, self._allowances(job, row, end)).bit_count() >= job.nodes
 
     def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
-        return self.is_free(columns, row) and (self._choose(columns, 0, job.nodes, self._allowances(job, row, end)) == columns)
+        may_have = columns & self.eligible(job)
+        return self.is_free(columns, row) and (self._choose(may_have, 0, job.nodes, self._allowances(job, row, end)) == columns)
 
     def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
         return super()._with_memory(job, end) & self.eligible(job)

@@ -30,6 +30,7 @@ class Pools:
             members = {(*key, number): pool & mask for key, pool in members.items()} | outside
             members = {key: pool for key, pool in members.items() if pool}
         # A job takes nodes first that the fewest sets have, so that those are left that others need too.
+        self.all_nodes: Final = (1 << nodes) - 1
         order = sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))
         self.masks: Final = [mask for _, mask in order]
         self.sizes: Final = [mask.bit_count() for mask in self.masks]
@@ -127,27 +128,42 @@ class PoolProfile:
     def split(self, start: int, duration: int, nodes: int, pools: Sequence[int], barred: int = 0) -> Split | None:
         """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
         free = [
-            0
-            if barred and any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool])
-            else self._profiles[pool].least_free_from(start, duration)
+            0 if barred and self._bars(pool, start, duration, barred) else self._profiles[pool].least_free_from(start, duration)
             for pool in pools
         ]
         return taken(nodes, pools, free)
 
-    def earlier(self, start: int, duration: int, nodes: int, pools: Sequence[int], own: Split) -> tuple[int, Split]:
+    def _bars(self, pool: int, start: int, duration: int, barred: int) -> bool:
+        return any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool])
+
+    def _starts(self, pools: Sequence[int], barred: int) -> Iterable[int]:
+        """Return when more nodes of some pools become free, and when windows end."""
+        steps = sorted({time for pool in pools for time in self._profiles[pool].times()})
+        if not (barred and steps and self._settled):
+            return steps
+        return candidates(steps, {each for pool in pools for each in self._windows[pool] if each.bit & barred}, self._settled)
+
+    def earlier(
+        self, start: int, duration: int, nodes: int, pools: Sequence[int], own: Split, barred: int = 0
+    ) -> tuple[int, Split]:
         """Return the first time at which a job could start that held a reservation, now released; this one if none is earlier.
 
-        As of :meth:`Profile.earlier`: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
+        As of ``Profile.earlier``: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
         """
         kept = dict(own)
         profiles = self._profiles
-        for time in sorted({time for pool in pools for time in profiles[pool].times()}):
+        for time in self._starts(pools, barred):
             if time >= start:
                 break
             free = [profiles[pool].least_free_from(time, min(duration, start - time)) for pool in pools]
             if (after := time + duration - start) > 0:
                 later = [max(profiles[pool].least_free_from(start, after), kept.get(pool, 0)) for pool in pools]
                 free = list(map(min, free, later))
+            if barred:
+                free = [
+                    0 if self._bars(pool, time, duration, barred) else of_pool
+                    for pool, of_pool in zip(pools, free, strict=True)
+                ]
             if (split := taken(nodes, pools, free)) is not None:
                 return time, split
         return start, own
@@ -159,13 +175,7 @@ class PoolProfile:
 
         The time is -1 if it is after ``not_after``, or the pools never have enough nodes.
         """
-        profiles = [self._profiles[pool] for pool in pools]
-        steps = sorted({time for profile in profiles for time in profile.times()})
-        times: Iterable[int] = steps
-        if barred and steps and self._settled:
-            barring = {each for pool in pools for each in self._windows[pool] if each.bit & barred}
-            times = candidates(steps, barring, self._settled)
-        for start in times:
+        for start in self._starts(pools, barred):
             if start > not_after:
                 break
             if (split := self.split(start, duration, nodes, pools, barred)) is not None:

@@ -22,7 +22,7 @@ from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_requests import idle_for
-from clustermodel.sim.node_types import ANYWHERE, at_speed
+from clustermodel.sim.node_types import ANYWHERE, Place, at_speed
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -39,11 +39,12 @@ class Coordinator:
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
-        self._speeds, self._reservations = run.speeds, run.reservations
+        self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
         self._rings = False
+        self._gave_up = False  # whether jobs have been rejected in the present cycle that waited
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
@@ -56,6 +57,8 @@ class Coordinator:
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
+        reservations = run.reservations
+        view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: idle_for(run, job, job.nodes)
 
@@ -65,31 +68,46 @@ class Coordinator:
             if row.id in self._ids:
                 raise submitted_twice(row.id)
             self._ids.add(row.id)
-        place = ANYWHERE if self._places is None else self._places.of(row)
-        if (requests := self._requests) is not None and place is not None:
-            row = requests.row_of(row, place[0])
+        place: Place | None = ANYWHERE
+        if not self._any_node:
+            row, place = self._asked(row)
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
-        too_large = not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory)
+        admitted = 0 < row.nodes <= self._nodes and (self._node_memory is None or row.memory <= self._node_memory)
         job = JobInSystem(row, index)
-        if place is not None and place is not ANYWHERE:
-            job.queued.eligible = job.queued.allowed = place[0]
-            job.queued.priority += place[1]
-            job.queued.queue_order = (-job.queued.priority, row.submit, row.id)
-        if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
-            job.queued.estimate = at_speed(row.estimate, self._speeds.slowest(job.queued.eligible))
-        never = too_large or place is None or (requests is not None and not requests.lay_out(job.queued))
-        never = never or (self._reservations is not None and not self._reservations.admit(job))
-        if never or (held is not None and held.refuses(row)):
+        if not self._any_node:
+            admitted = admitted and self._may_have_nodes(job, place)
+        if not admitted or (held is not None and held.refuses(row)):
             self._records.rejected(index)
             if held is not None:
                 self._tell_dependents(row.id, ok=False)
             return None
         self._jobs[row.id] = job
         life = job_life(job, self._pool.request, self._attempt_ended)
-        joins = held is None or held.lets_go(job)
-        job.process = process = WaitingProcess(self.env, life, self._pool.request(job, joins=joins))
+        request = self._pool.request(job) if held is None or held.lets_go(job) else self._pool.held_request(job)
+        job.process = process = WaitingProcess(self.env, life, request)
         return process
+
+    def _asked(self, row: JobRow) -> tuple[JobRow, Place | None]:
+        """Return a job with its size in processors, and which nodes it may have, if any."""
+        place = ANYWHERE if self._places is None else self._places.of(row)
+        if self._requests is not None and place is not None:
+            row = self._requests.row_of(row, place[0])
+        return row, place
+
+    def _may_have_nodes(self, job: JobInSystem, place: Place | None) -> bool:
+        """Note which nodes a job may have and how long it may take there; return whether it can ever have them."""
+        queued = job.queued
+        if place is None:
+            return False
+        if place is not ANYWHERE:
+            queued.eligible = queued.allowed = place[0]
+            queued.priority += place[1]
+            queued.queue_order = (-queued.priority, queued.submit, queued.id)
+        if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
+            queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
+        fits = self._requests is None or self._requests.lay_out(queued)
+        return fits and (self._reservations is None or self._reservations.admit(job))
 
     def stream_finished(self) -> None:
         self.open_streams -= 1
@@ -128,7 +146,7 @@ class Coordinator:
     def _reject_late(self, late: Iterable[JobInSystem]) -> None:
         """Reject waiting jobs that cannot start any more before nodes of theirs are reserved, or down, for good."""
         for job in late:
-            self._records.rejected(job.index)
+            self._records.rejected_late(job.index, self.env.now)
             del self._pool.waiting[job.row.id], self._jobs[job.row.id]
             if job.queued is self._head:
                 self._head = None
@@ -145,21 +163,18 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
+        reservations, order = self._reservations, self._order
+        by_rules = reservations is not None or order is not None
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
             later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
-            if (reservations := self._reservations) is not None and (late := reservations.too_late()):
-                self._reject_late(late)
-                submitted = [job for job in submitted if job.id in pool.waiting]
-            if self._order is not None:
-                pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
-                submitted.sort(key=lambda job: job.queue_order)
-                requeued.sort(key=lambda job: job.queue_order)
-            changed = reservations is not None and reservations.changed
-            if self._ended or submitted or self._rings or failed or repaired or changed:
+            if by_rules:
+                submitted = self._arrange(submitted, requeued)
+            happened = self._ended or submitted or self._rings or failed or repaired
+            if happened or (reservations is not None and reservations.changed):
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
@@ -167,8 +182,8 @@ class Coordinator:
                 self._decisions.begin_granted()
                 if reservations is not None:
                     reservations.note()
-                if self._order is not None:
-                    self._order.note(self._running.values())
+                if order is not None:
+                    order.note(self._running.values())
                 if later is not None and any(later):
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
@@ -180,6 +195,11 @@ class Coordinator:
                 or self._states.down
                 or (reservations is not None and not reservations.is_over)
             ):
+                if reservations is not None and (lost := reservations.lost()):
+                    raise StrandedJobsError(
+                        f"policy {self._policy}: job {lost[0]} has been stopped, and nodes that are reserved, or known to be "
+                        "down, leave no time in which what is left of it could end"
+                    )
                 ids = list(pool.waiting)
                 shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
                 raise StrandedJobsError(
@@ -187,6 +207,19 @@ class Coordinator:
                     f"{shown_ids}): the policy must start them or return WakeAt(...)"
                 )
         self._ledger.close()
+
+    def _arrange(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[QueuedJob]:
+        """Reject jobs that are too late for a window, and put the queue in the site's order; return the others submitted."""
+        pool = self._pool
+        if self._reservations is not None and (late := self._reservations.too_late()):
+            self._reject_late(late)
+            self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
+            submitted = [job for job in submitted if job.id in pool.waiting]
+        if self._order is not None:
+            pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
+            submitted.sort(key=lambda job: job.queue_order)
+            requeued.sort(key=lambda job: job.queue_order)
+        return submitted
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
@@ -271,7 +304,8 @@ class Coordinator:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
-        if changes or decisions.started:
+        if changes or decisions.started or self._gave_up:
+            self._gave_up = False
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes and (waiting or decisions.started):
             self._note_queue(now, decisions.started)

@@ -89,25 +89,35 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms.nodes)
-        if (requests := self._run.requests) is not None:
-            idle = self._pool.idle_nodes.as_set()
-            columns = requests.take(queued, terms.nodes, columns, idle, self._run.saved)
+        if self._run.any_node:
+            gang = self._run.sharing.start(job, terms, columns)
+        else:
+            gang = self._start_where_allowed(decision, job, terms, columns)
+        self._begin(job, gang, decision.reason)
+
+    def _start_where_allowed(self, decision: Any, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
+        """Give a job nodes that it may have, for as long as it takes there."""
+        run, queued = self._run, job.queued
+        if run.requests is not None:
+            columns = run.requests.take(queued, terms.nodes, columns, self._pool.idle_nodes.as_set(), run.saved)
         elif queued.eligible is not None:
             columns = self._eligible_nodes(job, terms.nodes, columns)
-        if (speeds := self._run.speeds) is not None:
-            columns = idle_for(self._run, queued, terms.nodes) if columns is None else columns
+        if run.speeds is not None:
+            columns = idle_for(run, queued, terms.nodes) if columns is None else columns
             if columns is not None:  # else the node pool refuses
-                terms = self._terms(decision, job, speeds.slowest(columns))
-        gang = self._run.sharing.start(job, terms, columns)
-        if self._run.reservations is not None:
-            self._run.reservations.require_free(gang, gang.columns)
-        self._begin(job, gang, decision.reason)
+                terms = self._terms(decision, job, run.speeds.slowest(columns))
+        gang = run.sharing.start(job, terms, columns)
+        if run.reservations is not None:
+            run.reservations.require_free(gang, gang.columns)
+        return gang
 
     def _eligible_nodes(self, job: JobInSystem, nodes: int, columns: NodeSet | None) -> NodeSet:
         """Return nodes for a job that may not have all: as decided, those that keep its image, or the lowest idle ones."""
         image, saved = job.image, self._run.saved
         if columns is None and image is not None and image.columns and self._pool.idle_nodes.has(image.columns):
             columns = image.columns
+            if as_mask(columns) & ~as_mask(job.queued.eligible or ()):  # they are reserved for others
+                columns = None
         return self._pool.eligible_nodes(job.queued, nodes, columns, -1 if saved.free is None else saved.nodes_for(job))
 
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
@@ -200,7 +210,11 @@ class Decisions:
             moves[gang] = _allowed_columns(columns, job, gang.nodes)
         if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self._begin_in_turn()
+        before = {gang: gang.columns for gang in moves}
         self._run.sharing.migrate(list(moves.items()))
+        if (reservations := self._run.reservations) is not None:
+            for gang, columns in before.items():
+                reservations.require_free(gang, gang.columns, columns)
 
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
@@ -227,9 +241,14 @@ class Decisions:
                     self._gang_of(job, "migrate")
             stay.append((gang, columns, rows, home))
         self._run.sharing = sharing = self._run.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
+        if (reservations := self._run.reservations) is not None:
+            for gang, columns, _, _ in stay:
+                reservations.require_free(gang, columns, gang.columns)
         sharing.rearrange(stay, [self._migration(pair) for pair in decision.migrations])
         for place, in_system, terms, columns, rows, home in start:
             begun = sharing.start_in_row(in_system, terms, columns, home)
+            if reservations is not None:
+                reservations.require_free(begun, columns)
             self._begin(in_system, begun, place.reason)
             stay.append((begun, begun.columns, rows, home))
         for gang, _, rows, home in stay:

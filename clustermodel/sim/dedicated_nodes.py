@@ -18,7 +18,7 @@ from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import to_seconds
@@ -246,6 +246,10 @@ class DedicatedNodes:
 
     def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
         self.pool.change_nodes(columns, down=down)
+
+    def unused(self) -> int:
+        """Return the nodes that are up and that no gang has, a bitmask."""
+        return as_mask(self.pool.idle_nodes.as_set())
 
     def settle(self, now: int) -> None:
         if self.is_settled:

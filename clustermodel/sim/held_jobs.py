@@ -13,7 +13,8 @@ from clustermodel.site import EACH, SUBJECTS, Limits
 from clustermodel.ticks import to_ticks
 from clustermodel.workload.table import Singletons
 
-AFTER, AFTER_OK, AFTER_NOT_OK, ALONE = range(len(DEPENDENCIES) + 1)
+AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
+_EACH = (EACH,)
 Facts = Mapping[str, Mapping[int, str]]
 """What jobs have by the names of :data:`~clustermodel.site.SUBJECTS`, then by job id."""
 
@@ -122,7 +123,7 @@ class HeldJobs:
                 if (held := self._waiting.pop(other, None)) is not None:
                     del self._ahead[other], self._counted[other]
                     never.append(held)
-        met = (AFTER, AFTER_OK) if ok else (AFTER, AFTER_NOT_OK)
+        met = AFTER, AFTER_ANY, AFTER_OK if ok else AFTER_NOT_OK
         free = [*self._resolved(job, met), *self._first_of_its_name(job)]
         return [other for other in free if self._passes(other)], never
 
@@ -182,11 +183,11 @@ class HeldJobs:
         """Return which of a limit's jobs this one is counted with; ``None`` if the limit does not concern it."""
         key = []
         for name in SUBJECTS:
-            if (wanted := getattr(limit, name)) is not None:
+            if wanted := limit.names(name):
                 value = self._facts[name].get(row.id)
-                if value is None or wanted not in (EACH, value):
+                if value is None or (value not in wanted and wanted != _EACH):
                     return None
-                key.append(value)
+                key.append(value if wanted == _EACH else "")
         return tuple(key)
 
     def _counters_of(self, limit: Limits, key: tuple[str, ...]) -> tuple[_Counter | None, _Counter | None]:

@@ -10,7 +10,18 @@ from collections.abc import Iterable
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.node_set import Allocation, IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
+from clustermodel.schedule.node_set import (
+    Allocation,
+    IdleNodes,
+    NodeSet,
+    as_mask,
+    count,
+    from_mask,
+    is_node_set,
+    lowest,
+    mask_of,
+    text,
+)
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.validation import to_gib
@@ -30,10 +41,14 @@ class NodePool:
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
-    def request(self, job: JobInSystem, *, joins: bool = True) -> Grant:
-        """Return a job's request for its nodes; if it joins the queue, it waits there once the present time has settled."""
-        if joins:
-            self.arrived.append(job)
+    def request(self, job: JobInSystem) -> Grant:
+        """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
+        self.arrived.append(job)
+        job.request = request = Grant(self._env)
+        return request
+
+    def held_request(self, job: JobInSystem) -> Grant:
+        """Return the request of a job that joins the queue later."""
         job.request = request = Grant(self._env)
         return request
 
@@ -116,7 +131,7 @@ class NodePool:
     def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None, suitable: int = -1) -> NodeSet:
         """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have of those ``suitable``."""
         if columns is not None:
-            if job.allowed is not None and as_mask(columns) & ~as_mask(job.allowed):
+            if job.allowed is not None and as_mask(columns) & ~mask_of(job.allowed):
                 raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
             return columns
         assert job.eligible is not None

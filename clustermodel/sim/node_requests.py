@@ -53,11 +53,11 @@ class NodeRequests:
         if (shape := self._shapes.get(job.id)) is not None:
             per_node, most_nodes, whole = shape
             job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
-        return self.nodes.choose(job, job.nodes, self.nodes.total) is not None
+        return self.nodes.choose(job, job.nodes, self.nodes.total, job.eligible) is not None
 
     def fits(self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork) -> NodeSet | None:
         """Return the idle processors that a job would have; ``None`` where it does not fit."""
-        split = self.nodes.choose(job, processors, self._free(idle, saved))
+        split = self.nodes.choose(job, processors, self._free(idle, saved), job.eligible)
         return None if split is None else self.nodes.processors(split, idle)
 
     def _free(self, idle: NodeSet, saved: SavedWork) -> IntArray:

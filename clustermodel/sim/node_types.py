@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustermodel.job import JobRow
-from clustermodel.machine import Machine
+from clustermodel.machine import Machine, has_features
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.sim.partitions import Partitions
 from clustermodel.validation import to_kib
 
-ANYWHERE: Final[tuple[NodeSet | None, int]] = (None, 0)  # all nodes, and no other priority
+Place = tuple[NodeSet | None, int]
+"""The nodes that a job may have, ``None`` for all, and what is added to its priority."""
+ANYWHERE: Final[Place] = (None, 0)  # all nodes, and no other priority
 
 
 class _Group(NamedTuple):
@@ -62,11 +64,6 @@ class NodeTypes:
         eligible, priority = place
         allowed = from_mask(mask if eligible is None else mask & as_mask(eligible))
         return (allowed, priority) if count(allowed) >= row.nodes else None
-
-
-def has_features(features: frozenset[str], asked: str) -> bool:
-    """Return whether nodes with these features have those asked for: ``"a&b"`` or ``"a,b"`` both, ``"a|b"`` one of them."""
-    return any({part.strip() for part in re.split("[&,]", either)} <= features for either in asked.split("|"))
 
 
 def places_of(

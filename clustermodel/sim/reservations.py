@@ -8,13 +8,15 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
-from clustermodel.policies.view import QueuedJob
+from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.schedule.windows import Windows
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.ticks import NEVER, to_seconds
+from clustermodel.validation import require
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -26,13 +28,19 @@ _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a 
 class Reservations:
     """The windows of a machine in one run."""
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names) -> None:
-        machine = run.machine
+    # Where gangs share nodes in time, jobs are expected to leave them as late as they may with `rows` rows in use; 0: alone.
+
+    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int) -> None:
+        machine, charge = run.machine, run.machine.checkpointing.restart_charge
+        must = "it must be 'on-start'"
+        require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
+        self._stretch = rows * machine.time_slicing.quantum, machine.time_slicing.quantum - machine.switch_ticks
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
-        self._accounts, self._users = accounts, users
-        self._whole = (1 << machine.nodes) - 1
+        self._accounts, self._users, self._asked = accounts, users, asked
+        self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
+        self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
         self._rung = 0  # how often since a gang last ran
         self._kept_free = 0  # idle nodes that are reserved
@@ -43,12 +51,16 @@ class Reservations:
     def admit(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
         queued, bit = job.queued, self.windows.bits
+        asked = self._asked.get(queued.id, "").split(",")
         for reservation, window in zip(self._specified, self.windows.reservations, strict=True):
-            if reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id)):
+            if reservation.name in self._by_name:
+                admits = reservation.name in asked
+            else:
+                admits = reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id))
+            if admits:
                 bit &= ~window.bit
         queued.barred = bit
-        length = self._run.saved.holding(job, queued.estimate)
-        last = self.windows.last_start(self._run.env.now, length, queued.nodes, self._of(queued), bit)
+        last = self._last_start(job)
         if last < NEVER:
             heappush(self._last_starts, (last, queued.id))
         return last >= 0
@@ -62,13 +74,17 @@ class Reservations:
                 late.append(self._run.jobs[job])
         return late
 
+    def lost(self) -> list[int]:
+        """Return the waiting jobs that have been stopped and that no window lets go on at any time, by id."""
+        jobs = [self._run.jobs[job_id] for job_id in self._run.pool.waiting]
+        return [job.queued.id for job in jobs if job.attempts and self._last_start(job) < 0]
+
     def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
         changed, self.changed = self.changed, False
         if not waiting:
             return changed
-        holding, jobs = self._run.saved.holding, self._run.jobs
-        ends = {job.id: now + holding(jobs[job.id], job.estimate) for job in waiting.values()}
+        ends = {job_id: now + self._expected(self._run.jobs[job_id]) for job_id in waiting}
         near = self.windows.near(now, max(ends.values()))
         known: dict[tuple[NodeSet | None, int], _Bars] = {}
         for job in waiting.values():
@@ -84,21 +100,38 @@ class Reservations:
             job.eligible = sets[bisect_left(begins, ends[job.id])]
         return changed
 
-    def require_free(self, gang: Execution, columns: NodeSet) -> None:
-        """Refuse a gang on nodes that it may not have, or where it would reach into a window."""
+    def require_free(self, gang: Execution, columns: NodeSet, before: NodeSet = ()) -> None:
+        """Refuse a gang on nodes that it may not have, or where it would reach into a window, unless it had them before."""
+        if columns == before:
+            return
         job, now = gang.job, self._run.env.now
-        barred = self.windows.barred(now, gang.expected_end - now, job.barred) & as_mask(columns)
+        ends = max(gang.expected_end, now + 1)
+        if self._stretch[0]:
+            ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come())
+        barred = self.windows.barred(now, ends - now, job.barred) & as_mask(columns) & ~as_mask(before)
         if barred:
-            nodes, until_s = text(from_mask(barred)), to_seconds(gang.expected_end)
+            nodes, until_s = text(from_mask(barred)), to_seconds(ends)
             raise DecisionError(
                 f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
             )
 
+    def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
+        """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
+        saved, now, barred_from = self._run.saved, self._run.env.now, gang.job.barred
+        assert isinstance(gang, Execution)
+        how = Status.SUSPENDED if suspends else Status.CHECKPOINTED
+        ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes))
+        begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
+        return not self.windows.barred(now, self._stretched(ticks), barred_from) & ~begun & as_mask(gang.columns)
+
+    def kept_free(self) -> int:
+        """Return how many nodes that no gang has are reserved."""
+        reserved = self.windows.reserved(self._run.env.now)
+        return (reserved & self._run.sharing.unused()).bit_count() if reserved else 0
+
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
-        run, now = self._run, self._run.env.now
-        reserved = self.windows.reserved(now)
-        kept_free = (reserved & as_mask(run.pool.idle_nodes.as_set())).bit_count() if reserved else 0
+        run, now, kept_free = self._run, self._run.env.now, self.kept_free()
         if kept_free != self._kept_free:
             run.states.put_off(now, Account.RESERVED, kept_free - self._kept_free)
             run.records.kept_free(now, kept_free)
@@ -117,6 +150,18 @@ class Reservations:
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
         return self._alarm.at is None or self._rung > 2 * self.windows.turns
+
+    def _last_start(self, job: JobInSystem) -> int:
+        queued = job.queued
+        return self.windows.last_start(self._run.env.now, self._expected(job), queued.nodes, self._of(queued), queued.barred)
+
+    def _expected(self, job: JobInSystem) -> int:
+        """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
+        return self._stretched(self._run.saved.holding(job, job.queued.estimate))
+
+    def _stretched(self, ticks: int) -> int:
+        all_rows, own = self._stretch
+        return -(-ticks * all_rows // own) if all_rows else ticks
 
     def _of(self, job: QueuedJob) -> int:
         return self._whole if job.allowed is None else as_mask(job.allowed)

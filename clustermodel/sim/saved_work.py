@@ -132,7 +132,9 @@ class SavedWork:
         nodes, image, restoring = job.queued.nodes, job.image, 0
         if image is not None:
             nodes, ticks = image.nodes, max(ticks - image.work, 1)
-            restoring = self.costs.in_all(job, nodes)[1]
+            checkpoint, restoring = self.costs.in_all(job, nodes)
+            if image.columns is not None:  # in memory: of other nodes at worst
+                restoring = max(checkpoint + restoring, sum(ticks for _, ticks in self._switch))
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
         return restoring + ticks + checkpoints * checkpoint

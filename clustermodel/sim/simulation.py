@@ -65,6 +65,8 @@ class RunContext:
         requests: NodeRequests | None,
         accounts: Names,
         users: Names,
+        asked: Names,
+        rows: int,
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
@@ -85,7 +87,10 @@ class RunContext:
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.states = NodeStates(self)  # which nodes are down
-        self.reservations = Reservations(self, accounts, users) if machine.windows else None  # when nodes are kept free
+        # When nodes are kept free.
+        self.reservations = Reservations(self, accounts, users, asked, rows) if machine.windows else None
+        # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
+        self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
 
 
@@ -122,6 +127,7 @@ def simulate(
     shapes: Mapping[int, tuple[int, int, bool]] | None = None,
     account_of: Mapping[int, str] | None = None,
     user_of: Mapping[int, str] | None = None,
+    reservation_of: Mapping[int, str] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -130,8 +136,9 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of``, ``type_of`` and ``features_of`` are what jobs name, by number, ``account_of`` and ``user_of`` whose they
-    are, and ``shapes`` how their processors must lie on nodes (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
+    ``partition_of``, ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name, by number, ``account_of`` and
+    ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
+    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -157,6 +164,8 @@ def simulate(
         requests=requests,
         accounts=account_of or {},
         users=user_of or {},
+        asked=reservation_of or {},
+        rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
     )
     env = run.env
     decide = decide_of(

@@ -47,7 +47,7 @@ class EventInterval(Protocol):
 
     @property
     def up(self) -> int:
-        """Number of nodes that are not down: nodes that have failed are neither empty nor lost capacity."""
+        """Number of nodes that are neither down nor reserved: such nodes are neither empty nor lost capacity."""
 
     @property
     def begun(self) -> int:

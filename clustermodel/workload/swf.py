@@ -577,7 +577,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     without_field = {
         extras.ACCOUNT: "accounts", extras.GPUS: "GPUs", extras.SUSPENDED: "suspended time",
         extras.REQUEUES: "run attempts before this one", extras.ARRAY_LIMIT: "limits of job arrays",
-        SINGLETON: "singletons",
+        SINGLETON: "singletons", "features": "features of nodes",
         extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "", extras.QOS: "QOS",
     }  # fmt: skip
     lost = [
@@ -585,6 +585,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
         for name, text in without_field.items()
         if text and name not in columns.values() and (workload.column(name) > 0).any()
     ]
+    lost += ["dependencies between jobs"] if len(workload.dependencies) else []
     notes = []
     if lost:
         notes.append(f"not in the SWF file: {', '.join(lost)}")

@@ -54,6 +54,7 @@ STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
 completion to the submission.  ``UNSET`` where a job has no value."""
 ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
     "account", "partition", "qos", "queue", "job_name", "node_type", "features",
+    "reservation",
 )  # fmt: skip
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (

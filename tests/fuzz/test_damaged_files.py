@@ -45,7 +45,8 @@ def damage(rng: Random, packed: bytes) -> tuple[str, bytes]:
     return kind, damaged[kind]()
 
 
-def test_a_damaged_compressed_file_is_read_as_it_was_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [250, pytest.param(1000, marks=pytest.mark.whole)])
+def test_a_damaged_compressed_file_is_read_as_it_was_or_refused(files: int, tmp_path: Path) -> None:
     rng = Random(2)
     lines = [good_line(rng, number, 60 * number) for number in range(1, 101)]
     path = tmp_path / "damaged.swf.gz"
@@ -53,7 +54,7 @@ def test_a_damaged_compressed_file_is_read_as_it_was_or_refused(tmp_path: Path) 
     path.write_bytes(packed)
     whole = list(read_swf(path).rows())
     outcomes: Counter[tuple[str, str]] = Counter()
-    for _ in range(1000):
+    for _ in range(files):
         kind, data = damage(rng, packed)
         path.write_bytes(data)
         try:
@@ -69,8 +70,8 @@ def test_a_damaged_compressed_file_is_read_as_it_was_or_refused(tmp_path: Path) 
     # how a flipped bit ends depends on how zlib has packed the lines, but not what was cut, added or never there
     assert {kind for kind, outcome in outcomes if outcome == "refused"} == {*KINDS} - {"twice"}
     assert not {kind for kind, outcome in outcomes if outcome == "read"} & {"cut", "hole", "more", "nothing of it"}
-    assert outcomes["start", "read"] > 10  # a time stamp, an operating system
-    assert outcomes["twice", "read"] > 50
+    assert outcomes["start", "read"] > files // 100  # a time stamp, an operating system
+    assert outcomes["twice", "read"] > files // 20
 
 
 BEYOND = str(2**53), str(2**63)

@@ -8,7 +8,8 @@ from tests.gang_runs import check_books
 from tests.shared_data import reference_starts, trace_path
 
 
-@pytest.mark.parametrize(("policy", "reference"), [("gs", "fcfs"), pytest.param("bgs", "conservative", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("policy", "reference"), [("gs", "fcfs"), ("bgs", "conservative")])
 def test_every_kth_job_starts_when_the_reference_says(policy: str, reference: str) -> None:
     expected = reference_starts(reference)
     machine = Machine(nodes=100, time_slicing=TimeSlicing(mpl=1))

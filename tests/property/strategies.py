@@ -17,14 +17,14 @@ LATE: Final = 20_000
 """Units of time after which whatever was submitted in the first 40 has ended."""
 
 
-def cases(usual: int) -> int:
+def cases(usual: int, *, fewest: int = FEWEST) -> int:
     """Return how many random cases a test draws: ``usual`` under hypothesis's profile ``new``, a sixth under ``long``, a tenth
-    under ``fast``.
+    under ``fast``, but ``fewest`` at least: a test of each policy needs few.
 
     ``TWIN_CASES`` in the environment replaces both.
     """
     share = settings().max_examples / ALL_CASES
-    return int(os.environ.get("TWIN_CASES", max(usual * share, min(usual, FEWEST))))
+    return int(os.environ.get("TWIN_CASES", max(usual * share, min(usual, fewest))))
 
 
 def one_in(number: int) -> st.SearchStrategy[bool]:

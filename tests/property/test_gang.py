@@ -62,7 +62,7 @@ def test_both_fidelities_agree_whatever_a_policy_thinks_of(case: GangCase, seed:
     assert seen_in_time(fast) == seen_in_time(node)
 
 
-@settings(quick, max_examples=cases(2000))
+@settings(quick, max_examples=cases(1000))
 @given(case=gang_cases(perhaps_none_runs=True), seed=st.integers(0, 2**32))
 def test_both_fidelities_agree_whatever_a_policy_preempts(case: GangCase, seed: int) -> None:
     policies = [Meddler(seed, preempts=8), Meddler(seed, preempts=8)]
@@ -456,7 +456,7 @@ def test_jobs_as_many_times_as_wide_on_as_many_times_the_nodes_have_the_same_sch
     assert wide_run.placements.equals(places.assign(first_node=times * places.first_node, nodes=times * places.nodes))
 
 
-@settings(quick, max_examples=cases(30))
+@settings(quick, max_examples=cases(30, fewest=6))
 @given(case=gang_cases(), policy=policies)
 def test_the_same_seed_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, case: GangCase, policy: str) -> None:
     folder: Path = tmp_path_factory.mktemp("bytes")

@@ -155,7 +155,7 @@ def test_permuting_what_happens_at_one_instant_and_splitting_streams_changes_not
 
 
 @every_policy
-@settings(max_examples=cases(20))
+@settings(max_examples=cases(20, fewest=4))
 @given(case=machines_and_rows(priorities=True))
 def test_the_same_seed_gives_the_same_bytes(
     policy: str, tmp_path_factory: pytest.TempPathFactory, case: tuple[int, list[JobRow]]

@@ -27,7 +27,7 @@ POLICIES = [
     "fcfs", "easy", "conservative", "pv-easy", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "slack:awt=1e9",
     "R/L-NG:width=half",
 ]  # fmt: skip
-few = settings(max_examples=cases(50))
+few = settings(max_examples=cases(50, fewest=8))
 LONGEST = to_ticks(LONGEST_S)
 IN_ROWS = 10**6
 """Nodes of a machine whose rows are bitmasks."""

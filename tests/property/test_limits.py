@@ -51,7 +51,7 @@ def most(start: Any, end: Any, amount: Any) -> int:
 
 
 @pytest.mark.parametrize("policy", policy_names())
-@settings(max_examples=cases(12), deadline=None)
+@settings(max_examples=cases(12, fewest=4), deadline=None)
 @given(jobs=jobs, limits=limits)
 def test_no_limit_is_exceeded_at_any_instant(policy: str, jobs: list[tuple[Any, ...]], limits: list[dict[str, Any]]) -> None:
     machine = Machine(nodes=NODES)
@@ -82,7 +82,7 @@ def test_no_limit_is_exceeded_at_any_instant(policy: str, jobs: list[tuple[Any, 
 
 
 @pytest.mark.parametrize("policy", policy_names())
-@settings(max_examples=cases(12), deadline=None)
+@settings(max_examples=cases(12, fewest=4), deadline=None)
 @given(jobs=jobs)
 def test_limits_that_are_never_reached_change_nothing(policy: str, jobs: list[tuple[Any, ...]]) -> None:
     scenario = Scenario(workload=workload_of(jobs), machine=Machine(nodes=NODES), policy=policy)

@@ -79,25 +79,25 @@ def agree(case: PartitionedCase, policy: str) -> Result:
     return fast
 
 
-@settings(quick, max_examples=cases(1000))
+@settings(quick, max_examples=cases(400))
 @given(case=partitioned(gang_cases(largest=14)), policy=st.sampled_from(ALL))
 def test_gangs_get_nodes_of_their_partitions_only_and_both_fidelities_agree(case: PartitionedCase, policy: str) -> None:
     agree(case, policy)
 
 
-@settings(quick, max_examples=cases(500))
+@settings(quick, max_examples=cases(250))
 @given(case=partitioned(failing(gang_cases(), in_rows=True)), policy=st.sampled_from(ALL))
 def test_where_nodes_fail(case: PartitionedCase, policy: str) -> None:
     agree(case, policy)
 
 
-@settings(quick, max_examples=cases(500))
+@settings(quick, max_examples=cases(250))
 @given(case=partitioned(with_memory(gang_cases())), policy=st.sampled_from((*ALL, *URGENT)))
 def test_where_memory_is_limited(case: PartitionedCase, policy: str) -> None:
     agree(case, policy)
 
 
-@settings(quick, max_examples=cases(500))
+@settings(quick, max_examples=cases(250))
 @given(case=partitioned(gang_cases()), policy=st.sampled_from(URGENT))
 def test_urgent_jobs(case: PartitionedCase, policy: str) -> None:
     costs = case.case.machine.checkpointing
@@ -137,13 +137,13 @@ def test_partitions_of_all_nodes_change_nothing(case: GangCase, policy: str) -> 
     assert seen_in_time(parts) == seen_in_time(plain)
 
 
-@settings(quick, max_examples=cases(600))
+@settings(quick, max_examples=cases(250))
 @given(case=ANY, policy=st.sampled_from((*ALL, *URGENT)))
 def test_plans_over_one_pool_are_those_of_the_whole_machine(case: GangCase, policy: str) -> None:
     assume("urgent" not in policy or case.machine.checkpointing.max_tasks_per_slice != 0)
     plain = run(case, policy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gang, "has_pools", lambda _: True)
+        patch.setattr(gang, "in_pools", lambda _: True)
         assert seen_in_time(run(case, policy)) == seen_in_time(plain)
 
 
@@ -168,7 +168,7 @@ def of(result: Result, jobs: list[JobRow]) -> dict[int, tuple[int, ...]]:
     return {row.id % 100: tuple(table[row.id]) for row in jobs}
 
 
-@settings(quick, max_examples=cases(400))
+@settings(quick, max_examples=cases(250))
 @given(case=gang_cases(priorities=False, largest=14), policy=st.sampled_from(POLICIES))
 def test_two_halves_with_the_same_jobs_are_each_like_one_alone(case: GangCase, policy: str) -> None:
     # Whatever the rows and the costs: the halves need the same rows at the same time.  The store would be shared.
@@ -180,7 +180,7 @@ def test_two_halves_with_the_same_jobs_are_each_like_one_alone(case: GangCase, p
     assert of(together, case.rows) == of(together, twins) == alone
 
 
-@settings(quick, max_examples=cases(400))
+@settings(quick, max_examples=cases(250))
 @given(
     case=gang_cases(mpl=1, free=True, priorities=False, largest=14),
     other=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6), st.integers(1, 30)), max_size=14),

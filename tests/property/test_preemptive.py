@@ -9,6 +9,7 @@ from clustermodel import Job as JobOfUser
 from clustermodel.experiment.result import Result
 from tests.gang_runs import check_books
 from tests.preemptive_twin import Job, completions, in_rounds
+from tests.property.strategies import cases
 
 NODES = 8
 RULES = ("srtf", "srsf", "las")
@@ -58,7 +59,7 @@ def test_every_round_agrees_with_the_reference(rule: str, jobs: list[Job]) -> No
 
 
 @given(jobs=job_lists(most_nodes=1))
-@settings(max_examples=20)
+@settings(max_examples=cases(40, fewest=8))
 def test_srtf_is_optimal_on_one_processor(jobs: list[Job]) -> None:
     best = run(jobs, "srtf", Machine(nodes=1), free=True).summary().mean_response_s
     for policy in SHIPPED:

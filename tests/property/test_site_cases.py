@@ -26,6 +26,7 @@ from clustermodel import (
 )
 from clustermodel.failures.failure import Failure
 from clustermodel.machine import ALLOCATIONS
+from clustermodel.policies.interface import dependencies_of
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.gang_runs import seen_in_time
@@ -189,7 +190,8 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
     if per_node > 1:
         nodes = min(nodes, 4)
         parts = draw(partitions(nodes)) if parts else []
-    types = draw(node_types(nodes, per_node, alike=hasattr(make_policy(policy), "mpl"))) if takes and draw(one_in(4)) else []
+    saves = hasattr(make_policy(policy), "mpl") or "checkpointing" in dependencies_of(make_policy(policy))
+    types = draw(node_types(nodes, per_node, alike=saves)) if takes and draw(one_in(4)) else []
     sizes_differ = any(each.processors_per_node for each in types)
     jobs: list[Job] = []
     for number in range(1, draw(st.integers(1, 14)) + 1):
@@ -198,7 +200,7 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
         needs: dict[str, Any] = {}
         if not has_arrays and draw(one_in(4)):
             earlier = sorted(other for other in draw(others) if other < number)
-            needs = {draw(st.sampled_from(("after", "after_ok", "after_ok", "after_not_ok"))): earlier}
+            needs = {draw(st.sampled_from(("after", "after_ok", "after_any", "after_not_ok"))): earlier}
         job = Job(
             id=number,
             submit_s=draw(st.integers(0, 40)),
@@ -236,7 +238,7 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
         processors_per_node=per_node,
         allocation=draw(st.sampled_from(ALLOCATIONS)) if per_node > 1 else "any",
     )
-    if getattr(make_policy(policy), "takes_reservations", False) and per_node == 1 and not types and draw(one_in(3)):
+    if getattr(make_policy(policy), "takes_reservations", False) and per_node == 1 and draw(one_in(3)):
         machine = replace(machine, reservations=draw(reservations(nodes)))
     if per_node == 1 and draw(one_in(4)):
         machine = replace(machine, failures=draw(failures(nodes)))
@@ -256,7 +258,9 @@ def failures(draw: st.DrawFn, nodes: int) -> Listed:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=cases(10), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=cases(10, fewest=5), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(data=st.data())
 def test_rules_are_kept(policy: str, data: st.DataObject) -> None:
     case = data.draw(site_cases(policy))

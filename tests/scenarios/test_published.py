@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clustermodel.policies.registry import RULES, make_policy, shipped_policies
 from clustermodel.statistics import Interval
 from tests.shared_data import SHARED
 
@@ -83,6 +84,17 @@ def test_the_page_of_a_study_shows_its_stored_table(study: Any) -> None:
 def test_the_gallery_is_up_to_date() -> None:
     page = (DOCS / "gallery.md").read_text()
     assert MAKE["with_tables"](page, "gallery", MAKE["gallery"]()) == page
+
+
+def test_the_table_of_rules_that_policies_respect_is_up_to_date() -> None:
+    page = (DOCS / "site.md").read_text()
+    table = MAKE["rules_of_policies"]()
+    assert MAKE["with_tables"](page, "policies", table) == page, "python docs/make_studies.py --stored sdsc writes it"
+    for name in shipped_policies():
+        (row,) = (line for line in table.splitlines() if f"`{name}`" in line)
+        policy = make_policy(name)
+        flags = [getattr(policy, f"takes_{rule}", rule == "order") for rule in RULES]
+        assert row.split("|")[2:-1] == [f" {'yes' if flag else 'no'} " for flag in flags]
 
 
 def test_the_gallery_has_every_scenario() -> None:

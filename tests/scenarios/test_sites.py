@@ -3,10 +3,13 @@
 import gzip
 from pathlib import Path
 
-from clustermodel.experiment.exhibits import exhibits_of
-from tests.scripts import mean, stored, study_of
+import pandas as pd
 
-RULES = ("EASY", "EASY, queues and age")
+from clustermodel import Reservation, Workload
+from clustermodel.experiment.exhibits import exhibits_of
+from tests.scripts import defined_in, mean, stored, study_of
+
+RULES = ("EASY", "EASY, queues and age", "EASY, queues, age, down")
 HEADER = "; MaxProcs: 128\n" + "".join(
     f"; Queue: {code} {name}\n" for code, name in enumerate(["interactive", "express", "high", "normal", "low"])
 )
@@ -27,6 +30,17 @@ def test_a_small_run_compares_queues_with_the_record(tmp_path: Path) -> None:
     (found,) = exhibits.tables.values()
     assert found["queue"].tolist() == ["express", "high", "normal", "low", "interactive", "express", "high", "normal", "low"]
     assert found["EASY, queues and age"].tolist()[4] == 0
+
+
+def test_times_without_jobs_are_reservations() -> None:
+    jobs = Workload.from_frame(
+        pd.DataFrame({
+            "submit_s": [0, 50, 100, 3800], "nodes": [1, 2, 1, 1], "run_s": [100, 100, 200, 100], "wait_s": [0, 0, 4000, 3600],
+            "queue": ["normal", "normal", "normal", "interactive"],
+        })
+    )  # fmt: skip
+    (down,) = defined_in("sites/sdsc").times_down(jobs, 4)
+    assert (down.nodes, down.start_s, down.end_s) == (Reservation(nodes=range(4), start_s=0, end_s=1).nodes, 150, 4100)
 
 
 def test_what_the_page_concludes_of_partitions_that_share_nodes() -> None:
@@ -50,13 +64,14 @@ def test_what_the_page_concludes_of_two_logs_with_queues() -> None:
     def waits(log: str, rules: str, measure: str = "wait_s") -> list[float]:
         return [mean(stored("sdsc"), f"{measure}, {queue}", log=log, rules=rules) for queue in queues]
 
-    recorded, plain, ordered = waits("SDSC-SP2", "EASY", "recorded_s"), *(waits("SDSC-SP2", rules) for rules in RULES)
+    recorded, plain, ordered = waits("SDSC-SP2", "EASY", "recorded_s"), *(waits("SDSC-SP2", rules) for rules in RULES[:2])
     assert plain != sorted(plain)
     assert ordered == sorted(ordered)
     assert plain[0] / recorded[0] > 5
     assert plain[1] / recorded[1] > 1.9
     assert all(1 / 1.6 < ours / theirs < 1.6 for ours, theirs in zip(ordered, recorded, strict=True))
-    of_blue = zip(waits("SDSC-BLUE", "EASY"), waits("SDSC-BLUE", "EASY", "recorded_s"), strict=True)
-    assert all(2 < theirs / ours < 6.1 for ours, theirs in of_blue)
+    recorded, ordered, down = waits("SDSC-BLUE", "EASY", "recorded_s"), *(waits("SDSC-BLUE", rules) for rules in RULES[1:])
+    assert [round(ours / theirs, 1) for ours, theirs in zip(down, ordered, strict=True)] == [1.9, 1.8, 1.6, 1.5]
+    assert [round(theirs / ours, 1) for ours, theirs in zip(down, recorded, strict=True)] == [6.5, 5.8, 3.4, 2.5]
     assert min(waits("SDSC-BLUE", "EASY", "idle_share")) > 0.5
     assert waits("SDSC-BLUE", RULES[1]) == sorted(waits("SDSC-BLUE", RULES[1]))

@@ -24,6 +24,7 @@ PAGE = ROOT / "docs" / "validation.md"
 EXACT = ("kappa", "saturated", "migration_overhead")
 SMALL: Mapping[str, Mapping[str, str]] = {
     "mmc": {"jobs": "2000", "at_most": "20", "nodes": "1,4", "loads": "0.5"},
+    "partitions": {"jobs": "2000", "at_most": "20", "nodes": "1"},
     "mg1": {"jobs": "2000", "at_most": "20", "loads": "0.5"},
     "checkpoint_interval": {"at_most": "100", "mtbfs_h": "24", "multiples": "1.0"},
     "saturation": {"jobs": "600", "at_most": "20"},

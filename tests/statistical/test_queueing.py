@@ -4,14 +4,11 @@ Run with ``pytest -m statistical`` (docs/tutorial names the command).  A 99 % in
 the seeds are fixed, so what passes once passes always.
 """
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from clustermodel import Limits, Machine, Partition, Scenario, Site, Workload
+from clustermodel import Machine, Scenario, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.theory.queueing import mg1_mean_wait, mmc_mean_wait
@@ -54,39 +51,6 @@ def test_exponential_jobs_wait_as_erlang_c_says(servers: int, load: float) -> No
     expected = mmc_mean_wait(servers, rate, service)
     assert low <= expected <= high
     assert high - low < 0.25 * expected  # an interval so wide that anything fits would prove nothing
-
-
-def several(queues: dict[str, tuple[int, float]], service: float, **fields: Any) -> dict[str, list[float]]:
-    """Return the mean waits in queues of exponential jobs, each with its servers and its load, by partition and account."""
-    means: dict[str, list[float]] = {name: [] for name in queues}
-    for seed in np.random.SeedSequence(20261127).spawn(REPLICATIONS):
-        rng, parts = np.random.default_rng(seed), []
-        for name, (servers, load) in queues.items():
-            jobs = JOBS * servers // sum(count for count, _ in queues.values())
-            submit_s = np.cumsum(rng.exponential(service / (load * servers), jobs))
-            columns = {"submit_s": submit_s, "run_s": rng.exponential(service, jobs), "nodes": 1}
-            parts.append(pd.DataFrame(columns).assign(partition=name, account=name))
-        workload = Workload.from_frame(pd.concat(parts).sort_values("submit_s", ignore_index=True))
-        jobs = Scenario(workload=workload, **fields).run().jobs.iloc[WARM_UP:]
-        for name, wait_s in jobs.groupby("partition")["wait_s"].mean().items():
-            means[str(name)].append(wait_s)
-    return means
-
-
-@pytest.mark.parametrize("rule", ["partitions", "limits"])
-def test_each_partition_and_each_account_under_a_limit_waits_as_erlang_c_says(rule: str) -> None:
-    queues = {"a": (1, 0.7), "b": (4, 0.8), "c": (8, 0.85)}
-    if rule == "partitions":
-        parts = [Partition(name=name, nodes=nodes) for name, nodes in (("a", "0"), ("b", "1-4"), ("c", "5-12"))]
-        means = several(queues, 100.0, policy="easy", machine=Machine(nodes=13, partitions=parts))
-    else:
-        site = Site(limits=[Limits(account=name, running_jobs=servers) for name, (servers, _) in queues.items()])
-        means = several(queues, 100.0, policy="fcfs", machine=Machine(nodes=13), site=site)
-    for name, (servers, load) in queues.items():
-        low, high = interval_99(means[name])
-        expected = mmc_mean_wait(servers, load * servers / 100.0, 100.0)
-        assert low <= expected <= high
-        assert high - low < 0.35 * expected
 
 
 @pytest.mark.parametrize("shape", ["deterministic", "uniform", "lognormal"])

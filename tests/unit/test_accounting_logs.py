@@ -231,6 +231,41 @@ def test_one_cluster_of_a_log_of_several() -> None:
         read_sacct(LOGS / "clusters.sacct", cluster="ash")
 
 
+def test_dependencies_and_constraints_of_jobs(write_trace: Callable[..., Path]) -> None:
+    lines = [
+        ("1", "ib", 0, "COMPLETED", "a.sh -d afterok:3"),  # of the script
+        ("2", "a100|v100", 10, "FAILED", "--dependency=afterok:1 a.sh"),
+        ("3", "[a|b]", 20, "COMPLETED", "-d afternotok:2,after:1+5 a.sh"),
+        ("4", "", 20, "COMPLETED", "--dependency afterany:1?afterok:2 a.sh"),
+        ("5_0", "(null)", 20, "COMPLETED", "-dafter:4 a.sh"),  # job 4 has not begun before it ends
+        ("5_1", "a&b", 30, "COMPLETED", "-d after:3 a.sh"),
+        ("6_1", "x&y|z", 40, "COMPLETED", "-d aftercorr:5 a.sh"),
+        ("7", "", 40, "COMPLETED", "-d afterany:5:5_1:99,afterok:7 a.sh"),
+    ]
+    times = "2025-03-03T08:{:02}:00"
+    rows = [
+        f"{job}|{wants}|{times.format(0)}|{times.format(start)}|{times.format(start + 10)}|600|{state}|1|x|sbatch {options}"
+        for job, wants, start, state, options in lines
+    ]
+    header = "JobID|Constraints|Submit|Start|End|ElapsedRaw|State|AllocNodes|JobName|SubmitLine"
+    workload = read_sacct(write_trace(header, *rows, name="log"))
+    ids = dict(zip(["1", "2", "3", "4", "5_0", "6_1", "7", "5_1"], workload.frame["job"], strict=True))
+    assert [tuple(row) for row in workload.dependencies.tolist()] == [
+        (ids["2"], 1, ids["1"]), (ids["3"], 3, ids["2"]), (ids["5_0"], 0, ids["4"]), (ids["6_1"], 1, ids["5_1"]),
+        (ids["7"], 3, ids["5_0"]), (ids["7"], 3, ids["5_1"]), (ids["5_1"], 0, ids["3"]),
+    ]  # fmt: skip
+    assert workload.frame["features"].dropna().to_dict() == {0: "ib", 1: "a100|v100", 7: "a&b"}
+    remarks = report_of(workload).remarks
+    assert "dependencies: 6 jobs wait for others (SubmitLine)" in remarks
+    assert "dependencies: 3 of other kinds are left out (alternatives, delays)" in remarks
+    assert "constraints: 2 jobs with other constraints than a&b or a|b, which are left out" in remarks
+    result = Scenario(workload=workload, machine=Machine(nodes=8), policy="fcfs").run()
+    assert result.jobs.set_index("job")["start_s"].to_dict() == {
+        ids["1"]: 0, ids["2"]: 600, ids["3"]: 1200, ids["4"]: 0, ids["5_0"]: 0, ids["5_1"]: 1200, ids["6_1"]: 1800,
+        ids["7"]: 1800,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_compression_is_seen_by_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     plain = (LOGS / "arrays.sacct").read_bytes()

@@ -266,7 +266,10 @@ def test_policies_lists_every_name_with_parameters_and_a_summary(command_line: C
     assert "easy:backfill_order=arrival,reserve_depth=1,predictor=estimate,correction=None,reservation=renewed" in lines
     assert lines[lines.index("fcfs") + 1] == "    First come, first served."
     assert set(policy_names()) <= {line.partition(":")[0] for line in lines}
-    assert finished.out.endswith("""
+    named, _, rules = finished.out.partition("rules that policies respect")
+    assert rules.splitlines()[1].split() == ["policies", "order", "partitions", "reservations", "shapes"]
+    assert any(line.startswith("fcfs, ") and line.split()[-4:] == ["yes"] * 4 for line in rules.splitlines())
+    assert named.endswith("""
 predictors, easy:predictor=NAME
     estimate, last, last-submitted, last-two, perfect, virtual:X
 corrections, easy:correction=NAME

@@ -65,7 +65,7 @@ def log_of(
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_a_schedule_without_limits_shows_none(policy: str, seed: int) -> None:
     assert inferred_site(log_of(jobs(seed), policy=policy), NODES) == InferredSite([], [])
 
@@ -90,8 +90,16 @@ def test_a_schedule_with_a_limit_shows_this_limit(limit: Limits) -> None:
     assert inferred.windows == []
 
 
+@pytest.mark.parametrize("limit", [Limits(user="*", running_jobs=2), Limits(user=2, running_jobs=1)], ids=str)
+def test_a_limit_shows_on_a_busy_machine_where_jobs_also_wait_for_reserved_nodes(limit: Limits) -> None:
+    busy = jobs_of_queues(number=1500).assign(queue="one", user=lambda frame: frame["user"] % 5 + 1)
+    (rule,) = inferred_site(log := log_of(busy, limit), NODES).rules
+    assert Site(limits=(limit,)) == inferred_site(log, NODES).site
+    assert rule.evidence["prompt"] > 0.5
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "P", "server-filling"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_queues_without_rules_show_none(policy: str, seed: int) -> None:
     assert inferred_site(log_of(jobs_of_queues(seed), policy=policy), NODES) == InferredSite([], [])
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeType, Partition, Result, Scenario, Site, Workload
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.sim.node_types import has_features
+from clustermodel.machine import has_features
 from tests.conftest import refusal
+from tests.property.strategies import cases
 
 KNOWN = ("fcfs", "easy", "conservative", "bf")
 
@@ -209,7 +210,7 @@ def test_refusals(make: Any, message: str) -> None:
     assert refusal(make).startswith(message)
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     asked=st.lists(
         st.tuples(

@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Setup, Site, Workload
-from clustermodel.policies.interface import Run
-from clustermodel.policies.partitioned import PartitionedBackfilling, PartitionedFcfs
+from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Site, Workload
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.schedule.pools import Pools
 from tests.conftest import refusal
@@ -134,6 +131,18 @@ def test_limits_priority_and_default_of_partitions() -> None:
     assert (start[1], start[4], start[7], start[6]) == (0, 0, 60, 100)
 
 
+@pytest.mark.parametrize("policy", ["easy", "easy:reserve_depth=2", "conservative"])
+@pytest.mark.parametrize("of", ["nobody", "job", "partition"])
+def test_a_higher_priority_displaces_reservations_on_shared_nodes_as_on_one_pool(of: str, policy: str) -> None:
+    # Job 2 is reserved for 100 s on nodes 2-5; job 3 needs nodes 0-3, and comes before it by its priority.
+    jobs = [job(1, 0, 4, 100, "a"), job(2, 1, 4, 30, "b"), job(3, 2, 4, 50, "a", priority=int(of == "job"))]
+    partitions = [Partition(name="a", nodes="0-3", priority=int(of == "partition")), Partition(name="b", nodes="2-5")]
+    expected = [0, 100, 130] if of == "nobody" or policy == "conservative" else [0, 150, 100]
+    assert starts(run(jobs, partitions, nodes=6, policy=policy)) == expected
+    if of != "partition":
+        assert starts(run(jobs, [], nodes=4, policy=policy)) == expected
+
+
 def test_a_job_without_a_partition_may_have_all_nodes() -> None:
     result = run([job(1, 0, 8, 10, None), job(2, 0, 2, 10, "a")], parts(a="0-3"), policy="conservative")
     assert starts(result) == [0, 10]
@@ -179,11 +188,11 @@ def test_other_policies_refuse_partitions(policy: str) -> None:
         (lambda: Machine(nodes=4, partitions=parts(a="0") * 2), "Machine.partitions: a: 'a' is not allowed; another one has"),
         (
             lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:width=greedy"),
-            "backfilling: width: 'greedy' is not allowed on a machine with partitions that share nodes; it must be 'asked'",
+            "backfilling: width: 'greedy' is not allowed where jobs differ in the nodes that they may",
         ),
         (
             lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:guarantees=relaxed"),
-            "backfilling: guarantees: 'relaxed' is not allowed on a machine with partitions that share nodes; they must be all",
+            "backfilling: guarantees: 'relaxed' is not allowed where jobs differ in the nodes that they may",
         ),
     ],
 )
@@ -270,30 +279,6 @@ def test_any_overlapping_partitions(policy: str, jobs: list[tuple[Any, ...]]) ->
         assert not (table["reserved_s"].isna() & (table["wait_s"] > 0)).any()
 
 
-class _OnePool:
-    """A policy of plans over pools on a machine that has one."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def start(self, setup: Setup) -> Run:
-        if self.name == "fcfs":
-            return PartitionedFcfs(setup)
-        return PartitionedBackfilling(setup, 1 if self.name == "easy" else None, lambda jobs, _: jobs)
-
-
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@settings(max_examples=cases(25), deadline=None)
-@given(jobs=jobs_of_cases)
-def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str, jobs: list[tuple[Any, ...]]) -> None:
-    scenario = Scenario(workload=workload_of(jobs, None), machine=Machine(nodes=8), policy=policy)
-    plain, pooled = (
-        scenario.run().jobs,
-        Scenario(workload=scenario.workload, machine=Machine(nodes=8), policy=_OnePool(policy)).run(),
-    )
-    pd.testing.assert_frame_equal(plain.drop(columns="reserved_s"), pooled.jobs.drop(columns="reserved_s"))
-
-
 @pytest.mark.parametrize(
     "policy",
     # P and R are random; gangs in several rows are shared with those of other partitions.
@@ -302,14 +287,8 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(policy: str,
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)
     jobs = [
-        job(
-            n,
-            float(rng.integers(0, 20_000)),
-            int(rng.integers(1, 7)),
-            float(rng.integers(10, 900)),
-            str(rng.choice(["a", "b"])),
-        )
-        for n in range(1, 300)
+        job(n, float(rng.integers(0, 6_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part)
+        for n, part in enumerate(rng.choice(["a", "b"], 90).tolist(), 1)
     ]
     together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
     for name, nodes in (("a", 6), ("b", 8)):

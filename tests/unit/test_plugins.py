@@ -126,7 +126,6 @@ def test_run_keys_follow_the_source_of_a_plug_in(install: Install, tmp_path: Pat
     module = install("narrowest_c", NARROWEST, policies="narrowest = narrowest_c:Narrowest")
     half = install("half_c", HALF, predictors="half = half_c:Half")
     before = keys()
-    assert before == keys()
     module.write_text(NARROWEST.replace("Jobs on few nodes first.", "Few nodes first."))
     assert before == keys()  # words do not count
     module.write_text(NARROWEST.replace("job.nodes <= idle", "job.nodes < idle"))
@@ -253,7 +252,7 @@ def test_predictors_and_readers_are_listed_and_not_imported(install: Install, co
         f"    {long} (half_e",
     ]
     assert listed[first + 2] == "    1.0), half (half_e 1.0)"
-    assert listed[-1] == "    pbs, lsf, sacct, muri, swf, lines (lines_e 1.0)"
+    assert "    pbs, lsf, sacct, muri, swf, lines (lines_e 1.0)" in listed
     assert not {"half_e", "lines_e"} & set(sys.modules)
 
 

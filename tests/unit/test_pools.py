@@ -34,7 +34,7 @@ VARIANTS = (
 )
 
 
-MODULES = ("easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
+MODULES = ("fcfs.in_pools", "easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
 """Where policies find out whether they plan over pools."""
 
 
@@ -54,7 +54,7 @@ def random_jobs(seed: int, partition: str | None = "named") -> Workload:
 def test_any_overlapping_partitions(policy: str) -> None:
     partitions = parts(a="0-5", b="3-8", c="6-11")
     own = {part.name: set(range(part.node_set[0], part.node_set[1])) for part in partitions}
-    for seed in range(cases(12)):
+    for seed in range(cases(12, fewest=4)):
         workload = random_jobs(seed)
         named = workload.frame["partition"] if "partition" in workload.frame else pd.Series([None] * len(workload))
         result = Scenario(workload=workload, machine=Machine(nodes=12, partitions=partitions), policy=policy).run()
@@ -81,7 +81,7 @@ def test_any_overlapping_partitions(policy: str) -> None:
 def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
     policy: str, kill: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(cases(6)):
+    for seed in range(cases(6, fewest=3)):
         failing = NodeFailures(mtbf_s=300, repair_s=20) if seed % 2 else None
         machine = Machine(nodes=8, kill_at_estimate=kill, failures=failing)
         scenario = Scenario(workload=random_jobs(seed, None), machine=machine, policy=policy)
@@ -100,8 +100,8 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)
     jobs = [
-        job(n, float(rng.integers(0, 20_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part, user=ord(part))
-        for n, part in enumerate(rng.choice(["a", "b"], 300).tolist(), 1)
+        job(n, float(rng.integers(0, 6_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part, user=ord(part))
+        for n, part in enumerate(rng.choice(["a", "b"], 90).tolist(), 1)
     ]
     together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
     for name, nodes in (("a", 6), ("b", 8)):

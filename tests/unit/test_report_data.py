@@ -116,12 +116,13 @@ def test_nodes_that_are_down_have_a_curve_where_nodes_fail() -> None:
         assert list(starts.args["lines"][0]["sources"]) == names
 
 
-@pytest.mark.parametrize("name", ["memory", "store"])
-def test_limited_resources_have_a_curve_where_a_run_has_the_limit(name: str) -> None:
+@pytest.mark.parametrize("column", ["memory_share", "store_share", "reserved_nodes"])
+def test_limited_resources_have_a_curve_where_a_run_has_the_limit(column: str) -> None:
+    name = column.partition("_")[0]
     columns = {"time_s": [0.0, 100.0, 200.0, 400.0], "busy_nodes": [4, 2, 4, 0], "waiting_jobs": [0] * 4, "down_nodes": [0] * 4}
     without = pd.DataFrame(columns)
-    limited = without.assign(**{f"{name}_share": [0.5, 0.25, 1.0, 0.0]})
-    unused = without.assign(**{f"{name}_share": 0.0})
+    limited = without.assign(**{column: [0.5, 0.25, 1.0, 0.0]})
+    unused = without.assign(**{column: 0.0})
     edges = np.array([0.0, 200.0, 400.0, 500.0])
     assert curve_of(StatesOfRun("", 4, limited), edges)[name] == [0.375, 1.0, 0.0, 0.0]
     assert curve_of(StatesOfRun("", 4, without), edges).keys() == {"busy", "waiting", "down"}
@@ -135,7 +136,11 @@ def test_limited_resources_have_a_curve_where_a_run_has_the_limit(name: str) -> 
         assert [plot.name for plot in plots] == [f"over time {plot}" for plot in names]
         assert [plot.xaxis.axis_label is not None for plot in plots] == [False] * (len(names) - 1) + [True]
         assert all(plot.x_range is plots[0].x_range for plot in plots)
-        assert {(plot.y_range.start, plot.y_range.end) for plot in plots if plot.name != "over time waiting"} == {(0, 1.02)}
+        assert {
+            (plot.y_range.start, plot.y_range.end)
+            for plot in plots
+            if plot.name not in ("over time waiting", "over time reserved")
+        } == {(0, 1.02)}
         assert len({str(plot.select_one(HoverTool).tooltips) for plot in plots}) == 1
         assert [list(line["sources"]) for line in starts.args["lines"]] == [names] * len(runs)
 

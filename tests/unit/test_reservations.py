@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import (
+    Checkpointing,
     DecisionError,
     Job,
     Machine,
@@ -22,13 +23,15 @@ from clustermodel import (
     Scenario,
     Site,
     Store,
+    TimeSlicing,
     TraceError,
     Workload,
     read_outages,
     read_trace,
 )
 from clustermodel.errors import StrandedJobsError
-from clustermodel.policies.interface import Setup, Start
+from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
+from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.windows import Windows
@@ -38,7 +41,7 @@ from tests.property.strategies import cases
 from tests.unit.test_partitions import nodes_of, starts
 
 CommandLine = Callable[..., Finished]
-KNOWN = ("fcfs", "easy", "conservative", "bf")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "ss")
 WEEK = 7 * 86_400.0
 
 
@@ -48,7 +51,9 @@ def job(number: int, submit_s: float, nodes: int, run_s: float, **fields: Any) -
 
 def run(jobs: list[Job], reservations: Any = (), nodes: int = 8, policy: Any = "easy", **fields: Any) -> Result:
     machine = Machine(nodes=nodes, reservations=reservations, **fields)
-    return Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy).run()
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy).run()
+    assert result.kappa_by_formula == pytest.approx(result.ledger.capacity_loss, abs=1e-9, nan_ok=True)
+    return result
 
 
 def node_s(result: Result, account: Account) -> float:
@@ -102,6 +107,40 @@ def test_jobs_of_an_account_may_have_the_nodes_and_others_keep_out() -> None:
     assert starts(run(jobs, Reservation(nodes="0-3", start_s=100, end_s=200, accounts="bio"))) == [0, 110, 111, 170]
 
 
+@pytest.mark.parametrize("policy", ["gs", "mbgs"])
+def test_events_and_shares_of_capacity_know_what_is_reserved_beside_gangs_in_rows(policy: str) -> None:
+    rng = np.random.default_rng(1)
+    sizes, times = rng.integers(1, 6, 20), rng.integers(20, 80, 20)
+    jobs = [job(n, 10 * n, int(sizes[n]), float(times[n]), account=None if n % 4 else "bio") for n in range(20)]
+    windows = (
+        Reservation(nodes="0-3", start_s=100, end_s=160, every_s=150, accounts="bio"),
+        Reservation(start_s=240, end_s=250),
+    )
+    machine = Machine(nodes=8, reservations=windows, time_slicing=TimeSlicing(quantum_s=5, mpl=3))
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy, history=True).run()
+    assert result.kappa_by_formula == pytest.approx(result.ledger.capacity_loss, abs=1e-9)
+    share, log = result.ledger.frame["share"], result.events
+    assert share["reserved"] > 0
+    reserved = (log.reserved[:-1] * np.diff(log.time_s)).sum() / log.time_s[-1] / 8
+    _, shares = capacity_shares(result, 7)
+    assert shares[list(SHARES).index("reserved")].mean() == pytest.approx(share["reserved"]) == pytest.approx(reserved)
+    busy = busy_nodes(result, log.time_s[[0, -1]]) / 8
+    assert busy.tolist() == pytest.approx([1 - share["idle"] - share["reserved"]])
+
+
+def test_a_reservation_that_jobs_name_is_theirs() -> None:
+    window = Reservation(nodes="0-3", start_s=100, end_s=200, accounts="bio", name="course")
+    jobs = [
+        job(1, 0, 8, 90),
+        job(2, 110, 4, 60, account="bio"),
+        job(3, 111, 4, 60, account="bio"),
+        job(4, 112, 4, 20, reservation="x,course"),
+    ]
+    assert starts(run(jobs, window)) == [0, 110, 170, 112]
+    assert nodes_of(run(jobs, window), 4) == {0, 1, 2, 3}
+    assert starts(run(jobs[:3], window)) == [0, 110, 111]  # nobody names it
+
+
 def test_the_reserved_account_has_idle_nodes_only() -> None:
     # Nodes 0 and 1 are used by the account for half of the time; job 1 ends while its nodes are reserved for others.
     two = Reservation(nodes="0-1", start_s=10, end_s=30, accounts="bio")
@@ -121,6 +160,26 @@ def test_reservations_while_no_job_is_in_the_system_are_in_the_books() -> None:
     assert node_s(result, Account.RESERVED) == 2 * 10 * 3
     # The books end with the last job.
     assert node_s(run([job(1, 0, 1, 10)], Reservation(start_s=20, end_s=30), nodes=2), Account.RESERVED) == 0
+
+
+def test_events_states_and_figures_know_what_is_reserved() -> None:
+    # Nodes 0 and 1 are reserved from 10 to 30 for an account, whose job has one of them from 12 to 22; job 3 waits until 30.
+    window = Reservation(nodes="0-1", start_s=10, end_s=30, accounts="bio")
+    jobs = [job(1, 0, 2, 20), job(2, 12, 1, 10, account="bio"), job(3, 15, 4, 20)]
+    result = run(jobs, window, nodes=4)
+    assert (starts(result), nodes_of(result, 1)) == ([0, 12, 30], {2, 3})
+    log = result.events
+    assert log.time_s.tolist() == [0, 10, 12, 15, 20, 22, 30, 50]
+    assert log.reserved.tolist() == [0, 2, 1, 1, 1, 2, 0, 0]
+    assert log.empty.tolist() == [2, 0, 0, 0, 2, 2, 0, 4]
+    assert result.kappa_by_formula == 2 * 10 / (4 * 50)  # job 3 waits for nodes 0 and 1, which are not lost
+    states = result.states
+    assert states["busy_nodes"].tolist() == [2, 2, 3, 3, 1, 0, 4, 0]
+    assert states["reserved_nodes"].tolist() == log.reserved.tolist()
+    assert "reserved_nodes" not in run(jobs, nodes=4).states
+    assert busy_nodes(result, np.array([0.0, 10, 30, 50])).tolist() == [2, (2 * 2 + 3 * 8 + 2) / 20, 4]
+    ground = result.plot.gantt().axes[0].collections[-1].get_paths()[0].get_extents()
+    assert ground.bounds == (10, -0.5, 20, 2)
 
 
 def test_plans_go_around_a_reservation() -> None:
@@ -166,7 +225,7 @@ def test_jobs_that_have_missed_their_last_chance_are_rejected(policy: str) -> No
     assert node_s(result, Account.DOWN) == result.ledger.end / 1e6 - 100
 
 
-@pytest.mark.parametrize("policy", KNOWN)
+@pytest.mark.parametrize("policy", [*KNOWN, "gs", "mbgs"])
 def test_a_known_outage_is_drained_and_a_surprise_is_not(policy: str) -> None:
     outage: dict[str, Any] = {"node": [0, 1], "down_s": [50.0, 50.0], "up_s": [80.0, 80.0], "nodes": 4}
     jobs = [job(1, 0, 4, 100)]
@@ -279,6 +338,77 @@ def test_policies_that_respect_the_nodes_of_a_job_need_no_code_for_windows() -> 
         run([job(1, 0, 2, 60)], window, nodes=4, policy=_First((0, 2)))
 
 
+class _Mover:
+    """A policy that starts a job on some nodes, on dedicated ones or in a row, and moves it to others at 10 s."""
+
+    name = "mover"
+    takes_reservations = True
+
+    def __init__(self, first: Any, then: Any, *, in_rows: bool) -> None:
+        self.first, self.then, self.in_rows = first, then, in_rows
+
+    def rows_on(self, machine: Machine) -> int:
+        return 2 if self.in_rows else 0
+
+    def start(self, setup: Setup) -> Any:
+        def decide(batch: Any, view: Any) -> list[Any]:
+            if batch.submitted:
+                (each,) = batch.submitted
+                place = Place(each, self.first, (0,))
+                return [
+                    Rows(places=(place,)) if self.in_rows else Start(job=each, columns=self.first),
+                    WakeAt(time=to_ticks(10)),
+                ]
+            gangs = list(view.running.values()) if batch.alarm else []
+            if self.in_rows:
+                return [Rows(places=(Place(gang.job, self.then, (0,)),)) for gang in gangs]
+            return [Migrate(moves=((gang.job, self.then),)) for gang in gangs]
+
+        return decide
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "in_rows", "where"),
+    [
+        ((0, 2), (2, 4), False, "2-3 until 50"),
+        ((0, 2), (1, 3), False, "2 until 50"),
+        ((2, 4), (0, 2), False, "2-3 until 50"),
+        ((0, 2), (1, 3), True, "2 until 90"),
+        ((2, 4), (0, 2), True, "2-3 until 100"),
+        ((0, 2), (0, 2), True, ""),
+    ],
+)
+def test_no_decision_puts_a_job_where_nodes_are_reserved(first: Any, then: Any, *, in_rows: bool, where: str) -> None:
+    window = Reservation(nodes="2-3", start_s=20, end_s=30)
+    slicing = TimeSlicing(quantum_s=5, mpl=2)
+    policy = _Mover(first, then, in_rows=in_rows)
+    if not where:
+        assert starts(run([job(1, 0, 2, 50)], window, nodes=4, policy=policy, time_slicing=slicing)) == [0]
+        return
+    refused = f"job 1 cannot run on nodes {where} s: they are reserved, or known to be down, before"
+    with pytest.raises(DecisionError, match=refused):
+        run([job(1, 0, 2, 50)], window, nodes=4, policy=policy, time_slicing=slicing)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "fifo-preempt", "ss", "gs"])
+def test_nodes_with_several_processors_are_reserved_whole(policy: str) -> None:
+    # Node 1, with processors 2 and 3, is reserved from 5 to 8.  Job 1 has node 0.  Job 2 ends on node 1 at 5, job 3 would not,
+    # and waits for node 0; job 4 waits for node 1.
+    jobs = [job(1, 0, 2, 5), job(2, 1, 1, 4), job(3, 2, 1, 4), job(4, 3, 3, 2)]
+    window, slicing = Reservation(nodes="1", start_s=5, end_s=8), TimeSlicing(mpl=1)
+    result = run(jobs, window, nodes=2, processors_per_node=2, policy=policy, time_slicing=slicing)
+    assert starts(result) == [0, 1, 5, 8]
+    assert node_s(result, Account.RESERVED) == 6
+
+
+def test_restarts_at_other_times_are_refused() -> None:
+    charged = Checkpointing(restart_s=1, restart_charge="every-decision")
+    message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), checkpointing=charged))
+    assert message == (
+        "Checkpointing.restart_charge: 'every-decision' is not allowed where nodes are kept free; it must be 'on-start'"
+    )
+
+
 def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
     class Never(_First):
         def start(self, setup: Setup) -> Any:
@@ -286,6 +416,12 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
 
     with pytest.raises(StrandedJobsError, match="left waiting for ever"):
         run([job(1, 0, 1, 1)], Reservation(start_s=5, end_s=6, every_s=10), policy=Never())
+
+
+def test_a_job_that_cannot_go_on_before_nodes_are_down_for_good_is_named() -> None:
+    known = Outages(node=[0], down_s=[100.0], up_s=[1e10], nodes=2, known=(True,))
+    with pytest.raises(StrandedJobsError, match=r"job 1 has been stopped, and nodes that are reserved, or known to be down"):
+        run([job(1, 0, 2, 90), job(2, 50, 1, 30)], nodes=2, failures=known, policy="srtf")
 
 
 @pytest.mark.parametrize(
@@ -303,10 +439,6 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
             "Machine.reservations: nodes: '4' is not allowed; they must be among 0-3",
         ),
         (
-            lambda: Machine(nodes=4, gpus_per_node=2, reservations=[Reservation(start_s=0, end_s=9)]),
-            "Machine.reservations: ['all'] is not allowed with 2 processors per node; there must be none",
-        ),
-        (
             lambda: Machine(
                 nodes=4, reservations=[Reservation(start_s=0, end_s=1, every_s=every) for every in (86_399, 86_400)]
             ),
@@ -320,8 +452,8 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told() -> None:
         (lambda: Reservation.from_text("start_s=1,2"), "reservation: start_s: '2' is not allowed; write key=value,key=value"),
         (lambda: Reservation.from_text("begin_s=1"), "reservation: 'begin_s' is not allowed (did you mean"),
         (
-            lambda: run([job(1, 0, 1, 1)], Reservation(start_s=0, end_s=9), policy="easy:predictor=last"),
-            "easy: predictor: 'last'",
+            lambda: run([job(1, 0, 1, 1)], Reservation(start_s=0, end_s=9), policy="D:width=half"),
+            "backfilling: width: 'half' is not allowed where",
         ),
     ],
 )
@@ -440,8 +572,8 @@ windows_of_cases = st.lists(
 )
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@settings(max_examples=cases(40), deadline=None)
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "easy:reservation=kept,reserve_depth=2", "1/L", "D-NG"])
+@settings(max_examples=cases(20), deadline=None)
 @given(jobs=jobs_of_cases, windows=windows_of_cases)
 def test_no_job_is_ever_in_a_window_of_others(policy: str, jobs: list[tuple[Any, ...]], windows: list[tuple[Any, ...]]) -> None:
     reservations = [

@@ -16,6 +16,7 @@ from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.schedule.by_node import Layout, Nodes
 from tests.conftest import refusal
+from tests.property.strategies import cases
 
 KNOWN = ("fcfs", "easy", "conservative", "bf")
 
@@ -138,7 +139,10 @@ def test_what_no_node_can_hold_is_rejected() -> None:
         ),
         (lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "ss"), "policy ss: not allowed where jobs have shapes"),
         (lambda: run([job(1, 0, 4, 1, memory_gib=1)], "gs", node_memory_gib=8), "policy gs: not allowed where jobs have"),
-        (lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "easy:predictor=last"), "easy: predictor: 'last' is not allowed"),
+        (
+            lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "1/L:widening=true"),
+            "backfilling: widening: True is not allowed",
+        ),
         (
             lambda: run([job(1, 0, 1, 1, max_nodes_used=2)], processors_per_node=1),
             "job 1: a shape is not allowed where nodes have one processor; give Machine",
@@ -227,12 +231,12 @@ SHAPES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     asked=st.lists(
         st.tuples(st.integers(0, 60), st.integers(1, 9), st.integers(1, 40), st.integers(1, 3), SHAPES), min_size=1, max_size=14
     ),
-    policy=st.sampled_from(KNOWN),
+    policy=st.sampled_from((*KNOWN, "easy:backfill_order=shortest,reservation=kept", "1/L", "D-NG")),
     allocation=st.sampled_from(["lowest", "consolidate"]),
     memory=st.sampled_from([None, 8]),
 )

@@ -96,6 +96,17 @@ def test_jobs_that_no_limit_ever_allows_are_rejected() -> None:
     assert list(run(jobs, Limits(wall_time_s=99)).jobs["status"]) == ["rejected"] * 3
 
 
+def test_a_limit_of_several_names_counts_their_jobs_together(tmp_path: Path) -> None:
+    jobs = [(0, 1, 100, 1, "bio"), (0, 1, 100, 2, "astro"), (0, 1, 100, 3, "geo"), (0, 1, 100, 4, "bio"), (0, 1, 100, 4, None)]
+    both = Limits(account=["bio", "astro"], running_jobs=1)
+    assert both == Limits(account=("bio", "astro", "bio"), running_jobs=1)
+    assert starts(run(jobs, both)) == [0, 100, 0, 200, 0]
+    assert starts(run(jobs, Limits(account=["bio"], user="*", running_jobs=1))) == [0] * 5
+    assert starts(run(jobs, Limits(account=["bio"], running_jobs=1))) == [0, 0, 0, 100, 0]
+    Site(limits=both).to_toml(tmp_path / "site.toml")
+    assert Site.from_toml(tmp_path / "site.toml") == Site(limits=both)
+
+
 def test_two_stages_jobs_in_the_system_then_running_ones() -> None:
     # Two jobs may be in the system, one may run: the third enters when the first ends, and is then held by the other limit.
     result = run([(0, 1, 10, 1)] * 3, Limits(user=1, submitted_jobs=2), Limits(user=1, running_jobs=1))
@@ -139,7 +150,10 @@ def test_a_streamed_run_takes_no_limits() -> None:
             {"user": 1},
             "Limits: no limit is given; one of running_jobs, nodes, node_hours, submitted_jobs, wall_time_s, job_nodes",
         ),
-        ({"user": 1.5, "nodes": 1}, "Limits.user: 1.5 is not allowed; it must be a name, a number, or '*' for each"),
+        (
+            {"user": 1.5, "nodes": 1},
+            "Limits.user: 1.5 is not allowed; it must be a name, a number, several of them, or '*' for each",
+        ),
         ({"nodes": 0}, "Limits.nodes: 0 is not allowed; it must be an integer >= 1"),
         ({"node_hours": 0}, "Limits.node_hours: 0 is not allowed; it must be a number of hours > 0"),
         ({"wall_time_s": "1h"}, "Limits.wall_time_s: '1h' is not a number"),
@@ -226,12 +240,15 @@ def test_a_chain_ends_where_a_job_fails_and_another_one_takes_over() -> None:
         job(5, after_not_ok=3),
         job(6, after_not_ok=4),
         job(7, submit_s=15, after_ok=1),
+        job(8, after_any=[1, 3, 5]),
     )
     status = dict(zip(result.jobs["job"], result.jobs["status"], strict=True))
     assert status == {
-        1: "killed", 2: "rejected", 3: "rejected", 4: "completed", 5: "completed", 6: "rejected", 7: "rejected"
+        1: "killed", 2: "rejected", 3: "rejected", 4: "completed", 5: "completed", 6: "rejected", 7: "rejected",
+        8: "completed",
     }  # fmt: skip
     assert starts(result)[3] == starts(result)[4] == 10
+    assert starts(result)[-2] == 20  # of job 8, when job 5 has ended
 
 
 def test_after_waits_for_the_start_only_and_a_wide_job_delays_it() -> None:

@@ -2,8 +2,22 @@
 
 import pytest
 
-from clustermodel import FairShare, Job, Limits, Machine, Partition, Reservation, Result, Scenario, Site, Workload
+from clustermodel import (
+    Checkpointing,
+    FairShare,
+    Job,
+    Limits,
+    Machine,
+    Partition,
+    Reservation,
+    Result,
+    Scenario,
+    Site,
+    TimeSlicing,
+    Workload,
+)
 from clustermodel.failures.failure import Failure
+from clustermodel.sim.simulation import Fidelity
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.test_failures import Listed
 
@@ -258,6 +272,47 @@ def test_a_reservation_that_recurs_for_an_account() -> None:
     """)
     assert column(result) == {1: 0, 2: 1, 3: 4, 4: 8}
     assert result.jobs["status"].tolist() == ["completed"] * 4 + ["rejected"]
+
+
+def test_a_job_that_is_preempted_before_a_reservation_resumes_after_it() -> None:
+    # Shortest remaining time first, all nodes reserved from 6 to 8.  At 1 job 2 preempts job 1, which needs 4 s more: at 3 it
+    # would end at 7, and waits.  Job 3 fits at 2, until 5.
+    jobs = [job(1, 0, 2, 5), job(2, 1, 1, 2), job(3, 2, 1, 3)]
+    result = run(jobs, 2, "srtf", reservations=[Reservation(start_s=6, end_s=8)])
+    assert drawn(result) == drawing("""
+        122.....1111
+        1.333...1111
+    """)
+    assert result.ledger.frame["total_node_s"]["reserved"] == 4
+
+
+@pytest.mark.parametrize(
+    ("submit_s", "picture"), [(2, "111122..111\n1111....111"), (4, "1111122\n11111..")], ids=["in time", "too late"]
+)
+def test_no_job_is_preempted_that_would_be_saved_in_a_reservation(submit_s: float, picture: str) -> None:
+    # All nodes are bio's from 5 to 8; job 2 of bio comes first, and a checkpoint takes 2 s.  At 2 job 1 is preempted: it is
+    # written until 4, and needs 3 s more, for which it waits until 8.  At 4 that would be too late, and it runs to its end.
+    jobs = [job(1, 0, 2, 5), job(2, submit_s, 1, 2, account="bio", priority=1)]
+    window = Reservation(start_s=5, end_s=8, accounts="bio")
+    result = run(jobs, 2, "fifo-preempt", reservations=[window], checkpointing=Checkpointing(checkpoint_s=2))
+    assert drawn(result) == picture
+
+
+@pytest.mark.parametrize(("policy", "fourth", "end_s"), [("gs", 8, 9), ("bgs", 3, 5)])
+@pytest.mark.parametrize("fidelity", ["fast", "node"])
+def test_gangs_in_two_rows_leave_their_nodes_before_a_reservation(
+    policy: str, fourth: float, end_s: float, fidelity: Fidelity
+) -> None:
+    # All nodes are reserved from 6 to 8, and slices last 1 s.  Of 2 s, jobs 1 and 2 may take 4 in two rows, and end at 3 and at
+    # 4.  Job 3 may take 6 s, and waits at 1 already for 8; job 4, which may take 2, waits behind it, or is
+    # backfilled at 3, in the slice after that of job 2.
+    jobs = [job(1, 0, 2, 2), job(2, 0, 2, 2), job(3, 1, 1, 3), job(4, 2, 1, 1)]
+    slicing = TimeSlicing(quantum_s=1, mpl=2)
+    machine = Machine(nodes=2, time_slicing=slicing, reservations=[Reservation(start_s=6, end_s=8)])
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy=policy, fidelity=fidelity).run()
+    assert column(result) == {1: 0, 2: 0, 3: 8, 4: fourth}
+    assert column(result, "end_s") == {1: 3, 2: 4, 3: 11, 4: end_s}
+    assert result.ledger.frame["total_node_s"]["reserved"] == 4
 
 
 @pytest.mark.parametrize(("half_life_s", "picture"), [(2, "1111223344"), (1000, "1111224433")])

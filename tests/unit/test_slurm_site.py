@@ -214,6 +214,7 @@ def test_limits_of_qos_and_of_the_qos_of_a_partition(read: Read) -> None:
 def test_limits_and_shares_of_associations(read: Read) -> None:
     slurm = read("PriorityWeightFairshare=1\n", TREE)
     assert list(slurm.site.limits) == [
+        Limits(account=["physics", "bio", "astro"], nodes=40),
         Limits(account="bio", running_jobs=20),
         Limits(user="*", account="bio", running_jobs=2),
         Limits(user="cyd", account="astro", running_jobs=5),
@@ -222,7 +223,6 @@ def test_limits_and_shares_of_associations(read: Read) -> None:
     tree = {"physics": 2, "physics/bio": 3, "physics/astro": 1}
     assert slurm.site.order == FairShare(account_shares=tree, user_shares={"bob": 4})
     assert slurm.left_out == (
-        "GrpTRES of account physics: limits of an account and those below it are no rule",
         "MaxTRES=cpu of user dan: the model counts nodes (--unit cores)",
         "Share=parent of user cyd: shares are numbers above 0",
     )

@@ -12,6 +12,7 @@ import pytest
 
 from clustermodel.figures.terminal import literal
 from tests.conftest import Finished
+from tests.tiers import some
 
 Command = Callable[..., Finished]
 
@@ -23,8 +24,8 @@ TRACE = (
     "3 5 -1 5 4 -1 -1 -1 5 -1 1 7 1 -1 -1 -1 -1 -1",
 )
 COMMANDS = (
-    "--help", "--version", "policies", "run --trace jobs.swf", "run --trace jobs.swf --json", "trace info jobs.swf",
-    "trace info jobs.swf --json", "trace fit jobs.swf",
+    "--help", "--version", "run --trace jobs.swf", "run --trace jobs.swf --json", "trace info jobs.swf",
+    "trace info jobs.swf --json", "trace fit jobs.swf", "policies",
 )  # fmt: skip
 HOSTILE = "\x1b[31mred\x1b[0m \x9b2J \x1b]0;title\x07 \u202egnp.exe [bold]b[/bold] :warning: end"
 """Colours, a control sequence in one letter, a title of the window, a mark of direction, markup and an emoji of rich."""
@@ -49,8 +50,7 @@ def shell(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., sub
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("words", COMMANDS)
-@pytest.mark.long
+@pytest.mark.parametrize("words", some(COMMANDS, one_in=2))
 def test_a_full_disk_and_a_closed_output_are_one_line(shell: Callable[..., Finished], words: str) -> None:
     for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
         done = shell(f"clustermodel {words} {redirection}")
@@ -84,8 +84,7 @@ def test_a_file_that_is_opened_does_not_take_the_place_of_a_closed_stream(
     assert json.loads((tmp_path / "model.json").read_text())["nodes"] == 4
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-@pytest.mark.long
+@pytest.mark.parametrize("words", some(COMMANDS, one_in=2))
 def test_a_reader_that_has_seen_enough_is_no_error_to_talk_about(shell: Callable[..., Finished], words: str) -> None:
     done = shell(f"(clustermodel {words}; echo $? >code) | true; cat code")
     assert done.stdout == "1\n"

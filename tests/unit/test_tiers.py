@@ -5,8 +5,6 @@ import tomllib
 from itertools import chain, combinations
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
 DECLARED = {marker.partition(":")[0] for marker in PYTEST["markers"]}
@@ -25,7 +23,7 @@ def selections(name: str) -> list[str]:
 
 
 FIRST = PYTEST["addopts"][PYTEST["addopts"].index("-m") + 1]
-SECOND, BENCHES = selections(".ci/test-long")
+BENCHES, SECOND = selections(".ci/test-long")
 MARKERS = sorted(DECLARED | {"hypothesis"})  # which hypothesis gives to every test that draws random cases
 
 
@@ -40,16 +38,16 @@ def possible_markers() -> list[set[str]]:
     return [found for markers in every if not {"bench", "slow_bench"} <= (found := set(markers))]
 
 
-@pytest.mark.parametrize("markers", possible_markers(), ids=lambda markers: "-".join(sorted(markers)) or "none")
-def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme(markers: set[str]) -> None:
-    tiers = [expression for expression in (FIRST, SECOND, BENCHES) if selects(expression, markers)]
-    if markers & OWN_COMMAND:
-        assert any(selects(expression, markers) for expression in selections("CONTRIBUTING.md"))
-        assert FIRST not in tiers
-        assert SECOND not in tiers
-    else:
-        assert tiers
-    assert (FIRST in tiers) == (not markers & {"long", "whole", "bench", "slow_bench", "statistical"})
+def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme() -> None:
+    for markers in possible_markers():
+        tiers = [expression for expression in (FIRST, SECOND, BENCHES) if selects(expression, markers)]
+        if markers & OWN_COMMAND:
+            assert any(selects(expression, markers) for expression in selections("CONTRIBUTING.md")), markers
+            assert FIRST not in tiers, markers
+            assert SECOND not in tiers, markers
+        else:
+            assert tiers, markers
+        assert (FIRST in tiers) == (not markers & {"long", "whole", "bench", "slow_bench", "statistical"}), markers
 
 
 def test_every_marker_is_declared_and_used() -> None:

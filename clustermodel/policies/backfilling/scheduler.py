@@ -15,7 +15,7 @@ from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, G
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
-from clustermodel.policies.pooled import PooledBackfilling, in_pools
+from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
 from clustermodel.schedule.profile import Plan, RunningProfile
@@ -47,6 +47,8 @@ class Backfilling:
     """
 
     takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     order: str | QueueOrder = "D"
     guarantees: str | Guarantees = "all"
     levels: int = PRIORITY_LEVELS
@@ -94,7 +96,7 @@ class Backfilling:
         return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup)
 
     def _start_in_pools(self, setup: Setup) -> Run:
-        where = " on a machine with partitions that share nodes"
+        where = " where jobs differ in the nodes that they may have, or have shapes"
         for field, plain in (("width", "asked"), ("speculation", None), ("test_runs", False), ("widening", False)):
             value = getattr(self, field)
             require(value == plain, f"backfilling: {field}", value, f"it must be {plain!r}", where)
@@ -104,7 +106,7 @@ class Backfilling:
         sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
         earn = kind.earns if isinstance(kind, Selective) else None
         lengths = Lengths(self, setup, once=True)
-        return PooledBackfilling(setup, lengths, sorter=sorter, earn=earn, afresh=isinstance(kind, NoJob))
+        return PoolBackfilling(setup, lengths, sorter=sorter, earn=earn, afresh=isinstance(kind, NoJob))
 
     # What a run consists of.
 

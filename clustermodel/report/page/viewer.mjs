@@ -156,9 +156,10 @@ const drawMatrix = (run, {sources, frame}, {now: line}, title) => {
     bottom: framed.map((of) => of + 0.5), top: framed.map((of) => of - 0.5),
   }
   const down = events.down[event] ? `, ${counted(events.down[event], "node")} down` : ""
+  const reserved = events.reserved?.[event] ? `, ${counted(events.reserved[event], "node")} reserved` : ""
   const running = shared ? (row >= 0 ? `; row ${row} runs first` : "; nothing runs") : ""
   title.textContent = `at ${write(now() / args.unit)} ${args.unit_name} (event ${event + 1} of ${events.time.length.toLocaleString("en")}): `
-    + `${counted(there.size, "job")} on the nodes, ${counted(events.waiting[event], "job")} waiting${down}${running}`
+    + `${counted(there.size, "job")} on the nodes, ${counted(events.waiting[event], "job")} waiting${down}${reserved}${running}`
   line.location = now() / args.unit
 }
 

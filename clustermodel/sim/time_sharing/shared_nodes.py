@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt
@@ -291,8 +293,9 @@ class TimeSharing:
             )
         self.slice_log = SliceLog()  # what ran between scheduling events
         self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
+        self._reservations = run.reservations
         self.rows = MatrixRows(machine)  # which gangs are in which row
-        self.nodes = self.up = machine.processors  # all nodes, and from the last scheduling event on those that are not down
+        self.nodes = self.up = machine.processors  # all, and from the last scheduling event on those not down or kept free
         self.waiting = False  # whether jobs have waited since then
         self.in_use: list[int] = []  # nodes in use in each row of the rotation since then
         self.begun = 0  # how long the slice that went on then had run before, ticks
@@ -334,6 +337,10 @@ class TimeSharing:
 
     # What they share.
 
+    def unused(self) -> int:
+        """Return the nodes that are up and that no gang has in any row, a bitmask."""
+        return ((1 << self.nodes) - 1) & ~reduce(or_, self.rows.occupied, self.rows.down)
+
     def go_on_with_slice(self) -> int:
         """Let the row with most tasks of ``running`` go on, of equals the one that ran; return how long its slice has run."""
         nodes: dict[int, int] = {}
@@ -349,7 +356,8 @@ class TimeSharing:
         rows = self.rows
         if rows.changed:
             rows.require_possible()
-        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count()
+        kept_free = 0 if self._reservations is None else self._reservations.kept_free()
+        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count() - kept_free
         order, held = self.go_on(), rows.held
         self.in_use = [held[row] for row in order]
         rows.changed.clear()

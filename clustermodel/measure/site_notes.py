@@ -1,0 +1,211 @@
+"""Notes on rules that do not fit the jobs: names that no job has, jobs that name nothing there is, limits that none meets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from clustermodel.arrays import BoolArray
+from clustermodel.errors import counted, did_you_mean, shown
+from clustermodel.job import DEPENDENCIES
+from clustermodel.machine import has_features
+from clustermodel.recording.run_attempts import Status
+from clustermodel.site import EACH, SUBJECTS, FairShare, Limits, Multifactor, Site
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
+
+Words = tuple[str, str, str]  # fact, advice and option of a note
+_NAMED: Final = 3
+_OPTION: Final = "--site"
+_OK, _NOT_OK = map(DEPENDENCIES.index, ("after_ok", "after_not_ok"))
+
+
+def notes_on_rules(run: Result, rejected_in_vain: int) -> Iterator[Words]:
+    """Yield notes on a site and a machine; ``rejected_in_vain`` jobs are rejected that would fit the machine without them."""
+    jobs = _Jobs(run)
+    if rejected_in_vain:
+        yield from _rejected(run, jobs, rejected_in_vain)
+    yield from _of_nobody(run, jobs)
+    yield from _without_effect(run, jobs)
+    starts = [each for each in run.machine.reservations if to_seconds(run.ledger.end) <= each.start_s]
+    if starts:
+        many = len(run.machine.reservations)
+        which = "the reservation begins" if many == 1 else f"{len(starts):,} of {many:,} reservations begin"
+        fact = f"{which} when all jobs have ended, at {to_seconds(run.ledger.end):g} s"
+        yield fact, "give times on the clock of the jobs, seconds after the log begins", "--reservation, --site"
+
+
+class _Jobs:
+    """What the jobs of a run name."""
+
+    def __init__(self, run: Result) -> None:
+        self._run = run
+        self._names: dict[str, Mapping[int, str]] = {}
+
+    @cached_property
+    def ids(self) -> list[int]:
+        """The numbers of the jobs."""
+        ids: list[int] = self._run.records.column("id").tolist()
+        return ids
+
+    def names(self, field: str) -> Mapping[int, str]:
+        """Return what each job has that has one, by its number."""
+        if field not in self._names:
+            self._names[field] = self._run.scenario.streams.names_of_jobs(field)
+        return self._names[field]
+
+    def known(self, field: str) -> set[str]:
+        """Return all names; of several partitions or types that a job names, each."""
+        texts = set(self.names(field).values())
+        several = field in ("partition", "node_type", "reservation")
+        return {part for text in texts for part in text.split(",")} if several else texts
+
+    def of(self, limit: Limits) -> BoolArray:
+        """Return which jobs a limit concerns."""
+        concerned = np.ones(len(self.ids), dtype=bool)
+        for subject in SUBJECTS:
+            if wanted := limit.names(subject):
+                names = self.names(subject)
+                has = [name is not None and (EACH in wanted or name in wanted) for name in map(names.get, self.ids)]
+                concerned &= np.array(has, dtype=bool)
+        return concerned
+
+
+def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
+    """Yield why jobs are rejected: they name what is not there; a job that they depend on; limits; something else."""
+    machine, records = run.machine, run.records
+    rejected = records.column("ended_as") == Status.REJECTED
+    ids = set(np.array(jobs.ids)[rejected].tolist())
+    for field, kind, there in (
+        ("partition", "partition", {each.name for each in machine.partitions}),
+        ("node_type", "type of nodes", {each.name for each in machine.node_types}),
+    ):
+        lost = {job: name for job, name in jobs.names(field).items() if job in ids and there.isdisjoint(name.split(","))}
+        if there and lost:
+            yield _naming(lost, kind, there)
+            number -= len(lost)
+            ids -= lost.keys()
+    if types := [each.features for each in machine.node_types]:
+        possible = {text: any(has_features(frozenset(each), text) for each in types) for text in jobs.known("features")}
+        lost = {job: text for job, text in jobs.names("features").items() if job in ids and not possible[text]}
+        if lost:
+            yield _naming(lost, "node with features", {name for each in types for name in each})
+            number -= len(lost)
+            ids -= lost.keys()
+    completed = set(np.array(jobs.ids)[records.column("ended_as") == Status.COMPLETED].tolist())
+    needs = [need for need in run.scenario.streams.dependencies().tolist() if need[0] in ids and need[1] in (_OK, _NOT_OK)]
+    if waited := {job for job, kind, other in needs if (other in completed) != (kind == _OK)}:
+        yield f"{_are_rejected(len(waited))}: jobs that they depend on end otherwise", "check the dependencies", ""
+        number -= len(waited)
+        ids -= waited
+    by_limits = np.zeros(len(jobs.ids), dtype=bool)
+    nodes, estimate = records.column("nodes"), records.column("estimate")
+    none_within: list[Words] = []
+    for limit in (run.scenario.used_site or Site()).limits:
+        over = np.zeros(len(nodes), dtype=bool)
+        for values, most in (
+            (nodes, limit.nodes), (nodes, limit.job_nodes), (estimate / TICKS_PER_SECOND, limit.wall_time_s),
+            (nodes * (estimate / TICKS_PER_SECOND / 3600), limit.node_hours),
+        ):  # fmt: skip
+            over |= False if most is None else values > most
+        if over.any() and (concerned := jobs.of(limit)).any():
+            by_limits |= over & concerned
+            if over[concerned].all():
+                fact = f"no job of {limit.of_whom} is within the limits for it ({counted(int(concerned.sum()), 'job')})"
+                none_within.append((fact, "raise them, or leave them out", _OPTION))
+    if limited := int((by_limits & np.isin(jobs.ids, list(ids))).sum()):
+        fact = f"{_are_rejected(limited)}: limits of the site never allow such a size or estimate"
+        yield fact, "raise the limits, or leave such jobs out", _OPTION
+        yield from none_within
+    if (number := number - limited) > 0:
+        fact = f"{_are_rejected(number)}: no nodes that they may have are ever enough"
+        yield fact, "look at partitions, types of nodes, reservations and shapes", ""
+
+
+def _are_rejected(jobs: int) -> str:
+    return f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} rejected"
+
+
+def _naming(lost: Mapping[int, str], kind: str, there: Collection[str]) -> Words:
+    """Return the note on jobs that are rejected as they name what is not there."""
+    names = list(dict.fromkeys(lost.values()))
+    near = did_you_mean(names[0], sorted(there)) if len(names) == 1 else ""
+    fact = f"{_are_rejected(len(lost))}: no {kind} {_listed(names)} is there{near}"
+    return fact, "give the machine some, or leave such jobs out", _OPTION
+
+
+def _of_nobody(run: Result, jobs: _Jobs) -> Iterator[Words]:
+    """Yield notes on names in rules that no job has."""
+    site, machine = run.scenario.used_site or Site(), run.machine
+    named: list[tuple[str, list[str], str]] = []
+    for subject in SUBJECTS:
+        who = [name for limit in site.limits for name in limit.names(subject)]
+        named.append((subject, who, "the limits that name {} have no effect"))
+    by_name = jobs.known("reservation") if machine.reservations else set()
+    if missing := sorted(by_name - {each.name for each in machine.reservations}):
+        yield f"jobs name reservation {_listed(missing)}, which the machine does not have", "they use other nodes", _OPTION
+    for subject in ("account", "user"):
+        who = [name for each in machine.reservations if each.name not in by_name for name in getattr(each, f"{subject}s")]
+        named.append((subject, who, "the reservations for {} are nobody's"))
+    if isinstance(order := site.order, FairShare | Multifactor):
+        accounts = {part for path in order.account_shares for part in path.split("/")} & jobs.known("account")
+        if order.account_shares and not accounts:
+            named.append(("account", list(order.account_shares), "their shares have no effect"))
+        named.append(("user", list(order.user_shares), "the shares of {} have no effect"))
+    for subject, who, effect in named:
+        known = jobs.known(subject) if who else set()
+        missing = [name for name in dict.fromkeys(who) if name not in known and (name != EACH or not known)]
+        if not known and missing:
+            an = "an" if subject == "account" else "a"
+            yield f"no job has {an} {subject}", effect.format("it" if len(missing) == 1 else "them"), _OPTION
+        elif len(missing) == 1:
+            near = did_you_mean(missing[0], sorted(known)) or f"; there are {_listed(sorted(known))}"
+            yield f"no job has {subject} {shown(missing[0])}{near}", effect.format("it"), _OPTION
+        elif missing:
+            yield f"no job has {subject} {_listed(missing)}", effect.format("them"), _OPTION
+    yield from _partitions_of_nobody(run, jobs)
+
+
+def _partitions_of_nobody(run: Result, jobs: _Jobs) -> Iterator[Words]:
+    if not (partitions := run.machine.partitions):
+        return
+    known, default = jobs.known("partition"), [each.name for each in partitions if each.default]
+    nobody = [each.name for each in partitions if each.name not in known and not each.default]
+    if not known:
+        have = f"all jobs have those of {default[0]}" if default else "all jobs may have all nodes"
+        yield f"no job names a partition: {have}", "give jobs the column partition, or leave the partitions out", _OPTION
+    elif nobody:
+        whose = "its" if len(nobody) == 1 else "their"
+        yield f"no job names partition {_listed(nobody)}", f"{whose} nodes serve jobs of other partitions only, if any", _OPTION
+
+
+def _without_effect(run: Result, jobs: _Jobs) -> Iterator[Words]:
+    """Yield notes on orders and limits that make no difference."""
+    site = run.scenario.used_site
+    if site is None:
+        return
+    if site.array_limits and not run.scenario.streams.array_limits():
+        yield "no job is of an array with a limit", "array_limits has no effect", _OPTION
+    order = site.order
+    if not isinstance(order, FairShare | Multifactor):
+        return
+    if isinstance(order, FairShare) or order.fair_share:
+        pairs = {(jobs.names("account").get(job), jobs.names("user").get(job)) for job in jobs.ids}
+        if len(pairs) == 1:
+            ((account, user),) = pairs
+            whose = f"are of user {user}" if user else f"are of account {account}" if account else "lack accounts and users"
+            yield f"all jobs {whose}", "fair shares order nothing", "--order, --site"
+    if isinstance(order, Multifactor):
+        for field, values in (("partition", order.partitions), ("qos", order.qos_values), ("queue", order.queues)):
+            names = set(map(jobs.names(field).get, jobs.ids))
+            if (weight := getattr(order, field)) and len({values.get(name or "", 0) for name in names}) == 1:
+                yield f"the factor {field} is the same for all jobs", f"its weight of {weight:g} orders nothing", _OPTION
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names[:_NAMED])) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -1,0 +1,98 @@
+"""Notes on rules that do not fit the jobs."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from clustermodel import FairShare, Job, Limits, Machine, Multifactor, Partition, Reservation, Scenario, Site, Workload
+from clustermodel.machine import NodeType
+from clustermodel.measure.input_notes import run_notes
+
+DEBUG, LONG = Partition(name="debug", nodes="0-1"), Partition(name="long", nodes="2-7")
+
+
+def facts(site: Site, nodes: int = 8, **columns: list[Any]) -> list[str]:
+    """Return the facts of the notes on a run of three jobs of 100 s on two nodes each."""
+    frame = pd.DataFrame({"submit_s": [0, 0, 0], "nodes": 2, "run_s": 100, **columns})
+    scenario = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=nodes), policy="easy", site=site)
+    return [note.fact for note in run_notes([scenario.run()])]
+
+
+@pytest.mark.parametrize(
+    ("site", "columns", "expected"),
+    [
+        ({"partitions": [DEBUG, LONG]}, {}, ["no job names a partition: all jobs may have all nodes"]),
+        (
+            {"partitions": [Partition(name="debug", nodes="0-5", default=True), LONG]},
+            {},
+            ["no job names a partition: all jobs have those of debug"],
+        ),
+        ({"partitions": [DEBUG, LONG]}, {"partition": ["long"] * 3}, ["no job names partition debug"]),
+        (
+            {"partitions": [DEBUG, LONG]},
+            {"partition": ["long", "lang", "debug"]},
+            ["1 job is rejected: no partition lang is there (did you mean 'long'?)"],
+        ),
+        (
+            {"node_types": [NodeType(name="a", nodes="0-3", features="ib")]},
+            {"features": ["ib", "opa", "ib|opa"], "node_type": ["a", None, "b"]},
+            ["1 job is rejected: no type of nodes b is there", "1 job is rejected: no node with features opa is there"],
+        ),
+        (
+            {"limits": [Limits(account="bio", nodes=1), Limits(job_nodes=5)]},
+            {"account": ["bio", "bio", None]},
+            [
+                "2 jobs are rejected: limits of the site never allow such a size or estimate",
+                "no job of account bio is within the limits for it (2 jobs)",
+            ],
+        ),
+        ({"limits": [Limits(user=["ann", "bob"], nodes=8)]}, {"user_name": ["cyd"] * 3}, ["no job has user ann, bob"]),
+        ({"limits": [Limits(user=["ann", "bob"], nodes=8)]}, {}, ["no job has a user"]),
+        ({"limits": [Limits(account="*", nodes=8)]}, {}, ["no job has an account"]),
+        (
+            {"reservations": [Reservation(start_s=5000, end_s=6000, accounts="bio"), Reservation(start_s=10, end_s=11)]},
+            {"account": ["bia"] * 3},
+            ["no job has account bio (did you mean 'bia'?)", "1 of 2 reservations begin when all jobs have ended, at 111 s"],
+        ),
+        (
+            {"reservations": [Reservation(start_s=9, end_s=99, accounts="bio", name="a")]},
+            {"reservation": ["a", "b,a", None]},
+            ["jobs name reservation b, which the machine does not have"],
+        ),
+        ({"order": "fair-share"}, {"user": [7] * 3}, ["all jobs are of user 7"]),
+        ({"order": "fair-share"}, {"account": ["bio"] * 3}, ["all jobs are of account bio"]),
+        ({"order": "fair-share"}, {}, ["all jobs lack accounts and users"]),
+        ({"order": "fair-share"}, {"user": [7, 7, 8]}, []),
+        (
+            {"order": FairShare(account_shares={"x/bio": 2, "x/geo": 1}, user_shares={"9": 3})},
+            {"account": ["astro", "chem", "chem"], "user": [7, 8, 8]},
+            ["no job has account x/bio, x/geo", "no job has user 9; there are 7, 8"],
+        ),
+        (
+            {"order": Multifactor(qos=10, qos_values={"high": 1})},
+            {"qos": ["low", "low", None]},
+            ["the factor qos is the same for all jobs"],
+        ),
+        ({"order": Multifactor(qos=10, qos_values={"high": 1})}, {"qos": ["low", "high", None]}, []),
+        ({"array_limits": True}, {}, ["no job is of an array with a limit"]),
+    ],
+)
+def test_rules_that_do_not_fit_the_jobs_have_a_line(
+    site: dict[str, Any], columns: dict[str, list[Any]], expected: list[str]
+) -> None:
+    assert facts(Site(**site), **columns) == expected
+
+
+def test_jobs_that_other_jobs_and_reservations_never_let_run() -> None:
+    jobs = [
+        Job(id=1, nodes=2, submit_s=0, run_s=100, estimate_s=10),
+        Job(id=2, nodes=2, submit_s=0, run_s=100),
+        Job(id=3, nodes=2, submit_s=0, run_s=50, after_ok=1),
+    ]
+    machine = Machine(nodes=8, reservations=[Reservation(start_s=5, end_s=6, every_s=70)])
+    notes = run_notes([Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy="easy").run()])
+    assert [note.fact for note in notes][-2:] == [
+        "1 job is rejected: jobs that they depend on end otherwise",
+        "1 job is rejected: no nodes that they may have are ever enough",
+    ]
