@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Decision, Migrate, Setup, Start, WakeAt, dependencies_of
@@ -18,8 +18,10 @@ from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import Preemption, preempt
 from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.ticks import to_ticks
+from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require_seconds
+
+ROUND_S: Final = 360.0  # the default of Gavel's program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,7 @@ class RoundScheduler(PreemptiveScheduler):
     """What the schedulers in rounds share.
 
     Args:
-        round_s: length of a round, seconds; ``None``: as the machine has it (``Machine.round_s``).
+        round_s: length of a round, seconds; ``None``: as the machine has it (``Machine.round_s``), or else 360.
         reset_s: shares are computed anew when jobs have come or left, and so much time has passed since the last time, seconds.
         ahead_s: a round is decided so long before ``round_s`` of the one before are over, seconds; half of it in the program.
             Jobs that come later wait for the next one, and nodes of a chosen job that has ended before stay idle in it.
@@ -55,9 +57,11 @@ class _InRounds(PreemptiveRun):
     def __init__(self, policy: Any, setup: Setup) -> None:
         super().__init__(policy, setup)
         self._ahead = to_ticks(policy.ahead_s)
+        if policy.round_s is None:
+            self._round = self._round or to_ticks(ROUND_S)
         if self._round <= self._ahead:
-            must = f"longer than ahead_s, {policy.ahead_s:g}" if self._ahead else "> 0: a parameter, Machine.round_s or --round"
-            raise SpecificationError(f"{policy.name}: round_s: {self._round / 1e6:g} is not allowed; it must be {must}")
+            must = f"longer than ahead_s, {policy.ahead_s:g}"
+            raise SpecificationError(f"{policy.name}: round_s: {to_seconds(self._round):g} is not allowed; it must be {must}")
         self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
         if self._ahead and self._pools is not None:
             raise SpecificationError(f"{policy.name}: ahead_s: {policy.ahead_s:g} is not allowed on partitions; it must be 0")

@@ -32,6 +32,8 @@ VARIANTS: Final = (
     "pv-easy:mode=suspend", "backfilling:speculation=0.9,test_runs=true",
 )  # fmt: skip
 """Ways of the mechanism that no policy goes by default."""
+IN_ROUNDS: Final = {name: f"{name}:round_s=3600" for name in ("max-min", "finish-time-fair")}
+"""Here restarts in rounds of six minutes take half of the machine, so that the queue grows without end."""
 ALWAYS: Final = ("useful", "lost", "context switch", "checkpoint", "restart", "blocked", "idle")
 """Accounts in every digest; others are in those of runs that charge something to them: a new account changes no others."""
 TRACES: Final = {"kth": ("KTH-SP2-1996-2.2.swf.gz", 100), "ctc": ("CTC-SP2-1996-3.1-cln.swf.gz", 430)}
@@ -57,7 +59,7 @@ def cases() -> Iterator[Case]:
     for workload in ("kth", "ctc", "blue-pacific"):
         for costs in (False, True):
             for policy in (*ours, *VARIANTS):
-                yield Case(workload, costs, policy)
+                yield Case(workload, costs, IN_ROUNDS.get(policy, policy))
 
 
 @cache

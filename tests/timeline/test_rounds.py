@@ -2,7 +2,7 @@
 
 import pytest
 
-from clustermodel import Checkpointing, Machine, Partition, SpecificationError, make_policy
+from clustermodel import Checkpointing, Partition, SpecificationError, make_policy
 from clustermodel.policies.rounds import least_stretch, max_min_shares, packed
 from clustermodel.policies.view import QueuedJob
 from tests.timeline.timeline import play, spans, stopped
@@ -84,7 +84,7 @@ def test_gangs_move_to_let_a_larger_one_onto_one_node() -> None:
 @pytest.mark.parametrize(
     ("policy", "machine", "message"),
     [
-        ("max-min", {}, "max-min: round_s: 0 is not allowed; it must be > 0: a parameter, Machine.round_s or --round"),
+        ("max-min:round_s=0", {}, "max-min: round_s: 0 is not allowed; it must be longer than ahead_s, 0"),
         ("max-min:ahead_s=9", {"round_s": 5}, "max-min: round_s: 5 is not allowed; it must be longer than ahead_s, 9"),
         ("finish-time-fair:round_s=9,ahead_s=2", {"partitions": [Partition(name="a", nodes="0-0")]},
          "finish-time-fair: ahead_s: 2 is not allowed on partitions; it must be 0"),
@@ -104,4 +104,4 @@ def test_refused_parameters() -> None:
 
 def test_the_machine_says_how_long_a_round_is() -> None:
     assert spans(play(1, TWO, "max-min", round_s=10)) == spans(play(1, TWO, "max-min:round_s=10"))
-    assert Machine(nodes=1, round_s=10).round_s == 10
+    assert spans(play(1, "1 0 1 400\n2 0 1 400", "max-min")) == {1: (720, 760), 2: (1080, 1120)}
