@@ -41,6 +41,9 @@ class RoundScheduler(PreemptiveScheduler):
     ahead_s: float = 0.0
     start_s: float = 0.0
     in_run: ClassVar[type[_InRounds]]
+    takes_order: ClassVar[bool] = False
+    takes_partitions: ClassVar[bool] = False  # shares are of one machine
+    takes_reservations: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,11 +66,9 @@ class _InRounds(PreemptiveRun):
             must = f"longer than ahead_s, {policy.ahead_s:g}"
             raise SpecificationError(f"{policy.name}: round_s: {to_seconds(self._round):g} is not allowed; it must be {must}")
         self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
-        if self._ahead and self._pools is not None:
-            raise SpecificationError(f"{policy.name}: ahead_s: {policy.ahead_s:g} is not allowed on partitions; it must be 0")
         machine = setup.machine
         packs = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._mode != "suspend"
-        packs = packs and self._pools is None and machine.node_memory_gib is None
+        packs = packs and machine.node_memory_gib is None
         self._of_node = machine.gpus_per_node if packs else 0  # processors of a node, where gangs are packed into nodes
         self._next = 0  # when the next round begins, ticks
         self._decided_at = 0  # when it is decided ahead which jobs run then

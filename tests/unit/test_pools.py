@@ -30,7 +30,6 @@ VARIANTS = (
     "srtf",
     "srsf:mode=suspend,victim=least-lost",
     "las:thresholds=20",
-    "max-min:round_s=7",
 )
 
 
