@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from math import isnan, nan
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from clustermodel import machine as spec
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import OutputError, SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
@@ -435,3 +436,22 @@ def scenarios_of(options: Mapping[str, Any], machine: Machine, workload: JobSour
         fields["site"] = site
     scenarios = [Scenario(machine=machine, workload=workload, policy=policy, **fields) for policy in policies]
     return [scenario_with_settings(scenario, settings) for scenario in scenarios]
+
+
+def require_writable(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse outputs that cannot be written, before the runs."""
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        option, folder = option_name(name), path if name in ("jobs_csv", "jobs_parquet") else path.parent
+        if folder is path:
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                raise OutputError(f"{option}: {path}: cannot be made: {problem.strerror}") from None
+        elif name == "perfetto" and path.is_dir():
+            raise OutputError(f"{option}: {path}: is a directory; it must be a file")
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OutputError(f"{option}: {folder}: is not a directory that can be written to")
+        if name == "figure" and path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise OutputError(f"{option}: {path}: format {path.suffix!r} is unknown; use .png, .svg or .pdf")

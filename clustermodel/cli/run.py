@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from clustermodel.cli.interrupts import exit_code_of
 from clustermodel.cli.options import FILE, option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.compiled import advice
-from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
+from clustermodel.errors import ClusterModelError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.settings import scenario_with_settings, settings_of
@@ -175,7 +174,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
     if twice := [label for label in labels if labels.count(label) > 1]:
         raise SpecificationError(f"policy: {twice[0]!r} is asked for twice; names must be unique")
     files = _job_files(labels, outputs)
-    _require_writable(outputs)
+    opt.require_writable(outputs)
     if outputs["perfetto"] is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
@@ -262,25 +261,6 @@ def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None]) -> dic
             raise SpecificationError(f"{option_name(name)}: {both} would have one file, {folder / file}")
         owners[file] = label
     return {label: folder / file for file, label in owners.items()}
-
-
-def _require_writable(outputs: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that cannot be written, before the runs."""
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        option, folder = option_name(name), path if name in ("jobs_csv", "jobs_parquet") else path.parent
-        if folder is path:
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-            except OSError as problem:
-                raise OutputError(f"{option}: {path}: cannot be made: {problem.strerror}") from None
-        elif name == "perfetto" and path.is_dir():
-            raise OutputError(f"{option}: {path}: is a directory; it must be a file")
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise OutputError(f"{option}: {folder}: is not a directory that can be written to")
-        if name == "figure" and path.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise OutputError(f"{option}: {path}: format {path.suffix!r} is unknown; use .png, .svg or .pdf")
 
 
 def _run_all(

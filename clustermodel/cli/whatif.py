@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,6 +75,8 @@ class _OfTrace(opt.GroupedCommand):
     "Output",
     option("--by", "Show the waits of each user, group, account, partition, QOS, queue or size too; repeat for several.",
            click.Choice(GROUPINGS), multiple=True),
+    option("--figure", "File (.png, .svg, .pdf) for a figure of which job held which nodes, recorded above simulated under the "
+           "first policy.", opt.FILE),
     json_option("Print a JSON list, an object per row, instead of the table; one object with --infer-site, --site or --by."),
 )  # fmt: skip
 @option_group("Machine", option("--nodes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in "
@@ -105,8 +108,8 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         sites[" ".join(str(each) for each in given if each is not None)] = site
     options |= {"site": None, "order": None, "reservations": ()}  # each policy runs without them too
     workload = opt.load_workload(options, waits=True)
-    for line in workload.provenance.lines():
-        notes.print(f"{literal(workload.name)}: {literal(line)}")
+    _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
+    _require_placements(workload, options["figure"])
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
     if not is_given:
@@ -117,23 +120,21 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     if infer_site or write_site is not None:
         inferred = inferred_site(workload, max(size, own_size))
         sites |= {"inferred": inferred.site} if inferred.rules else {}
-        for line in _about_site(inferred):
-            notes.print(literal(line))
+        _print_lines(_about_site(inferred), notes)
         if write_site is not None:
             inferred.site.to_toml(write_site)
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
+    scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
     rows = [
-        _simulated(replace(scenario, site=site), label, groups, notes)
-        for scenario in scenarios
-        for label, site in sites.items()
+        _simulated(replace(scenario, site=site), label, groups, notes, None if number else options["figure"])
+        for number, (scenario, (label, site)) in enumerate(product(scenarios, sites.items()))
     ]
     compared = [row for row in rows if (row["site"] == "none") == (len(sites) == 1)]
     about_rows = _remarks(compared, recorded, with_site=len(sites) > 1)
     about_machine = _about_machine(workload, size, peak, is_given=is_given)
-    for line in (*about_machine, *_about_suspended(workload, options["policies"]), *about_rows):
-        notes.print(literal(line))
+    _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
     observed = {name: getattr(recorded, name) for name in _MEASURES}
     if as_json and (by or inferred is not None or len(sites) > 1):
         whole: dict[str, object] = {
@@ -156,13 +157,14 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
 
 
 def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
-    """Refuse options that make other jobs of those in the log."""
+    """Refuse options that make other jobs of those in the log, and a figure that cannot be written."""
     for name in opt.SCALES:
         if options[name] != 1:
             because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
             raise SpecificationError(f"{option_name(name)}: {because}")
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
+    opt.require_writable({"figure": options["figure"]})
 
 
 def _suspended_share(workload: Workload) -> float:
@@ -188,10 +190,32 @@ def _about_suspended(workload: Workload, policies: Sequence[str]) -> Iterator[st
         )
 
 
-def _simulated(scenario: Scenario, site: str, groups: Sequence[RecordedGroups], notes: Console) -> dict[str, Any]:
-    """Return the row of a simulation, and note its waits in the groups."""
+def _print_lines(lines: Iterable[str], notes: Console) -> None:
+    for line in lines:
+        notes.print(literal(line))
+
+
+def _require_placements(workload: Workload, figure: Path | None) -> None:
+    """Refuse a figure of a log that does not say which nodes jobs held, before the runs."""
+    try:
+        empty = figure is not None and workload.recorded_placements.empty
+    except SpecificationError as problem:
+        raise SpecificationError(f"--figure: {problem}") from None
+    if empty:
+        raise SpecificationError(f"--figure: {workload.name}: the log names the nodes of none of these jobs")
+
+
+def _simulated(
+    scenario: Scenario, site: str, groups: Sequence[RecordedGroups], notes: Console, figure: Path | None
+) -> dict[str, Any]:
+    """Return the row of a simulation, draw it if there is a file for that, and note its waits in the groups."""
     with progress_of_run(scenario, notes) as advance:
         result = scenario.run(progress=advance)
+    if figure is not None:
+        from clustermodel.figures.style import save  # noqa: PLC0415  matplotlib takes a second to import
+
+        save(result.plot.recorded(), figure)
+        notes.print(f"figure: {literal(figure)}")
     for each in groups:
         each.add(result.records)
     summary = result.summary().as_dict()

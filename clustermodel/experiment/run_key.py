@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"  # the job table of a run
 STATES_OVER_TIME: Final = "states"  # the state of the machine after each scheduling event
 PLACEMENTS: Final = "placements"  # the nodes of each gang over time
-TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)  # names of the tables of a run, and of their folders
+RECORDED: Final = "recorded"  # the recorded placements, where the workload has them
+TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)  # names of the tables that a run may have to have
+ALL_TABLES: Final = (*TABLES, RECORDED)  # and of their folders
 
 _PACKAGE: Final = Path(__file__).parents[1]
 # Sources on which no number of a run depends; on the measures of classes of jobs, in report/measure_table.py, some do.
@@ -363,6 +365,8 @@ def digest_of_jobs(source: JobSource) -> JobsDigest:
         if source.names:
             digest.update(json.dumps(source.names, sort_keys=True).encode())
         digest.update(source.dependencies.astype("<i8").tobytes())
+        if source.placed is not None:  # on which no schedule depends, but measures may, and a table that is kept
+            digest.update(source.placed.digest.encode())
         return JobsDigest(digest.hexdigest(), len(source))
     rows = iter(source.rows())
     while chunk := list(islice(rows, _CHUNK)):

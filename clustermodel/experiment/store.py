@@ -24,7 +24,17 @@ import pandas as pd
 from clustermodel.errors import OutputError, SpecificationError, quoted
 from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import Label, Trial, describe
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
+from clustermodel.experiment.run_key import (
+    ALL_TABLES,
+    PLACEMENTS,
+    RECORDED,
+    RECORDS,
+    STATES_OVER_TIME,
+    TABLES,
+    Run,
+    canonical,
+    key_of,
+)
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.files import PART, make_folder, write_file
 
@@ -190,7 +200,7 @@ class Store:
         for folder in ("", RUNS, *TABLES):
             make_folder(directory / folder)
         if shard is None:  # partial files of a stopped experiment; a task of a job array would take them from the others
-            for folder in ("", EXHIBITS, RUNS, *TABLES):
+            for folder in ("", EXHIBITS, RUNS, *ALL_TABLES):
                 for path in (directory / folder).glob(f".*{PART}"):
                     if _PARTIAL.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                         path.unlink(missing_ok=True)
@@ -313,6 +323,8 @@ class Store:
     def keep(self, run: Run, outcome: Outcome) -> None:
         """Write the tables and the numbers of a run, or why it failed; OutputError if they cannot be written."""
         for table, content in outcome.tables.items():
+            if table not in TABLES:
+                make_folder(self.directory / table)
             _write(self._path(table, run.key), content)
         self._runs[run.key] = kept = RunFile(
             key=run.key,
@@ -372,7 +384,7 @@ class Store:
         problems = [f"{key}: {what}" for key, what in self.damaged()]
         wrong = [run.key for run in self._all_runs() if key_of(run.specification) != run.key]
         problems += [f"{key}: its key is not that of its specification" for key in wrong]
-        files = sorted(path for table in TABLES for path in (self.directory / table).glob("*.parquet"))
+        files = sorted(path for table in ALL_TABLES for path in (self.directory / table).glob("*.parquet"))
         strays = [file for file in files if self._runs.get(file.stem) is None]
         return problems + [f"{file.parent.name}/{file.name}: belongs to no run of this study" for file in strays]
 
@@ -393,8 +405,12 @@ class Store:
         """Return the nodes of each gang over time, ``Result.placements``: with time sharing, of a run that kept its history."""
         return self._table(PLACEMENTS, key)
 
+    def recorded(self, key: str) -> pd.DataFrame:
+        """Return the recorded placements of the jobs of a run, ``Workload.recorded_placements``, if its workload has them."""
+        return self._table(RECORDED, key)
+
     def has(self, table: str, key: str) -> bool:
-        """Return whether a table of a run was kept: ``"records"``, ``"states"`` or ``"placements"``."""
+        """Return whether a table of a run was kept: ``"records"``, ``"states"``, ``"placements"`` or ``"recorded"``."""
         run = self.run(key)
         return run is not None and table in run.files
 

@@ -148,6 +148,9 @@ def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:
     tables = {run_key.RECORDS: result.jobs, run_key.STATES_OVER_TIME: result.states.drop(columns=of_others, errors="ignore")}
     if result.slices is None or result.scenario.history:
         tables[run_key.PLACEMENTS] = result.placements
+    source = result.scenario.sources[0]
+    if len(result.scenario.sources) == 1 and isinstance(source, Workload) and source.has_recorded_placements:
+        tables[run_key.RECORDED] = source.recorded_placements
     files = {}
     for name, table in tables.items():
         buffer = io.BytesIO()

@@ -28,12 +28,20 @@ from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole, to_gib
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
 MOST_RECTANGLES: Final = 20_000  # that a figure draws; more are neither legible nor quick
 _HATCH: Final = "////"  # of replicas, gangs in rows other than their home row, and of discarded work
+_HATCHED: Final = {
+    "replica": (_HATCH, "replica in another row"),
+    "lost": (_HATCH, "work discarded"),
+    "failed": (_HATCH, "ended by the failure of a node"),
+    "partly": ("..", "executed for part of this time; the log does not show when"),
+}
+"""Hatches of kinds of placements, and what they say."""
 
 
 class ResultPlots:
@@ -84,6 +92,15 @@ class ResultPlots:
     def slices(self, first_s: float, last_s: float) -> Figure:
         """Draw which gang each node runs in which time slice, from ``first_s`` to ``last_s``."""
         return _slices_figure(self._run, first_s, last_s)
+
+    def recorded(self, *, first_s: float | None = None, last_s: float | None = None) -> Figure:
+        """Draw which job held which nodes, as a log has recorded it above as it was simulated, from ``first_s`` to ``last_s``.
+
+        A job has the same colour in both.  By default the time is all of both schedules, or as much as has few enough
+        rectangles.  Where jobs share nodes in time, each row of the matrix has the nodes once.  The workload must have
+        :attr:`~clustermodel.workload.table.Workload.recorded_placements`.
+        """
+        return _recorded_figure(self._run, first_s, last_s)
 
     def memory(self, *, bins: int = 200) -> Figure:
         """Draw the share of the nodes' memory, if that is limited, that running and suspended jobs have over time."""
@@ -358,7 +375,7 @@ def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
     moment, running = history.at(at), history.running_row(at)
     rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
     bars = [
-        _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
+        _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, _HATCH if cell.replica else "")
         for row, cells in enumerate(rows)
         for cell in cells
         for low, count in _ranges(from_mask(cell.columns))
@@ -394,7 +411,8 @@ def _slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
         left, right = to_seconds(max(time_slice.begin, first)) / unit, to_seconds(min(time_slice.end, last)) / unit
         for cell in time_slice.gangs:
             ranges = _ranges(from_mask(cell.columns))
-            bars += [_Bar(left, right - left, low - 0.5, number, cell.job, cell.replica) for low, number in ranges]
+            hatch = _HATCH if cell.replica else ""
+            bars += [_Bar(left, right - left, low - 0.5, number, cell.job, hatch) for low, number in ranges]
         if len(bars) > MOST_RECTANGLES:
             raise SpecificationError(
                 f"slices: more than {MOST_RECTANGLES:,} rectangles between first_s={first_s} and last_s={last_s} are too many "
@@ -455,13 +473,13 @@ class _Bar(NamedTuple):
     low: float
     height: float
     job: int
-    replica: bool
+    hatch: str = ""
 
 
 def _draw_gangs(axes: Axes, bars: Sequence[_Bar], *, widest: float, tallest: float) -> None:
-    """Draw bars in the colours of their jobs on axes of size ``widest`` x ``tallest``: replicas hatched, labels that fit."""
-    for replica in (False, True):
-        drawn = [bar for bar in bars if bar.replica == replica]
+    """Draw bars in the colours of their jobs on axes of size ``widest`` x ``tallest``, with labels that fit."""
+    for hatch in sorted({bar.hatch for bar in bars}):
+        drawn = [bar for bar in bars if bar.hatch == hatch]
         corners = [
             [(left, low), (left + width, low), (left + width, low + height), (left, low + height)]
             for left, width, low, height, *_ in drawn
@@ -469,16 +487,80 @@ def _draw_gangs(axes: Axes, bars: Sequence[_Bar], *, widest: float, tallest: flo
         colours = [style.job_colour(bar.job) for bar in drawn]
         # An edge would hide a bar that is hardly wider than the edge.
         edges = [0.6 if bar.width >= 0.004 * widest and bar.height >= 0.006 * tallest else 0.0 for bar in drawn]
-        hatch = _HATCH if replica else None
-        gangs = PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges, hatch=hatch)
+        gangs = PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges, hatch=hatch or None)
         axes.add_collection(gangs, autolim=False)
-    for left, width, low, height, job, replica in bars:
+    for left, width, low, height, job, hatch in bars:
         text = str(job)
         if width >= 0.011 * (len(text) + 0.5) * widest and height >= 0.035 * tallest:
             colour = style.job_colour(job)
-            box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0} if replica else None
+            box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0} if hatch else None
             middle = (left + width / 2, low + height / 2)
             axes.annotate(text, middle, ha="center", va="center", fontsize=7, color=style.ink(colour), bbox=box, clip_on=True)
+
+
+# A recorded schedule above a simulated one.
+
+
+def _recorded_figure(run: Result, first_s: float | None, last_s: float | None) -> Figure:
+    style.require_drawable(run, "recorded")
+    workload = run.scenario.sources[0]
+    if len(run.scenario.sources) > 1 or not isinstance(workload, Workload):
+        raise SpecificationError("recorded: jobs of several streams, or of a trace that is streamed, have no recorded schedule")
+    recorded, simulated = workload.recorded_placements, run.placements
+    if recorded.empty:
+        raise SpecificationError(f"recorded: {workload.name}: the log names the nodes of none of these jobs")
+    every = pd.concat([recorded, simulated])
+    begins = np.sort(every["begin_s"])
+    first = begins[0] if first_s is None else require_seconds("recorded: first_s", first_s)
+    if last_s is not None:
+        last = require_seconds("recorded: last_s", last_s)
+    else:
+        drawn = begins[begins >= first]
+        last = drawn[MOST_RECTANGLES] if len(drawn) > MOST_RECTANGLES else every["end_s"].max()
+    there = every[(every["begin_s"] < last) & (every["end_s"] > first)]
+    if there.empty:
+        raise SpecificationError(f"recorded: nothing ran between first_s={first:g} and last_s={last:g}")
+    if len(there) > 2 * MOST_RECTANGLES:
+        raise SpecificationError(f"recorded: {len(there):,} rectangles are too many to draw; choose a shorter time")
+    _, name, unit = time_unit(last - first)
+    figure, axes = style.new_figure(10, 7, 2, sharex=True)
+    unnamed = len(workload) - recorded["job"].nunique()
+    left_out = f" ({counted(unnamed, 'job')} without names of nodes not drawn)" if unnamed else ""
+    size = int((every["first_node"] + every["nodes"]).max())
+    titles = (f"recorded: {style.plain(workload.name)}{left_out}", f"simulated: {style.plain(run.scenario.label)}")
+    for panel, title, table in zip(axes, titles, (recorded, simulated), strict=True):
+        _draw_placements(panel, table[(table["begin_s"] < last) & (table["end_s"] > first)], (first, last), unit, size)
+        panel.set_title(title)
+        panel.set_ylabel(f"{run.scenario.unit}s, row by row" if panel.yaxis_inverted() else run.scenario.unit)
+    axes[1].set_xlabel(f"time ({name})")
+    kinds = there["kind"].unique()
+    handles = [
+        Patch(facecolor="0.5", edgecolor="white", hatch=hatch, label=label)
+        for kind, (hatch, label) in _HATCHED.items()
+        if kind in kinds
+    ]
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+def _draw_placements(axes: Axes, table: pd.DataFrame, window: tuple[float, float], unit: float, nodes: int) -> None:
+    """Draw a rectangle for each row of a table of placements: one row of the matrix below the other."""
+    first, last = window
+    rows = int(table["row"].max()) + 1 if len(table) else 1
+    pitch = nodes + (max(0.5, 0.04 * nodes) if rows > 1 else 0.0)
+    begin, end = (table[name].clip(first, last) / unit for name in ("begin_s", "end_s"))
+    low = table["first_node"] + table["row"] * pitch - 0.5
+    hatches = [_HATCHED[kind][0] if kind in _HATCHED else "" for kind in table["kind"]]
+    bars = list(map(_Bar, begin, end - begin, low, table["nodes"], table["job"], hatches))
+    bottom, top = -0.5, (rows - 1) * pitch + nodes - 0.5
+    axes.set_facecolor("0.93")
+    _draw_gangs(axes, bars, widest=(last - first) / unit, tallest=top - bottom)
+    axes.set(xlim=(first / unit, last / unit), ylim=(bottom, top))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    if rows > 1:  # as in the matrix, the first one on top
+        axes.set_ylim(top, bottom)
+        axes.set_yticks([row * pitch + nodes / 2 - 0.5 for row in range(rows)], [f"row {row}" for row in range(rows)])
 
 
 def _gang_legend(figure: Figure, *others: Line2D | Patch) -> None:

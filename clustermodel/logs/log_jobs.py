@@ -19,6 +19,7 @@ from clustermodel.job import DEPENDENCIES, SINGLETON, UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
+from clustermodel.workload.placements import NodeLists
 from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
 
 MOST_SUSPICIOUS_S: Final = 60  # up to which times of a record agree
@@ -225,6 +226,7 @@ class LogJobs:
             extra=tuple(recorded),
             names={name: texts for name in with_names if (texts := self.names[name].texts())},
             dependencies=dependencies,
+            placed=self._placed(numbers, nodes_of) if unit == "nodes" else None,
         )
         return workload.made_by("trace", {"trace": Path(self.path), **options})
 
@@ -321,9 +323,30 @@ class LogJobs:
             columns[name][places[begins]] = np.add.reduceat(np.maximum(columns[name][places], 0), begins)
         columns["run"][places[begins]] = np.maximum.reduceat(columns["run"][places], begins)
         columns["end"] = columns["start"] + columns["run"] + columns["suspended"]
+        lists, texts = self.names["node_list"], ("", *self.names["node_list"].texts())
+        columns["all_nodes"] = columns["node_list"].copy()
+        for of_whole in np.split(places, begins[1:]):
+            named = [texts[code] for code in columns["node_list"][of_whole].tolist() if code > 0]
+            columns["all_nodes"][of_whole[0]] = lists[",".join(named)]
         keep = np.ones(len(columns["line"]), dtype=bool)
         keep[places[~first]] = False
         self._keep(keep, "components of heterogeneous jobs, added to their first component")
+
+    def _placed(self, numbers: IntArray, nodes_of: Callable[[str], list[str]]) -> NodeLists | None:
+        """Return which nodes the jobs held, if the log names them."""
+        columns = self._columns
+        node_list = columns.get("all_nodes", columns["node_list"])
+        known = node_list > 0
+        if not known.any():
+            return None
+        began, codes = int(columns["submit"].min()), node_list[known]
+        start, end, suspended = (columns[name][known] for name in ("start", "end", "suspended"))
+        begin, end = ((times - began) * TICKS_PER_SECOND for times in (start, end))
+        is_used = np.bincount(codes) > 0
+        texts = ("", *self.names["node_list"].texts())
+        lists = tuple(texts[code] for code in np.flatnonzero(is_used).tolist())
+        of_job = (np.cumsum(is_used) - 1)[codes]
+        return NodeLists(numbers[known], begin, end, suspended * TICKS_PER_SECOND, of_job, lists, nodes_of)
 
     def _number_nodes(self, nodes_of: Callable[[str], list[str]]) -> int:
         """Number the nodes of all node lists; return how many nodes there are."""

@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from itertools import chain
+from operator import methodcaller
 from typing import Final
 
 from clustermodel.errors import TraceError, quoted
@@ -48,7 +49,7 @@ def read_lsf(
     options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
     jobs = logs.LogJobs(path, **options)
     _read(jobs)
-    return jobs.workload("accounting records of LSF", lambda text: text.split(" "), slots=True)
+    return jobs.workload("accounting records of LSF", methodcaller("split", " "), slots=True)
 
 
 def is_lsf(text: str) -> bool:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import TraceError, quoted
@@ -57,7 +58,7 @@ def read_pbs(
     options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
     jobs = logs.LogJobs(path, **options)
     _Reader(jobs).read()
-    return jobs.workload("accounting records of PBS", lambda text: text.split(","))
+    return jobs.workload("accounting records of PBS", methodcaller("split", ","))
 
 
 def is_pbs(text: str) -> bool:

@@ -13,7 +13,6 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.machine import Machine
@@ -23,6 +22,7 @@ from clustermodel.recording.matrix_history import Cell, History, LoggedRotation,
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.placements import KINDS, placement_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,8 +324,6 @@ def mean_of_steps(times_s: FloatArray, values: IntArray | FloatArray, edges_s: F
     return means
 
 
-KINDS: Final = ("run", "saved", "lost", "replica", "failed")
-"""A run to the end of the job, or after which its work was saved, or discarded; a replica; a run that a failed node ended."""
 NO_ROW: Final = -1  # nothing runs, or nodes are not shared in time
 
 
@@ -402,8 +400,6 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
 
 def placements(records: JobRecords, history: History | None, end: int) -> pd.DataFrame:
     """Return where and when gangs ran, or with a history where they were in the matrix: ``Result.placements``."""
-    import pandas as pd
-
     ids, ranges = records.column("id"), records.node_ranges
     if history is None:
         runs = records.runs.where(ranges.run)
@@ -417,16 +413,7 @@ def placements(records: JobRecords, history: History | None, end: int) -> pd.Dat
             for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
         ]
         columns = np.array(places, dtype=np.int64).reshape(-1, 7).T
-    job, begin, until, row, first_node, nodes, kind = columns
-    times = {"job": job, "begin_s": begin / TICKS_PER_SECOND, "end_s": until / TICKS_PER_SECOND}
-    place = {"row": row.astype(np.int32), "first_node": _narrow(first_node), "nodes": _narrow(nodes)}
-    frame = pd.DataFrame({**times, **place, "kind": np.array(KINDS)[kind]})
-    return frame.sort_values(["begin_s", "row", "first_node"], kind="stable", ignore_index=True)
-
-
-def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
-    """Return numbers of nodes in 32 bits if they fit: the table has a row for each range of nodes."""
-    return numbers.astype(np.int32) if numbers.max(initial=0) <= np.iinfo(np.int32).max else numbers
+    return placement_table(*columns)
 
 
 def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> pd.DataFrame:
@@ -442,3 +429,32 @@ def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[s
     fixed = {"busy_nodes": log.busy(nodes), "down_nodes": log.down, "waiting_jobs": log.waiting, "running_row": row}
     reserved = {"reserved_nodes": log.reserved} if log.reserved.any() else {}
     return pd.DataFrame({"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **reserved, **shares})
+
+
+def recorded_states(placements: pd.DataFrame, jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the same of a recorded schedule, ``Workload.recorded_placements``, of jobs with ``job`` and ``submit_s``."""
+    import pandas as pd
+
+    times = np.unique(np.concatenate([jobs["submit_s"], placements["begin_s"], placements["end_s"]]))
+    times = times[times >= jobs["submit_s"].min()]
+    submit_s = jobs.loc[jobs["job"].isin(placements["job"]), "submit_s"]  # of those whose nodes are known
+    stays, ends = placements.drop_duplicates(["job", "begin_s", "end_s"]), placements.groupby("job")["end_s"].max()
+    submitted, begun, left, completed = (
+        np.searchsorted(np.sort(of), times, side="right") for of in (submit_s, stays["begin_s"], stays["end_s"], ends)
+    )
+    waiting = submitted - begun + left - completed  # suspended jobs wait, too
+    # Each node apart, from the begin of its first stay to the latest end before a gap: jobs may hold it at the same time.
+    nodes = placements["nodes"].to_numpy(dtype=np.int64)
+    stay = np.repeat(np.arange(len(placements)), nodes)
+    within = np.arange(len(stay)) - np.repeat(np.cumsum(nodes) - nodes, nodes)
+    node = placements["first_node"].to_numpy()[stay] + within
+    begin, end = (np.searchsorted(times, placements[name])[stay] for name in ("begin_s", "end_s"))
+    order = np.lexsort((begin, node))
+    apart = node[order] * (len(times) + 1)  # each node in a time of its own: one running maximum for all
+    begin, latest = apart + begin[order], np.maximum.accumulate(apart + end[order])
+    first = np.append(True, begin[1:] > latest[:-1])
+    changes = np.zeros(len(times) + 1, dtype=np.int64)
+    np.add.at(changes, (begin - apart)[first], 1)
+    np.add.at(changes, (latest - apart)[np.append(first[1:], True)], -1)
+    fixed = {"busy_nodes": np.cumsum(changes)[:-1], "down_nodes": 0, "waiting_jobs": np.maximum(waiting, 0)}
+    return pd.DataFrame({"time_s": times, **fixed, "running_row": NO_ROW})

@@ -27,15 +27,16 @@ from matplotlib.colors import to_hex
 from clustermodel.errors import SpecificationError, counted, in_words
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import short, visible
 from clustermodel.formatting import time_unit
+from clustermodel.measure.timeline import recorded_states
 from clustermodel.report import plots
 from clustermodel.report.data import Replications, measure_title, study_data
-from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, run_viewer, viewed_run
+from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, recorded_jobs, run_viewer, viewed_run
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
@@ -305,12 +306,12 @@ GROUPS: Final = 12  # of runs with curves over time
 
 
 class FinishedRuns:
-    """The finished trials of a study, in its order: ``run`` (the key), ``replication``, ``nodes`` and ``point``."""
+    """The finished trials of a study, in its order: ``run`` (the key), ``replication``, ``workload``, ``nodes``, ``point``."""
 
     def __init__(self, store: Store, table: StudyTable, study: Replications) -> None:
         self._store, self._study = store, study
         nodes = pd.to_numeric(table.frame["nodes"], errors="coerce")  # a store may not know it
-        trials = table.frame[["run", "replication"]].assign(nodes=nodes, point=study.point_of_trial)
+        trials = table.frame[["run", "replication", "workload"]].assign(nodes=nodes, point=study.point_of_trial)
         self._trials: list[Any] = list(trials[nodes.notna()].astype({"run": str, "nodes": int}).itertuples(index=False))
         longest = float(np.nanmax([1.0, *pd.to_numeric(table.frame["horizon_s"])]))
         _, self._unit, self._unit_s = time_unit(longest)
@@ -354,19 +355,22 @@ class FinishedRuns:
         distinct = list({trial.run: trial for trial in reversed(chosen)}.values())[::-1]
         known = [trial for trial in distinct if all(self._store.has(kept, trial.run) for kept in (PLACEMENTS, RECORDS))]
         runs: list[ViewedRun] = []
+        recorded: dict[str, ViewedRun] = {}  # by the digest of the table
         left, idle, too_large = SIZE, 0, 0
         for trial in known:
             with self._damaged_tables():
                 placements = self._store.placements(trial.run)
-                run = None if placements.empty else self._viewed_run(trial, placements)
-            if run is None:
+                shown = [] if placements.empty else [*self._recorded_run(trial, recorded), self._viewed_run(trial, placements)]
+            size = sum(run.size for run in shown)
+            if not shown:
                 idle += 1
-            elif run.size > left and (runs or not wanted):
-                too_large = len(known) - len(runs) - idle  # the remaining runs, perhaps hundreds, are not read
+            elif size > left and (runs or not wanted):
+                taken = sum(not run.recorded for run in runs)
+                too_large = len(known) - taken - idle  # the remaining runs, perhaps hundreds, are not read
                 break
             else:
-                runs.append(run)
-                left -= run.size
+                runs += shown
+                left -= size
         left_out = {
             "kept no placements: give a study with time sharing history=True, and other replications than the first "
             "job_tables='all'.": len(distinct) - len(known),
@@ -378,8 +382,8 @@ class FinishedRuns:
             return Section("viewer", "Run by run", text)
         drawn, starts = run_viewer(runs, self._unit_s, self._unit)
         options = [(str(index), run.label) for index, run in enumerate(runs)]
-        lists = ("run", options), ("beside it", [("", "no other run"), *options])
-        controls = [Control(f"run-{index}", title, of, of[0][0]) for index, (title, of) in zip(PANELS, lists, strict=True)]
+        lists = ("run", options, "0"), ("beside it", [("", "no other run"), *options], "1" if runs[0].recorded else "")
+        controls = [Control(f"run-{index}", *of) for index, of in zip(PANELS, lists, strict=True)]
         return Section("viewer", "Run by run", text, controls=controls, starts=starts, panels=drawn)
 
     @contextmanager
@@ -399,10 +403,27 @@ class FinishedRuns:
         label = "all" if lead is None else self._study.factors[lead].labels[self._study.codes[trial.point, lead]]
         return StatesOfRun(label, trial.nodes, self._store.states_over_time(trial.run))
 
+    def _overview(self, run: StatesOfRun) -> plots.Columns:
+        edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
+        return {"x": edges / self._unit_s, "y": np.array(plots.curve_of(run, edges)["busy"])}
+
+    def _recorded_run(self, trial: Any, others: dict[str, ViewedRun]) -> list[ViewedRun]:
+        """Return the recorded schedule of a run's jobs, if its workload has one that is not among the others yet."""
+        file = self._store.run(trial.run)
+        digest = file.files.get(RECORDED) if file else None
+        if digest is None or digest in others or (placements := self._store.recorded(trial.run)).empty:
+            return []
+        records = self._store.records(trial.run)
+        nodes = max(trial.nodes, int((placements["first_node"] + placements["nodes"]).max()))
+        label = f"recorded · {trial.workload}"
+        label += f" ({len(others) + 1})" if any(other.label == label for other in others.values()) else ""
+        run = StatesOfRun(label, nodes, recorded_states(placements, records))
+        jobs = recorded_jobs(records, placements)
+        others[digest] = viewed_run(label, nodes, jobs, placements, run.states, self._overview(run), recorded=True)
+        return [others[digest]]
+
     def _viewed_run(self, trial: Any, placements: pd.DataFrame) -> ViewedRun:
         study, run = self._study, self._states(trial)
-        edges = np.linspace(0.0, plots.span(run.states), plots.BINS + 1)
-        overview = {"x": edges / self._unit_s, "y": np.array(plots.curve_of(run, edges)["busy"])}
         order = sorted(study.varying, key=lambda index: index != study.lead)
         label = " · ".join([*(study.factors[index].named(study.codes[trial.point, index]) for index in order), trial.run[:8]])
-        return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, overview)
+        return viewed_run(label, run.nodes, self._store.records(trial.run), placements, run.states, self._overview(run))

@@ -20,8 +20,9 @@ from matplotlib.colors import to_hex
 from clustermodel.arrays import FloatArray
 from clustermodel.figures.style import BLACK, SKY, job_colour, policy_styles
 from clustermodel.measure.job_table import bounded_slowdown
-from clustermodel.measure.timeline import KINDS, mean_of_steps
+from clustermodel.measure.timeline import mean_of_steps
 from clustermodel.recording.run_attempts import Status
+from clustermodel.workload.placements import KINDS
 
 PAGE: Final = Path(__file__).with_name("page")  # the page's template, style sheet and scripts
 TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"  # of a plot over time
@@ -239,6 +240,7 @@ class ViewedRun(NamedTuple):
     label: str
     machine_nodes: int
     shared: bool  # whether gangs share nodes in time, so that the matrix has several rows
+    recorded: bool  # by a log
     jobs: Columns  # durations have seven digits; the status is a position in STATUSES, the head of the queue -1 for never
     stays: Columns  # a gang in one row: position in jobs, begin, end, row, position in KINDS
     pieces: Columns  # a contiguous range of nodes: position in stays, first, number of nodes
@@ -253,7 +255,14 @@ class ViewedRun(NamedTuple):
 
 
 def viewed_run(
-    label: str, machine_nodes: int, records: pd.DataFrame, placements: pd.DataFrame, states: pd.DataFrame, overview: Columns
+    label: str,
+    machine_nodes: int,
+    records: pd.DataFrame,
+    placements: pd.DataFrame,
+    states: pd.DataFrame,
+    overview: Columns,
+    *,
+    recorded: bool = False,
 ) -> ViewedRun:
     """Return the data of a run's figures from the tables of its :class:`~clustermodel.experiment.result.Result`."""
 
@@ -285,8 +294,17 @@ def viewed_run(
     events |= {"down": _whole(states["down_nodes"]), "row": _whole(states["running_row"])}
     if "reserved_nodes" in states:
         events["reserved"] = _whole(states["reserved_nodes"])
-    shared = bool((states["running_row"] >= 0).any())
-    return ViewedRun(label, machine_nodes, shared, jobs, stays, pieces, events, overview)
+    shared = bool((states["running_row"] >= 0).any() or placements["row"].any())
+    return ViewedRun(label, machine_nodes, shared, recorded, jobs, stays, pieces, events, overview)
+
+
+def recorded_jobs(records: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
+    """Return the job table of a recorded schedule, from that of a simulation of the same jobs: those whose nodes are known."""
+    stays = placements.groupby("job").agg({"begin_s": "min", "end_s": "max"})
+    jobs = records[records["job"].isin(stays.index)]
+    begin, end = (stays.loc[jobs["job"], name].to_numpy() for name in ("begin_s", "end_s"))
+    times = {"wait_s": np.maximum(begin - jobs["submit_s"], 0), "response_s": end - jobs["submit_s"]}
+    return jobs.assign(**times, reserved_s=np.nan, head_since_s=np.nan, tries=1, backfilled=False)
 
 
 def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
@@ -303,7 +321,7 @@ def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
 
 JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))  # by id modulo their number
 PANELS: Final = (1, 2)  # numbers of the runs that are shown side by side
-_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/", "failed": "-"}
+_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/", "failed": "-", "partly": "o"}
 _SIDES: Final = ("left", "right", "top", "bottom")
 _OF_A_BOX: Final = ("colour", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind", "place")
 
@@ -332,7 +350,8 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[lis
 def _shown(run: ViewedRun) -> dict[str, Any]:
     tables = {name: ColumnDataSource(getattr(run, name)) for name in ("jobs", "stays", "pieces", "events", "overview")}
     rows = int(run.stays["row"].max(initial=0)) + 1
-    return {"label": run.label, "nodes": run.machine_nodes, "rows": rows, "shared": run.shared, **tables}
+    about = {"label": run.label, "nodes": run.machine_nodes, "shared": run.shared, "recorded": run.recorded}
+    return {**about, "rows": rows, **tables}
 
 
 def _overview(number: int, run: ViewedRun, window: Range1d, whole: Range1d) -> tuple[Any, ColumnDataSource]:

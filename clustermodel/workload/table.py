@@ -39,6 +39,7 @@ from clustermodel.validation import (
 )
 from clustermodel.workload import transforms
 from clustermodel.workload.estimates import PHI, phi_factors
+from clustermodel.workload.placements import GivenPlacements, NodeLists, checked_placements
 from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ _OF_FRAME: Final = {
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
-_KEPT: Final = ("name", "provenance", "machine_nodes", "extra", "streams", "names", "dependencies")
+_KEPT: Final = ("name", "provenance", "machine_nodes", "extra", "streams", "names", "dependencies", "placed")
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 NAMES_OF_NUMBERS: Final = {"user": "user_name", "group": "group_name"}
 """Columns of numbers that may have names beside them, and the columns of these."""
@@ -347,6 +348,7 @@ class Workload:
             accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
         dependencies: which jobs wait for which, shape ``(dependencies, 3)``: a job, a position in
             :data:`~clustermodel.job.DEPENDENCIES`, the other job; jobs that are not in the workload are ignored.
+        placed: which nodes the jobs held, as a log has recorded it; :attr:`recorded_placements` is the table.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
     Raises:
@@ -365,6 +367,7 @@ class Workload:
         streams: tuple[str, ...] = (),
         names: Mapping[str, tuple[str, ...]] | None = None,
         dependencies: IntArray | None = None,
+        placed: NodeLists | GivenPlacements | None = None,
         recipe: Recipe | None = None,
     ) -> None:
         def refused(message: str) -> SpecificationError:
@@ -400,7 +403,7 @@ class Workload:
         """The rows, and beside them the columns ``extra``, read-only."""
         self.name, self.machine_nodes, self.recipe = name, machine_nodes, recipe
         self.provenance = provenance or Provenance(source=name)
-        self.streams, self.names = streams, names or {}
+        self.streams, self.names, self.placed = streams, names or {}, placed
         given = np.empty((0, 3), dtype=np.int64) if dependencies is None else dependencies
         self.dependencies: IntArray = given[np.isin(given[:, [0, 2]], ids).all(axis=1)]
         if len(self.dependencies):
@@ -632,6 +635,41 @@ class Workload:
         work = dot(np.maximum(self.column("nodes"), 0), run)
         return work / (nodes * self.span_s) if self.span_s else float("nan")
 
+    @property
+    def has_recorded_placements(self) -> bool:
+        """Whether it is known which nodes the jobs held: the log names them, and a node of the workload is one of them."""
+        return self.placed is not None and self.provenance.unit == "node"
+
+    @property
+    def recorded_placements(self) -> pd.DataFrame:
+        """The recorded schedule: the nodes that each job held over time, a table like :attr:`Result.placements`.
+
+        A row for each contiguous range of nodes: ``job``, ``begin_s``, ``end_s``, ``row``, ``first_node``, ``nodes``, ``kind``.
+        Nodes are numbered by their names, ``n2`` before ``n10``; jobs that held a node at the same time are in different rows.
+        While a job is suspended it has no row: its suspended time is placed where jobs that began later held some of its nodes,
+        if they explain all of it.  Otherwise the log does not show when it was suspended, and the kind is ``"partly"`` instead
+        of ``"run"``.
+
+        Raises:
+            SpecificationError: the log does not name the nodes of its jobs, or jobs are counted in cores or GPUs.
+        """
+        if (unit := self.provenance.unit) != "node":
+            counted_in = f"its jobs are counted in {unit}s, which logs do not name; count them in nodes (--unit nodes)"
+            raise SpecificationError(f"recorded placements: {self.name}: {counted_in}")
+        if self.placed is None:
+            does_not_say = "it does not say which nodes its jobs held (NodeList of sacct), or its jobs were scaled or resampled"
+            raise SpecificationError(f"recorded placements: {self.name}: {does_not_say}")
+        table = self.placed.table
+        return table[table["job"].isin(self.column("id"))].reset_index(drop=True)
+
+    def with_recorded_placements(self, placements: pd.DataFrame) -> Workload:
+        """Return the same jobs with a recorded schedule, a table like :attr:`recorded_placements`.
+
+        The columns ``row`` (0) and ``kind`` (``"run"``) may be missing.  A table that lacks others, or has values that are not
+        allowed, is a ``SpecificationError``.
+        """
+        return self._like(self.table, placed=GivenPlacements(checked_placements(placements)))
+
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         dropped: Counter[str] = Counter()
@@ -648,7 +686,7 @@ class Workload:
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         rows = transforms.scaled(self.table, scale, int(self.table[0, SUBMIT]), think=self._places.get(THINK))
-        return self._derived(rows, SCALE, scale, {SCALE: scale})
+        return self._derived(rows, SCALE, scale, {SCALE: scale}, placed=None)
 
     def with_default_memory(self, gib: float) -> Workload:
         """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.
@@ -723,12 +761,12 @@ class Workload:
             table[:, USER], users = transforms.distinct_users(table[:, USER], draw, names.get("user", ()))
             names |= {"user": users} if users else {}
         what = {"of": of, "seed": seed}
-        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(note,), names=names)
+        return self._derived(table, RESAMPLE, what, {RESAMPLE: what}, notes=(note,), names=names, placed=None)
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
         self._add_to_ids(table := self.table.copy(), shift)
-        return self._like(table, dependencies=self.dependencies + np.array([shift, 0, shift]))
+        return self._like(table, dependencies=self.dependencies + np.array([shift, 0, shift]), placed=None)
 
     def _add_to_ids(self, table: IntArray, added: IntArray | int) -> None:
         table[:, ID] += added

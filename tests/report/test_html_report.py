@@ -682,3 +682,22 @@ def test_a_report_that_cannot_be_finished_leaves_the_one_before(
     assert command_line("report", directory, "--out", path).code == 0
     assert (precious.read_text(), path.read_text()) == ("not ours", "a page")
     assert {left.name for left in tmp_path.iterdir()} == {"precious.txt", "r.html", "r.html.part"}
+
+
+def test_a_recorded_schedule_is_above_the_simulated_one(opener: Open, tmp_path: Path) -> None:
+    """Job 1 is suspended while job 2, which began later, holds its nodes; easy lets job 2 wait."""
+    jobs = [Job(id=1, nodes=4, submit_s=0, run_s=7200), Job(id=2, nodes=4, submit_s=3600, run_s=3600)]
+    columns = ["job", "begin_s", "end_s", "first_node", "nodes"]
+    rows = [[1, 0, 3600, 0, 4], [2, 3600, 7200, 0, 4], [1, 7200, 10800, 0, 4]]
+    workload = Workload.from_jobs(jobs, name="log").with_recorded_placements(pd.DataFrame(rows, columns=columns))
+    report = made(
+        tmp_path, opener, Study.grid(name="s", machines={"m": Machine(nodes=4)}, workloads={"w": workload}, policies=["easy"])
+    )
+    page = report.page
+    assert page.locator("#run-1 option:checked").inner_text() == "recorded · w"
+    assert page.locator("#run-2 option:checked").inner_text().startswith("easy")
+    upper, lower = (page.locator(f"#panel-{number}").bounding_box() for number in (1, 2))
+    assert upper["y"] + upper["height"] <= lower["y"]
+    said = [page.locator(f"#instant-{number}").inner_text() for number in (1, 2)]
+    assert ["1 job on the nodes, 1 job waiting" in text for text in said] == [True, True]
+    report.assert_quiet()

@@ -49,6 +49,25 @@ def test_a_gang_that_moves_starts_again(tmp_path: Path) -> None:
     assert (run.starts, run.moves) == (3, 1)
 
 
+def test_placements_are_the_stays_of_the_rounds(tmp_path: Path) -> None:
+    """A round is 10 s longer for each start: both jobs start in the first one, job 1 again in the third."""
+    files = write_run(tmp_path, "run", 1)
+    rounds = {"round": [0, 0, 1, 1, 2, 3], "job": [1, 2, 1, 2, 1, 2], "gpus": ["1 0", "2 7 3", "0 1", "3 2 7", "0 2", "3 2 7"]}
+    pd.DataFrame(rounds).to_csv(files[1], index=False)
+    run = RECORDS.read(*files)
+    stays = sorted(run.placements(10).itertuples(index=False, name=None))
+    first, ends = run.first_round_s, [0, 140, 260, 390, 520]
+    assert stays == [
+        (1, first, first + ends[2], 0, 2),
+        (1, first + ends[2], first + ends[3], 0, 1),
+        (1, first + ends[2], first + ends[3], 2, 1),
+        (2, first, first + ends[2], 2, 2),
+        (2, first, first + ends[2], 7, 1),
+        (2, first + ends[3], first + ends[4], 2, 2),
+        (2, first + ends[3], first + ends[4], 7, 1),
+    ]
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(path) for path in write_run(tmp_path, "often", 6)]
     write_run(tmp_path, "thrice", 3)
@@ -90,6 +109,11 @@ def test_the_recorded_schedules(recorded: str) -> None:
     result = TESTBED.scenario(run, others, TESTBED.SAME_POLICY[recorded], "recorded").run()
     found = TESTBED.compared(result, run, others)
     assert found["correlation"] >= 0.95
+    table = result.scenario.workload.recorded_placements
+    assert len(table.drop_duplicates(["job", "begin_s"])) == run.starts == found["recorded"]["restarts"]
+    gpus = table.groupby(["job", "begin_s"], as_index=False)["nodes"].sum()
+    assert gpus["nodes"].tolist() == run.jobs["gpus"].loc[gpus["job"]].tolist()
+    assert abs(table["end_s"].max() - run.end_s.max()) < 2 * RECORDS.ROUND_S
     for measure, allowed in NEAR.items():
         assert abs(found["difference"][measure]) <= allowed, measure
 

@@ -6,9 +6,9 @@ import pytest
 from bokeh.models import HoverTool
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
-from clustermodel.measure.timeline import KINDS
 from clustermodel.report.data import factor_of, measure_title
 from clustermodel.report.plots import STATUSES, StatesOfRun, curve_of, curves_over_time, group_of, literal, span, viewed_run
+from clustermodel.workload.placements import KINDS
 
 pytestmark = pytest.mark.long
 

@@ -35,6 +35,8 @@ const contrast = (colour) => {
 
 const write = (number, digits = 3) => number.toLocaleString("en", {maximumFractionDigits: digits})
 const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`
+// A recorded run is above the other one, so that their times agree; two simulated ones are beside each other.
+const sideBySide = () => open[1] !== null && !open[0].recorded
 const now = () => times[Number(slider.value) - 1]
 
 // How far apart the lowest nodes of two rows are in the chart, in nodes.
@@ -84,7 +86,7 @@ const rectangles = (run, shown, place) => {
 
 // Ids of jobs, where they fit between `first` and `last`.
 const names = (boxes, first, last, tall) => {
-  const wide = (last - first) * 0.009 * (open[1] ? 2 : 1)  // a digit
+  const wide = (last - first) * 0.009 * (sideBySide() ? 2 : 1)  // a digit
   const columns = {x: [], y: [], text: [], colour: []}
   for (let i = 0; i < boxes.left.length; i++) {
     if (boxes.kind[i] !== "run") continue  // they are hatched: a label would not be legible
@@ -136,7 +138,7 @@ const drawGantt = (run, {sources}, note) => {
 }
 
 const drawMatrix = (run, {sources, frame}, {now: line}, title) => {
-  const {stays, pieces, events, nodes, shared} = run
+  const {stays, pieces, events, nodes, shared, recorded} = run
   const event = Math.max(upTo(events.time, now()) - 1, 0)
   const instant = events.time[event]
   const shown = []
@@ -157,7 +159,7 @@ const drawMatrix = (run, {sources, frame}, {now: line}, title) => {
   }
   const down = events.down[event] ? `, ${counted(events.down[event], "node")} down` : ""
   const reserved = events.reserved?.[event] ? `, ${counted(events.reserved[event], "node")} reserved` : ""
-  const running = shared ? (row >= 0 ? `; row ${row} runs first` : "; nothing runs") : ""
+  const running = shared && !recorded ? (row >= 0 ? `; row ${row} runs first` : "; nothing runs") : ""
   title.textContent = `at ${write(now() / args.unit)} ${args.unit_name} (event ${event + 1} of ${events.time.length.toLocaleString("en")}): `
     + `${counted(there.size, "job")} on the nodes, ${counted(events.waiting[event], "job")} waiting${down}${reserved}${running}`
   line.location = now() / args.unit
@@ -194,10 +196,10 @@ const factsOf = (run) => {
   const seconds = (value) => (Number.isFinite(value) ? `${write(Number(value.toPrecision(7)))} s` : "-")
   return {
     facts: [
-      ["run", run.label], ["status", args.statuses[jobs.status[job]]], ["user", write(jobs.user[job])], ["nodes", write(jobs.nodes[job])],
+      ["run", run.label], ["status", run.recorded ? "recorded" : args.statuses[jobs.status[job]]], ["user", write(jobs.user[job])], ["nodes", write(jobs.nodes[job])],
       ["submitted", seconds(jobs.submit[job])], ["wait", seconds(jobs.wait[job])], ["response", seconds(jobs.response[job])],
       ["bounded slowdown", Number.isFinite(jobs.slowdown[job]) ? write(jobs.slowdown[job]) : "-"],
-      ["run attempts", write(jobs.attempts[job])], ["start", reasonOf(run, job, begin)],
+      ["run attempts", write(jobs.attempts[job])], ["start", run.recorded ? "as the log has recorded it" : reasonOf(run, job, begin)],
     ],
     pieces: found,
   }
@@ -248,6 +250,7 @@ const prepare = (run, {gantt, matrix}, column) => {
   column.hidden = run === null
   if (run === null) return
   const {nodes, rows, shared} = run
+  gantt.plot.height = open[1] !== null && !sideBySide() ? 280 : 430
   const height = rowHeight(run)
   gantt.overview.data = {x: run.overview.x, y: run.overview.y}
   const [bottom, top] = [-0.5, rows * height - 0.5]
@@ -275,15 +278,15 @@ const busiest = ({events, stays}, last) => {
   return {start, end: end > start ? end : last, then}
 }
 
-const opened = ({label, nodes, rows, shared, jobs, stays, pieces, events, overview}) => ({
-  label, nodes, rows, shared, jobs: jobs.data, stays: stays.data, pieces: pieces.data, events: events.data, overview: overview.data,
+const opened = ({label, nodes, rows, shared, recorded, jobs, stays, pieces, events, overview}) => ({
+  label, nodes, rows, shared, recorded, jobs: jobs.data, stays: stays.data, pieces: pieces.data, events: events.data, overview: overview.data,
 })
 
 // Opens the runs that the lists name.  A second run keeps the window and the time.
 const reopen = () => {
   const first = open[0]
   open = selects.map((select) => (select && select.value !== "" ? opened(args.runs[Number(select.value)]) : null))
-  document.getElementById("panels").classList.toggle("two", open[1] !== null)
+  document.getElementById("panels").classList.toggle("two", sideBySide())
   open.forEach((run, at) => prepare(run, args.panels[at], document.getElementById(`panel-${at + 1}`)))
   const before = times.length ? now() : null
   const there = open.filter((run) => run !== null)

@@ -81,12 +81,26 @@ class Recorded:
         rounds = ROUND_S + start_s * self.starts_in_round
         return self.held.assign(length=rounds[self.held["round"]]).groupby("job")["length"].sum().to_numpy()
 
+    def placements(self, start_s: float) -> pd.DataFrame:
+        """Return which gang held which GPUs, where a round is longer by ``start_s`` for each gang that starts in it.
+
+        It is a table like ``Result.placements``: a row for each contiguous range of GPUs of a stay on the same GPUs.
+        """
+        begins_s = self.first_round_s + np.concatenate([[0.0], np.cumsum(ROUND_S + start_s * self.starts_in_round)])
+        of_stay = self.held.groupby(self.held["starts"].cumsum().rename("stay"))
+        stays = of_stay.agg(job=("job", "first"), gpus=("gpus", "first"), first=("round", "min"), last=("round", "max"))
+        times = {"begin_s": begins_s[stays["first"]], "end_s": begins_s[stays["last"] + 1]}
+        of_gpus = stays.assign(**times, gpu=stays["gpus"].str.split()).explode("gpu").astype({"gpu": int}).reset_index()
+        of_range = of_gpus["gpu"] - of_gpus.groupby("stay").cumcount()  # the same for neighbours
+        ranges = of_gpus.groupby(["stay", of_range.rename("range"), "job", "begin_s", "end_s"], as_index=False)
+        return ranges.agg(first_node=("gpu", "min"), nodes=("gpu", "size")).drop(columns=["stay", "range"], errors="ignore")
+
     @property
     def first_round_s(self) -> float:
-        """When the first round began: between the submission of its last job and of the first one that it lacks."""
+        """When the first round began: between the submission of its last job and of the first one that it lacks, if any."""
         in_it = self.jobs["submit_s"][self.rounds.loc[self.rounds["round"] == 0, "job"]].max()
         later = self.jobs["submit_s"][self.jobs["submit_s"] > in_it]
-        return float((in_it + later.min()) / 2)
+        return float(np.nanmean([in_it, later.min()]))
 
 
 class Costs(NamedTuple):

@@ -18,10 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib.collections import PatchCollection
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from recorded_rounds import ROUND_S, Costs, Recorded, costs, others_than, read, read_folder, run_time_s
 
 from clustermodel import (
@@ -60,7 +56,6 @@ ESTIMATES = {
     "in_run_s": "more GPU-seconds for each start, over GPUs",
     "first_round_s": "the first round begins",
 }
-COLOURS = [colormaps["tab20"](colour) for colour in range(20)]
 POLICIES = (
     "max-min", "finish-time-fair", "las:thresholds=120/1200,promote=1", "srtf", "gs", "mgs", "bgs", "mbgs",
 )  # fmt: skip
@@ -73,6 +68,7 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
     run_s = run_time_s(others, spent.in_run_s) if work == "others" else run.run_s
     jobs = pd.DataFrame(
         {
+            "job": run.jobs.index,
             "submit_s": np.maximum(run.jobs["submit_s"], spent.first_round_s),
             "nodes": run.jobs["gpus"],
             "run_s": run_s.clip(lower=1) + restart_s,  # the first start costs as much
@@ -89,6 +85,7 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
         context_switch=ContextSwitch(seconds=restart_s),
     )
     workload = Workload.from_frame(jobs.reset_index(drop=True), name=f"{run.name}, run times: {work}")
+    workload = workload.with_recorded_placements(run.placements(costs([run]).start_s))
     return Scenario(workload=workload, machine=machine, policy=in_rounds(policy, spent), history=True)
 
 
@@ -140,39 +137,6 @@ def compared(result: Result, run: Recorded, others: Sequence[Recorded]) -> dict[
         "difference": {key: round(float(pair[1] / pair[0] - 1), 5) for key, pair in pairs.items() if pair[0]},
         "correlation": round(float(np.corrcoef(recorded_s, simulated_s)[0, 1]), 5),
     }
-
-
-def recorded_stays(run: Recorded) -> pd.DataFrame:
-    """Return each stay of a gang on the same GPUs, a row for each GPU, in seconds."""
-    begins_s = run.first_round_s + np.concatenate([[0.0], np.cumsum(ROUND_S + costs([run]).start_s * run.starts_in_round)])
-    stays = run.held.assign(stay=run.held["starts"].cumsum())
-    stays = stays.groupby("stay").agg(
-        job=("job", "first"), gpus=("gpus", "first"), first=("round", "min"), last=("round", "max")
-    )
-    of_gpus = stays.assign(
-        begin_s=begins_s[stays["first"]], end_s=begins_s[stays["last"] + 1], first_node=stays["gpus"].str.split(), nodes=1
-    ).explode("first_node")
-    of_gpus["first_node"] = of_gpus["first_node"].astype(int)
-    return of_gpus
-
-
-def occupancy_figure(result: Result, run: Recorded) -> Figure:
-    """Draw which job holds which GPU, recorded above simulated; a job has the same colour in both."""
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    simulated = result.placements.assign(job=run.jobs.index[result.placements["job"] - 1])
-    upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)
-    name = str(result.scenario.policy).partition(":")[0]
-    for axes, stays, title in ((upper, recorded_stays(run), f"{run.name}, recorded"), (lower, simulated, f"{name}, simulated")):
-        columns = ("job", "begin_s", "end_s", "first_node", "nodes")
-        boxes = [
-            Rectangle((begin_s / 3600, gpu), (end_s - begin_s) / 3600, gpus, color=COLOURS[job * 7 % len(COLOURS)], linewidth=0)
-            for job, begin_s, end_s, gpu, gpus in zip(*(stays[column] for column in columns), strict=True)
-        ]
-        axes.add_collection(PatchCollection(boxes, match_original=True, rasterized=True))
-        axes.set(title=title, ylabel="GPU", ylim=(0, NODES * GPUS_PER_NODE), xlim=(0, stays["end_s"].max() / 3600))
-    upper.set_xlim(0, max(stays["end_s"].max() for stays in (recorded_stays(run), simulated)) / 3600)
-    lower.set_xlabel("time (h)")
-    return figure
 
 
 def study(records: Path = Path("../shared/traces/gpu/tacc"), policies: tuple[str, ...] = POLICIES) -> Study:
@@ -259,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "estimated_from": [one.name for one in others],
     }
     if given.picture:
-        occupancy_figure(result, run).savefig(given.picture)
+        result.plot.recorded().savefig(given.picture)
     if given.json:
         print(json.dumps(found, indent=1))
         return
