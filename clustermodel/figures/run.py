@@ -512,11 +512,11 @@ def _recorded_figure(run: Result, first_s: float | None, last_s: float | None) -
     every = pd.concat([recorded, simulated])
     begins = np.sort(every["begin_s"])
     first = begins[0] if first_s is None else require_seconds("recorded: first_s", first_s)
-    if last_s is not None:
-        last = require_seconds("recorded: last_s", last_s)
-    else:
-        drawn = begins[begins >= first]
-        last = drawn[MOST_RECTANGLES] if len(drawn) > MOST_RECTANGLES else every["end_s"].max()
+    last = every["end_s"].max() if last_s is None else require_seconds("recorded: last_s", last_s)
+    drawn = begins[begins >= first]
+    is_cut = last_s is None and len(drawn) > MOST_RECTANGLES and drawn[MOST_RECTANGLES] > first
+    if is_cut:
+        last = drawn[MOST_RECTANGLES]
     there = every[(every["begin_s"] < last) & (every["end_s"] > first)]
     if there.empty:
         raise SpecificationError(f"recorded: nothing ran between first_s={first:g} and last_s={last:g}")
@@ -526,13 +526,15 @@ def _recorded_figure(run: Result, first_s: float | None, last_s: float | None) -
     figure, axes = style.new_figure(10, 7, 2, sharex=True)
     unnamed = len(workload) - recorded["job"].nunique()
     left_out = f" ({counted(unnamed, 'job')} without names of nodes not drawn)" if unnamed else ""
-    size = int((every["first_node"] + every["nodes"]).max())
+    sizes = [int((table["first_node"] + table["nodes"]).max()) for table in (recorded, simulated)]
+    if not every["row"].any():
+        sizes = [max(sizes)] * 2
     titles = (f"recorded: {style.plain(workload.name)}{left_out}", f"simulated: {style.plain(run.scenario.label)}")
-    for panel, title, table in zip(axes, titles, (recorded, simulated), strict=True):
+    for panel, title, table, size in zip(axes, titles, (recorded, simulated), sizes, strict=True):
         _draw_placements(panel, table[(table["begin_s"] < last) & (table["end_s"] > first)], (first, last), unit, size)
         panel.set_title(title)
         panel.set_ylabel(f"{run.scenario.unit}s, row by row" if panel.yaxis_inverted() else run.scenario.unit)
-    axes[1].set_xlabel(f"time ({name})")
+    axes[1].set_xlabel(f"time ({name}){'; more would be too many rectangles' if is_cut else ''}")
     kinds = there["kind"].unique()
     handles = [
         Patch(facecolor="0.5", edgecolor="white", hatch=hatch, label=label)

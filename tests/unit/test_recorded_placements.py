@@ -163,7 +163,9 @@ def rectangles(axes: Any) -> list[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize(("jobs", "policy", "rows"), [(PREEMPTED, "ss", 1), (GANGS, "mgs", 2)])
-def test_the_figure_has_a_rectangle_for_each_placement(write_trace: Write, jobs: Any, policy: str, rows: int) -> None:
+def test_the_figure_has_a_rectangle_for_each_placement(
+    write_trace: Write, monkeypatch: pytest.MonkeyPatch, jobs: Any, policy: str, rows: int
+) -> None:
     workload = log_of(write_trace, *jobs)
     result = Scenario(workload=workload, machine=Machine(nodes=4), policy=policy, history=True).run()
     upper, lower = result.plot.recorded().axes
@@ -178,7 +180,9 @@ def test_the_figure_has_a_rectangle_for_each_placement(write_trace: Write, jobs:
         ]
         assert np.array(rectangles(axes)) == pytest.approx(np.array(sorted(expected)))
     later = result.plot.recorded(first_s=3600, last_s=5400).axes[0]
-    assert len(rectangles(later)) == 1 if rows == 1 else 2
+    assert len(rectangles(later)) == rows
+    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 3)
+    assert result.plot.recorded().axes[1].get_xlabel().endswith("too many rectangles") == (rows == 1)
     with pytest.raises(SpecificationError, match="nothing ran between first_s=90000 and last_s=90001"):
         result.plot.recorded(first_s=90_000, last_s=90_001)
 
