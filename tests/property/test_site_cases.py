@@ -36,8 +36,8 @@ from tests.property.test_failures import Listed
 
 POLICIES: Final = (
     "fcfs", "easy", "easy:reserve_depth=2", "conservative", "bf", "gs", "bgs", "mgs", "mbgs", "adaptive", "slack:awt=20",
-    "pv-easy", "ss", "server-filling", "srtf", "srsf:mode=kill", "las:mode=suspend", "fifo-preempt", "backfilling", "D",
-    "R/L-NG",
+    "pv-easy", "pv-easy:vb=false,mode=suspend", "ss", "server-filling", "srtf", "srsf:mode=kill", "las:mode=suspend",
+    "fifo-preempt", "backfilling", "D", "R/L-NG",
 )  # fmt: skip
 USERS, ACCOUNTS, QOS, ARRAYS = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), (None, 100, 200)
 

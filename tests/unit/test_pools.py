@@ -30,10 +30,13 @@ VARIANTS = (
     "srtf",
     "srsf:mode=suspend,victim=least-lost",
     "las:thresholds=20",
+    "pv-easy",
+    "pv-easy:mode=suspend,vb=false",
+    "pv-easy:mode=checkpoint,slp=false",
 )
 
 
-MODULES = ("fcfs.in_pools", "easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools")
+MODULES = ("fcfs.in_pools", "easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools", "pv_easy.in_pools")
 """Where policies find out whether they plan over pools."""
 
 
@@ -70,7 +73,8 @@ def test_any_overlapping_partitions(policy: str) -> None:
             assert not any(row.begin_s < end and begin < row.end_s and nodes & others for begin, end, others in used)
             used.append((row.begin_s, row.end_s, nodes))
         guaranteed = table[table["reserved_s"].notna()]
-        assert "predictor" in policy or (guaranteed["start_s"] <= guaranteed["reserved_s"]).all()
+        predicts = "predictor" in policy or "pv-easy" in policy
+        assert predicts or (guaranteed["start_s"] <= guaranteed["reserved_s"]).all()
         if policy == "conservative":
             assert not (table["reserved_s"].isna() & (table["wait_s"] > 0)).any()
 

@@ -31,8 +31,7 @@ from clustermodel import (
 )
 from clustermodel.errors import StrandedJobsError
 from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
-from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
-from clustermodel.policies.registry import make_policy, policy_names
+from clustermodel.policies.interface import Migrate, Place, PolicyFunction, Rows, Setup, Start, WakeAt
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import to_ticks
@@ -290,17 +289,12 @@ def test_tables_of_outages_say_which_are_known(tmp_path: Path) -> None:
         read_outages(wrong)
 
 
-@pytest.mark.parametrize(
-    "policy", [name for name in policy_names() if not getattr(make_policy(name), "takes_reservations", False)]
-)
-def test_other_policies_refuse_them(policy: str) -> None:
-    one = Reservation(start_s=1, end_s=2)
-    message = refusal(lambda: run([job(1, 0, 1, 1)], one, policy=policy))
-    assert message.startswith(
-        f"policy {policy}: not allowed on a machine with reservations; those that know them are fcfs, easy,"
-    )
+def test_a_policy_that_does_not_say_that_it_knows_them_refuses_them() -> None:
+    other = PolicyFunction("other", lambda _setup: lambda _batch, _view: [])
+    message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), policy=other))
+    assert message.startswith("policy other: not allowed on a machine with reservations; those that know them are fcfs, easy,")
     known = Outages(node=[0], down_s=[1.0], up_s=[2.0], nodes=1, known=(True,))
-    message = refusal(lambda: run([job(1, 0, 1, 1)], failures=known, policy=policy))
+    message = refusal(lambda: run([job(1, 0, 1, 1)], failures=known, policy=other))
     assert "not allowed where outages are known in advance; " in message
 
 
