@@ -291,6 +291,13 @@ def test_damaged_tables_are_seen(row: int, column: str, value: object, words: st
     assert words in differences_of_site(result, WATCHED.jobs, {}, reserved)
 
 
+def test_a_start_after_its_bound_is_seen() -> None:
+    result = WATCHED.run("slack:awt=20")
+    assert differences_of_site(result, WATCHED.jobs) == []
+    result.jobs.loc[3, "reserved_s"] = 8
+    assert differences_of_site(result, WATCHED.jobs)[0] == "job 4 starts at 10.0; its bound is 8.0"
+
+
 def test_other_nodes_and_later_reservations_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     result, reserved = WATCHED.run(noting := Noting("easy")), noting.reserved
     assert reserved == [(1, 4, 10), (10, 2, 13)]

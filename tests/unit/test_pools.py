@@ -33,10 +33,22 @@ VARIANTS = (
     "pv-easy",
     "pv-easy:mode=suspend,vb=false",
     "pv-easy:mode=checkpoint,slp=false",
+    "slack:awt=20",
+    "slack:awt=20,slack_factor=0,heuristic=du",
+    "slack:awt=9,heuristic=aat,compression=shift",
+    "slack:awt=50,heuristic=dc,compression=in-place",
+    "slack:awt=20,heuristic=optimal",
 )
 
 
-MODULES = ("fcfs.in_pools", "easy.in_pools", "backfilling.scheduler.in_pools", "preemptive.in_pools", "pv_easy.in_pools")
+MODULES = (
+    "fcfs.in_pools",
+    "easy.in_pools",
+    "backfilling.scheduler.in_pools",
+    "preemptive.in_pools",
+    "pv_easy.in_pools",
+    "slack.in_pools",
+)
 """Where policies find out whether they plan over pools."""
 
 
@@ -85,7 +97,7 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
     policy: str, kill: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in range(cases(6, fewest=3)):
-        failing = NodeFailures(mtbf_s=300, repair_s=20) if seed % 2 else None
+        failing = NodeFailures(mtbf_s=300, repair_s=20 * (seed % 4 == 1)) if seed % 2 else None
         machine = Machine(nodes=8, kill_at_estimate=kill, failures=failing)
         scenario = Scenario(workload=random_jobs(seed, None), machine=machine, policy=policy)
         plain = scenario.run().jobs
