@@ -41,7 +41,10 @@ def test_nodes_are_kept_for_a_blocked_job_while_others_are_saved() -> None:
     # Job 3 comes first by its priority.  Job 1 leaves nodes 2 and 3 at 4, until when nodes 0 and 1 are kept, and job 4 waits
     # for node 3.
     jobs = [job(1, 0, 2, 9, "b"), job(3, 1, 3, 4, "a", priority=1), job(4, 2, 1, 4)]
-    machine = {"partitions": parts(a="0-2", b="2-3"), "checkpointing": Checkpointing(checkpoint_s=3, restart_s=0)}
+    machine: dict[str, Any] = {
+        "partitions": parts(a="0-2", b="2-3"),
+        "checkpointing": Checkpointing(checkpoint_s=3, restart_s=0),
+    }
     assert drawn(run(jobs, 4, "pv-easy:mode=checkpoint", **machine)) == drawing("""
         ....3333........
         ....3333........
@@ -104,6 +107,22 @@ def test_beside_a_reservation() -> None:
     assert result.jobs["reserved_s"].dropna().to_list() == [14, 19]
 
 
+def test_without_preemption_and_ventures_it_is_easy_beside_reservations_too() -> None:
+    for seed in range(cases(24, fewest=8)):
+        begin, every = 10 * (seed % 6), (None, 400)[seed % 2]
+        windows = [
+            Reservation(nodes="0-3", start_s=begin, end_s=begin + 25, every_s=every),
+            Reservation(nodes="2-7", start_s=begin + 40, end_s=begin + 60),
+        ]
+        machine = Machine(nodes=8, reservations=windows[seed % 3 :])
+        workload = random_jobs(seed, None)
+        easy, ours = (
+            Scenario(workload=workload, machine=machine, policy=policy).run().jobs[["start_s", "reserved_s"]]
+            for policy in ("easy", "pv-easy:slp=false,vb=false,predictor=estimate")
+        )
+        assert ours.equals(easy), seed
+
+
 @pytest.mark.parametrize(
     ("mode", "saving_s", "expected"),
     [("kill", 0, ([25, 8], [2, 1])), ("checkpoint", 2, ([25, 10], [2, 1])), ("checkpoint", 5, ([0, 25], [1, 1]))],
@@ -112,14 +131,17 @@ def test_nobody_is_preempted_if_saving_takes_so_long_that_the_reservation_is_too
     mode: str, saving_s: float, expected: Any
 ) -> None:
     jobs = [job(1, 0, 1, 12), job(2, 8, 2, 10, priority=1)]
-    machine = {"reservations": [Reservation(start_s=20, end_s=25)], "checkpointing": Checkpointing(checkpoint_s=saving_s)}
+    machine: dict[str, Any] = {
+        "reservations": [Reservation(start_s=20, end_s=25)],
+        "checkpointing": Checkpointing(checkpoint_s=saving_s),
+    }
     assert tries(jobs, 2, f"pv-easy:mode={mode}", **machine) == expected
 
 
 def test_a_job_that_could_not_be_saved_before_a_reservation_is_killed() -> None:
     window = Reservation(nodes="0-1", start_s=12, end_s=20, accounts="bio")
     jobs = [job(1, 0, 2, 11), Job(id=2, submit_s=8, nodes=2, run_s=6, account="bio", priority=1)]
-    machine = {"reservations": [window], "checkpointing": Checkpointing(checkpoint_s=5)}
+    machine: dict[str, Any] = {"reservations": [window], "checkpointing": Checkpointing(checkpoint_s=5)}
     result = run(jobs, 2, "pv-easy:mode=checkpoint", **machine)
     assert starts(result) == [20, 8]
     assert result.run_attempts.sort_values("start_s")["outcome"].to_list() == ["preempted", "completed", "completed"]
