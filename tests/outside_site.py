@@ -421,7 +421,14 @@ class _Run:
         """Yield reservations that are missing, not the earliest ones, become later, or are not kept."""
         policy, sets = make_policy(self.result.scenario.policy), {self._nodes_of(job) for job in self.started}
         machine = self.machine
-        if policy.name not in RESERVING or machine.failures is not None or not machine.kill_at_estimate:
+        if machine.failures is not None or not machine.kill_at_estimate:
+            return
+        if policy.name == "slack":  # each job that waits has a bound
+            for job in self.started:
+                bound = self.table[job]["reserved_s"]
+                if self.first_start[job] > (self.joined[job] if isnan(bound) else bound):
+                    yield f"job {job} starts at {self.first_start[job]}; its bound is {bound}"
+        if policy.name not in RESERVING:
             return
         in_order = self._keeps_order and len({self._order(job)[0] for job in self.started}) <= 1
         if policy.name == "conservative" or in_order:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clustermodel.errors import DecisionError
-from clustermodel.experiment.scenario import calibrate
+from clustermodel.experiment.scenario import calibrate, waits_in
 from clustermodel.failures.recorded_outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
@@ -242,9 +242,13 @@ def _run(
 ) -> tuple[_Watched, Outcome] | BrokenRule:
     """Run one case, perhaps on another machine; return the rule that stopped it, if one did."""
     watched = _Watched(policy, case)
+
+    def simulated(policy: Policy) -> Outcome:
+        return simulate(machine, streams, policy, np.random.default_rng(seed), partition_of=case.partition_of)
+
     try:
-        watched.policy = calibrate(policy, machine, lambda: streams, seed)
-        outcome = simulate(machine, streams, watched, np.random.default_rng(seed), partition_of=case.partition_of)
+        watched.policy = calibrate(policy, lambda other: waits_in(simulated(make_policy(other)).records))
+        outcome = simulated(watched)
     except DecisionError as problem:
         return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
     except _StuckError:

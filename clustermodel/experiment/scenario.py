@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from unicodedata import category
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -237,10 +237,10 @@ class Scenario:
         if self.stream is False:
             only = self.sources[0] if len(self.sources) == 1 else None
             workload = only if isinstance(only, Workload) else None
-            policy = calibrate(make_policy(self.policy), machine, self._submissions, self.seed, workload=workload)
-            outcome = self._simulate(machine, policy, JobRecords(), progress)
+            policy = calibrate(make_policy(self.policy), lambda other: self._measured(other, machine, workload))
+            outcome = self._simulate(machine, policy, records=JobRecords(), **self._options(progress))
             if workload is not None and self.policy == MEASURED and self.events == "together":
-                _last_measured[workload] = (MEASURED, machine, self.seed), _waits_in(outcome.records)
+                _last_measured[workload] = (MEASURED, machine, self.used_site, self.seed), waits_in(outcome.records)
             result = Result(self, machine, outcome)
         else:
             result = self._run_streamed(machine, progress)
@@ -252,11 +252,25 @@ class Scenario:
     def _submissions(self) -> list[Iterable[JobRow]]:
         return [submissions(stream) for stream in self.streams]
 
-    def _simulate(
-        self, machine: Machine, policy: Policy, records: JobRecords, progress: Callable[[int], None] | None
-    ) -> Outcome:
+    def _options(self, progress: Callable[[int], None] | None) -> dict[str, Any]:
+        """Return what a run is asked for beside its schedule, and what only some policies depend on."""
+        names = "explain", "fidelity", "events", "history", "speedup"
+        return {"progress": progress, **{name: getattr(self, name) for name in names}}
+
+    def _measured(self, other: str, machine: Machine, workload: Workload | None) -> _NodesAndWaits:
+        """Return the waits of another policy on the same machine and jobs, under the same rules of the site."""
+        # Those on a workload in memory are measured once for all policies compared on it with the same machine and seed.
+        measured_for = (other, machine, self.used_site, self.seed)
+        last = None if workload is None else _last_measured.get(workload)
+        if last is None or last[0] != measured_for:
+            last = measured_for, waits_in(self._simulate(machine, make_policy(other), records=JobRecords()).records)
+            if workload is not None:
+                _last_measured[workload] = last
+        return last[1]
+
+    def _simulate(self, machine: Machine, policy: Policy, **options: Any) -> Outcome:
         shapes = self.streams.shapes()
-        named = {
+        named: dict[str, Any] = {
             name: self.streams.names_of_jobs(field)
             for name, field, is_used in (
                 ("partition_of", "partition", machine.partitions),
@@ -283,14 +297,7 @@ class Scenario:
             self._submissions(),
             policy,
             random_stream(self.seed, "policy"),
-            explain=self.explain,
-            fidelity=self.fidelity,
-            events=self.events,
-            history=self.history,
-            speedup=self.speedup,
-            progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
-            records=records,
             held=self._held_jobs(),
             order=self._site_order(machine),
             **named,
@@ -298,6 +305,7 @@ class Scenario:
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
             reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,
+            **options,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
@@ -343,7 +351,7 @@ class Scenario:
             raise SpecificationError(f"stream: policy {self.label} is calibrated by a run of {other}, which keeps all jobs")
 
         policy, sums = make_policy(self.policy), Sums(constant_memory=True)
-        policy = policy.calibrated(refuse) if isinstance(policy, Calibrated) else policy
+        policy = calibrate(policy, refuse)
         with nullcontext() if self.stream is True else _jobs_file(str(self.stream)) as write:
 
             def take(left: list[StreamedJob]) -> None:
@@ -353,7 +361,7 @@ class Scenario:
                     write(jobs)
 
             records = StreamedRecords(take)
-            outcome = self._simulate(machine, policy, records, progress)
+            outcome = self._simulate(machine, policy, records=records, **self._options(progress))
             records.close()
         return Result(self, machine, outcome, sums)
 
@@ -376,40 +384,23 @@ def _jobs_file(path: str) -> Iterator[Callable[[Jobs], None]]:
         yield lambda jobs: writer.write_table(pa.Table.from_pandas(table_of(jobs), schema, preserve_index=False))
 
 
-# Of each workload, for which policy, machine and seed its waits were measured last; nodes and waits of the jobs that started.
-_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], tuple[IntArray, IntArray]]] = WeakKeyDictionary()
+_NodesAndWaits = tuple[IntArray, IntArray]
+# Of each workload, for which policy, machine, site and seed its waits were measured last.
+_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, Site | None, int], _NodesAndWaits]] = WeakKeyDictionary()
 
 
-def calibrate(
-    policy: Policy,
-    machine: Machine,
-    streams: Callable[[], Sequence[Iterable[JobRow]]],
-    seed: int,
-    *,
-    workload: Workload | None = None,
-) -> Policy:
+def calibrate(policy: Policy, measure: Callable[[str], _NodesAndWaits]) -> Policy:
     """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that."""
-    # The waits on a workload in memory are measured once for all policies compared on it with the same machine and seed.
-
-    def measure(other: str) -> Waits:
-        measured_for = (other, machine, seed)
-        last = None if workload is None else _last_measured.get(workload)
-        if last is None or last[0] != measured_for:
-            rng, failure_rng = random_stream(seed, "policy"), random_stream(seed, "failures")
-            outcome = simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng)
-            last = measured_for, _waits_in(outcome.records)
-            if workload is not None:
-                _last_measured[workload] = last
-        nodes, wait = last[1]
-        return Waits(tuple(nodes.tolist()), tuple(wait.tolist()))
-
-    return policy.calibrated(measure) if isinstance(policy, Calibrated) else policy
+    if not isinstance(policy, Calibrated):
+        return policy
+    return policy.calibrated(lambda other: Waits(*(tuple(column.tolist()) for column in measure(other))))
 
 
-def _waits_in(records: JobRecords) -> tuple[IntArray, IntArray]:
+def waits_in(records: JobRecords) -> _NodesAndWaits:
+    """Return nodes and waits in the queue, ticks, of the jobs that started: not the time for which the site held them."""
     start = records.column("start")
     started = start != UNKNOWN
-    return records.column("nodes")[started], (start - records.column("submit"))[started]
+    return records.column("nodes")[started], (start - records.column("eligible"))[started]
 
 
 def random_stream(seed: int, purpose: str) -> np.random.Generator:

@@ -42,7 +42,7 @@ def pools_of(setup: Setup) -> Pools:
     return Pools(setup.nodes, setup.node_sets, windows)
 
 
-def _nodes_of(setup: Setup) -> Nodes | None:
+def nodes_of(setup: Setup) -> Nodes | None:
     """Return the nodes of a machine where plans are by node."""
     if not setup.by_node:
         return None
@@ -50,7 +50,15 @@ def _nodes_of(setup: Setup) -> Nodes | None:
     return Nodes(machine.node_sizes, machine.node_memories, setup.node_sets, consolidates=machine.allocation == "consolidate")
 
 
-def _idle_now(pools: Pools, nodes: Nodes | None, view: View) -> IdlePools | IdleProcessors:
+def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningPlan:
+    """Return an empty plan, by node where ``nodes`` are given; ``may_overrun``: jobs may outlive their expected ends."""
+    if nodes is None:
+        return PoolPlan(pools, may_overrun=may_overrun)
+    return NodePlan(nodes, pools, may_overrun=may_overrun)
+
+
+def idle_now(pools: Pools, nodes: Nodes | None, view: View) -> IdlePools | IdleProcessors:
+    """Return the idle nodes, by pool or, where ``nodes`` are given, by node."""
     return IdlePools(pools, view.idle_nodes) if nodes is None else IdleProcessors(nodes, view.idle_nodes, view.free_memory)
 
 
@@ -58,11 +66,11 @@ class PoolFcfs:
     """One run of first come, first served."""
 
     def __init__(self, setup: Setup) -> None:
-        self._pools, self._nodes = pools_of(setup), _nodes_of(setup)
+        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
 
     def decide(self, _batch: Batch, view: View) -> list[Decision]:
         """Start jobs in queue order; a job that does not fit closes the pools that it waits for."""
-        idle, closed, decisions = _idle_now(self._pools, self._nodes, view), set[int](), list[Decision]()
+        idle, closed, decisions = idle_now(self._pools, self._nodes, view), set[int](), list[Decision]()
         for job in view.waiting.values():
             if len(closed) == len(self._pools):
                 break
@@ -102,16 +110,13 @@ class PoolBackfilling:
         kept: bool = False,
         afresh: bool = False,
     ) -> None:
-        self._pools, self._nodes = pools_of(setup), _nodes_of(setup)
+        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
         self._lengths, self._length_of = lengths, lengths.of
         self._depth, self._earn, self._sorter, self._order, self._kept, self._afresh = depth, earn, sorter, order, kept, afresh
         self._everyone = depth == inf and earn is None and not afresh
         self._one_by_one, self._alike = setup.one_by_one, not setup.by_node
         # Running jobs and reservations.
-        nodes, pools, may_overrun = self._nodes, self._pools, lengths.may_overrun
-        self._plan: RunningPlan = (
-            PoolPlan(pools, may_overrun=may_overrun) if nodes is None else NodePlan(nodes, pools, may_overrun=may_overrun)
-        )
+        self._plan = plan_of(self._pools, self._nodes, may_overrun=lengths.may_overrun)
         self._reserved: dict[int, _Reservation] = {}  # by job id
         self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
         self._first = NEVER  # the earliest reserved start, at the end of a scheduling cycle
@@ -254,7 +259,7 @@ class PoolBackfilling:
 
     def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason) -> Start:
         if self._idle is None:
-            self._idle = _idle_now(self._pools, self._nodes, view)
+            self._idle = idle_now(self._pools, self._nodes, view)
         self._lengths.started(job)
         return Start(job=job, columns=self._idle.take_split(split), reason=reason)
 

@@ -73,8 +73,9 @@ class IdleMemory:
         self._suspended: dict[QueuedJob, NodeSet] = {job: kept for job, kept in suspended if kept is not None}
 
     def has_beside(self, nodes: NodeSet, job: QueuedJob) -> bool:
-        """Return whether a job fits on ``nodes`` beside all that has memory there."""
-        return not as_mask(nodes) & ~self._free.nodes_with(job.memory)
+        """Return whether a job fits on those of ``nodes`` that it may have beside all that has memory there."""
+        eligible = -1 if job.eligible is None else as_mask(job.eligible)
+        return not as_mask(nodes) & eligible & ~self._free.nodes_with(job.memory)
 
     def place(self, job: QueuedJob) -> Nodes | None:
         """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first."""

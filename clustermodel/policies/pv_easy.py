@@ -1,32 +1,20 @@
 """PV-EASY: preemptive venture EASY backfilling (Yuan et al. 2010, section 4).
 
-Jobs start in queue order until the first one is *blocked*: too few nodes are idle for it.  Then
-
-* *shadow load preemption* (section 4.2): running jobs of lower priority, the *shadow load*, are preempted if, and only if, the
-  blocked job can then start at once.  So where priorities are equal and preemption costs no time, lower-priority jobs never
-  delay the job at the head of the queue (they can delay jobs deeper in the queue: docs/pv_easy);
-* *venture backfilling* (section 4.3): if the blocked job cannot start, jobs that are predicted to end by its reservation are
-  backfilled, the shortest first; then any job that fits, in queue order, because the shadow load remains preemptible.
-
-The rest of the running load has higher priority than all waiting jobs: the *sunny load*.  No job preempts it, and the
-reservation considers nothing else.  A job passes from the shadow to the sunny load when the last job ahead of it starts.
+Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.pv_easy_run`, and over pools in
+:mod:`clustermodel.policies.partitioned_pv_easy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from clustermodel.policies import predictors
-from clustermodel.policies.easy_run import backfill
-from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, dependencies_of
-from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.preemption import DEPENDENCIES, IdleMemory, Preemption, preempt, require_store
-from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import from_mask
-from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
+from clustermodel.policies.interface import Setup, dependencies_of
+from clustermodel.policies.partitioned_pv_easy import PooledPVEasyRun
+from clustermodel.policies.pools import in_pools
+from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
+from clustermodel.policies.preemption import DEPENDENCIES
+from clustermodel.policies.pv_easy_run import PVEasyRun
 from clustermodel.validation import choice, flag
 
 
@@ -42,10 +30,13 @@ class PVEasy:
         correction: of a prediction that has expired, by name or a function.  The paper does not say; with ``"second"``,
             slowdowns are twice EASY's on CTC-SP2, where the paper has similar ones (docs/pv_easy).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
-            that does not fit into memory beside the blocked job and other suspended jobs is killed.
+            that does not fit into memory beside the blocked job and other suspended jobs is killed, as is one that could not be
+            saved before its nodes are reserved for others, or known to be down.
     """
 
     name: ClassVar[str] = "pv-easy"
+    takes_partitions: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     slp: bool = True
     vb: bool = True
     predictor: str | Predictor = "last"
@@ -64,164 +55,4 @@ class PVEasy:
         return dependencies_of(predictor_of("pv-easy", self.predictor)) | DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> PVEasyRun:
-        return PVEasyRun(self, setup)
-
-
-class _Running(NamedTuple):
-    """A job of the running load."""
-
-    job: QueuedJob
-    end: int  # predicted, ticks; of a job that is being preempted, when its nodes will be free
-    stopping: bool = False
-
-
-class PVEasyRun:
-    """One run of PV-EASY."""
-
-    def __init__(self, policy: PVEasy, setup: Setup) -> None:
-        machine = setup.machine
-        costs, switch = machine.checkpointing, machine.switch_ticks
-        self._slp, self._vb, self._mode = policy.slp, policy.vb, policy.mode
-        require_store("pv-easy", self._mode, machine)
-        self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
-        saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
-        self._nodes, self._explain, self._one_by_one = setup.nodes, setup.explain, setup.one_by_one
-        self._lengths = Lengths(policy, setup, predictors.a_second_more)
-        self._holds_longer = predictors.holds_longer(setup)
-        self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
-        self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
-        self._load: dict[int, _Running] = {}  # the running load by job id
-        self._blocked: QueuedJob | None = None  # head of the queue for which nothing more could be done
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Start jobs in queue order; preempt for the first one that is blocked; backfill."""
-        self._view = view
-        self._lengths.observe(batch, view)
-        free = view.free_memory() if self._memory_is_limited else None
-        self._memory = None if free is None else IdleMemory(view, free)
-        for gang in batch.ended:
-            self._load.pop(gang.job.id, None)
-        if self._one_by_one:  # others may have ended now
-            self._load = {job_id: running for job_id, running in self._load.items() if job_id in view.running}
-        decisions: list[Decision] = []
-        idle = view.idle
-        waiting = iter(view.waiting.values())
-        for head in waiting:
-            if head.nodes > idle or not self._has_memory(head):
-                break
-            decisions += self._start(head, "head of the queue, and it fits")
-            idle -= head.nodes
-        else:
-            self._blocked = None
-            return decisions
-
-        # The head of the queue gets nodes from jobs being saved, but such a job ahead of it takes its nodes back.
-        order = head.queue_order
-        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
-        if self._slp and idle + coming < head.nodes:
-            preempted = self._shadow_load_preemption(head, idle + coming)
-            orders = [self._preempt(view.running[job.id], head) for job in preempted]
-            decisions += orders
-            killed = {order.job.id for order in orders if isinstance(order, Kill)}
-            if any(not self._to_save(job) or job.id in killed or view.running[job.id].fetching for job in preempted):
-                self._blocked = None
-                return decisions  # nodes become free at the current time, so another scheduling cycle follows
-            coming += sum(job.nodes for job in preempted)
-        claimed = coming > 0 and idle + coming >= head.nodes
-        if claimed:
-            idle = min(idle, idle + coming - head.nodes)  # the other nodes are kept for the head of the queue
-
-        # Venture backfilling leaves no job waiting that fits: if no nodes were freed since, only submitted jobs can start.
-        nothing_freed = self._vb and head is self._blocked and not (batch.ended or batch.failed or batch.repaired)
-        candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
-        fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
-        if fitting or head is not self._blocked:
-            profile, start = self._reservation(head)
-            if head is not self._blocked and not claimed:
-                decisions.append(Reserve(job=head, start=start, guaranteed=self._guarantees))
-            if self._vb:
-                decisions += self._venture_backfilling(fitting, idle, head, start)
-            else:
-                decisions += self._easy_backfilling(profile, fitting, idle, head, start)
-        self._blocked = None if claimed else head
-        return decisions
-
-    def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
-        """Return the jobs to preempt for ``head`` (section 4.2): as many of the shadow load as it needs, the lowest first."""
-        shadow_load = [job for job, _, stopping in self._load.values() if job.queue_order > head.queue_order and not stopping]
-        if free + sum(job.nodes for job in shadow_load) < head.nodes:
-            return ()  # the head of the queue could not start at once
-        shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
-        needed = accumulate((job.nodes for job in shadow_load), initial=free)
-        return [job for job, before in zip(shadow_load, needed, strict=False) if before < head.nodes]
-
-    def _has_memory(self, job: QueuedJob) -> bool:
-        return self._memory is None or self._memory.place(job) is not None
-
-    def _preempt(self, gang: RunningJob, head: QueuedJob) -> Preemption:
-        self._load[gang.job.id] = _Running(gang.job, self._view.now + self._to_save(gang.job), stopping=True)
-        fits = self._memory is None or self._memory.has_beside(gang.columns, head)
-        suspends = self._mode != "suspend" or (fits and self._view.can_suspend(gang))
-        return preempt(gang.job, self._mode if suspends else "kill")
-
-    def _to_save(self, job: QueuedJob) -> int:
-        """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
-        return 0 if self._mode == "kill" else self._times(job)[0]
-
-    def _reservation(self, head: QueuedJob) -> tuple[Profile, int]:
-        """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job."""
-        # Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
-        now = self._view.now
-        holders: list[tuple[QueuedJob | None, int, int]] = [
-            (None if stopping else job, end, job.nodes)
-            for job, end, stopping in self._load.values()
-            if not (self._vb and job.queue_order > head.queue_order)
-        ]
-        holders += [(None, outage.expected_end, outage.nodes) for outage in self._view.down.values()]
-        ends = [(end if end > now else end + self._lengths.delay(job, now - end), nodes) for job, end, nodes in holders]
-        profile = Profile.of_running(self._nodes, now, ends)
-        return profile, profile.earliest(head.nodes, 1)  # running jobs only complete, so the nodes stay free
-
-    def _venture_backfilling(self, fitting: list[QueuedJob], idle: int, head: QueuedJob, start: int) -> Iterator[Decision]:
-        """Steps 2 to 4: backfill jobs that complete by the reservation, then any job that fits: it remains preemptible."""
-        by_length = sorted((self._length(job), job.queue_order, job) for job in fitting)
-        safe = [job for length, _order, job in by_length if self._view.now + length <= start]
-        started = set()
-        for place, job in enumerate((*safe, *fitting)):
-            if job.nodes <= idle and job.id not in started and self._has_memory(job):
-                idle -= job.nodes
-                started.add(job.id)
-                rule = (
-                    "backfilled: predicted to end by the reservation" if place < len(safe) else "ventured: it may be preempted"
-                )
-                yield from self._start(job, rule, head, start)
-
-    def _easy_backfilling(
-        self, profile: Profile, fitting: list[QueuedJob], idle: int, head: QueuedJob, start: int
-    ) -> Iterator[Decision]:
-        """EASY backfilling, with predictions (:func:`clustermodel.policies.easy_run.backfill`)."""
-        profile.reserve(start, start + self._length(head), head.nodes)
-        for job in backfill(profile, fitting, idle, self._length):
-            if not self._has_memory(job):
-                continue
-            end = self._view.now + self._length(job)
-            rule = "predicted to end by the shadow time" if end <= start else "it takes no more than the extra nodes"
-            yield from self._start(job, f"backfilled: {rule}", head, start)
-            profile.reserve(self._view.now, end, job.nodes)
-
-    def _length(self, job: QueuedJob) -> int:
-        """Return for how long a job is predicted to hold its nodes if it starts now."""
-        if self._holds_longer:
-            return self._lengths.of(job)
-        length, saved = self._lengths.of(job), self._view.saved(job)
-        return self._times(job)[1] + max(length - saved, SHORTEST_EXTENSION) if saved else length
-
-    def _start(self, job: QueuedJob, rule: str, head: QueuedJob | None = None, shadow: int | None = None) -> Iterator[Decision]:
-        columns = None
-        if self._memory is not None and (place := self._memory.place(job)) is not None:
-            yield from self._memory.take(job, place)
-            columns = from_mask(place.nodes)
-        self._lengths.started(job)
-        self._load[job.id] = _Running(job, self._view.now + self._length(job))
-        reason = Reason(rule, holder=head.id if head else None, shadow=shadow) if self._explain else None
-        yield Start(job=job, columns=columns, reason=reason)
+        return PooledPVEasyRun(self, setup) if in_pools(setup) else PVEasyRun(self, setup)

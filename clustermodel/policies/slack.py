@@ -1,7 +1,8 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
 Here are the policy's parameters; its operations are in :mod:`clustermodel.policies.slack_run`, formulas and the search in
-:mod:`clustermodel.schedule.slack_prices`.
+:mod:`clustermodel.schedule.slack_prices`; where jobs may differ in the nodes that they may have, in
+:mod:`clustermodel.policies.slack_in_pools` and :mod:`clustermodel.schedule.slack_in_pools`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
+from clustermodel.policies.pools import in_pools
 from clustermodel.policies.predictors import may_overrun
-from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Limits, PriorityOf, SlackRun
+from clustermodel.policies.slack_in_pools import PoolSlackRun
+from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Limits, PriorityOf, SlackRun, WholeMachineRun
 from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require, require_number, require_seconds, require_whole, share
@@ -113,6 +116,9 @@ class Slack:
 
     name: ClassVar[str] = "slack"
     depends_on: ClassVar[frozenset[str]] = NOTHING
+    takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     slack_factor: float = 3.0
     heuristic: str = "ast"
     compression: str = AFRESH
@@ -176,4 +182,5 @@ class Slack:
         require(setup.nodes <= largest, "slack: awt", largest, must, " as the largest size")
         where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
-        return SlackRun(self, setup, may_overrun=may_overrun(setup))
+        kind = PoolSlackRun if in_pools(setup) else WholeMachineRun
+        return kind(self, setup, may_overrun=may_overrun(setup))

@@ -7,6 +7,7 @@ reserved time has come (*tick*), the job starts.  Sections are those of Talby & 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import as_late_again
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.schedule import slack_prices as pricing
-from clustermodel.schedule.profile import Profile, RunningProfile
-from clustermodel.schedule.slack_prices import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
+from clustermodel.schedule.pool_plans import RunningPlan
+from clustermodel.schedule.pools import Split
+from clustermodel.schedule.profile import RunningProfile
+from clustermodel.schedule.slack_prices import (
+    FIRST_SP,
+    ArrivingJob,
+    Priced,
+    Schedule,
+    Search,
+    SlackReservation,
+    Weights,
+    by_start,
+)
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
 if TYPE_CHECKING:
@@ -32,10 +44,10 @@ _UNKNOWN: Final = -1  # the number of an unknown user or group
 EXTENSION: Final = 0.1  # share of its estimate by which an unfinished job is extended (section 4.7)
 
 
-class SlackRun:
-    """One run of slack-based backfilling; ``may_overrun`` says whether jobs may run beyond their estimates."""
+class SlackRun(ABC):
+    """One run of slack-based backfilling; what depends on which nodes a job may have is left to its two kinds."""
 
-    def __init__(self, policy: Slack, setup: Setup, *, may_overrun: bool) -> None:
+    def __init__(self, policy: Slack, setup: Setup, running: RunningProfile | RunningPlan) -> None:
         self._rank: Callable[[SlackReservation], Any] | None = pricing.HEURISTICS[policy.heuristic]
         self._slack_factor = float(policy.slack_factor)
         self._compression = policy.compression
@@ -44,13 +56,12 @@ class SlackRun:
         self._user_priority: PriorityOf = policy.priority("user_priority")
         self._political_priority: PriorityOf = policy.priority("political_priority")
         self._extend_unfinished, self._explain = policy.extend_unfinished, setup.explain
-        self.profile = RunningProfile(
-            setup.nodes, may_overrun=may_overrun
-        )  # the running jobs, and the reservations of the plan
+        self._running: RunningProfile | RunningPlan = running  # the running jobs, and the reservations of the plan
         self.plan: list[SlackReservation] = []  # the waiting jobs within quota, the earliest start first
         self._over_quota = OverQuota(policy.quotas)
         self._alarm: int | None = None
         self._submitted: list[QueuedJob] = []  # jobs still to be inserted
+        self._impossible: list[QueuedJob] = []  # jobs that windows let start at no time, unless others leave earlier
         self._nodes_freed = False  # whether a job has ended early since the last *remove*
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
@@ -58,30 +69,31 @@ class SlackRun:
         now = view.now
         if batch.alarm:
             self._alarm = None
-        self._nodes_freed |= self.profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        self._nodes_freed |= self._running.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             self._over_quota.ended(gang.job, now - gang.start)
         self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
-        late = self.profile.overrunning(now, view.running)
+        late = self._running.overrunning(now, view.running)
         if batch.failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
-            self._delay(late, now)  # nodes are down, or longer than expected, or jobs run on
+            self._delay(late, batch.failed, now)  # nodes are down, or longer than expected, or jobs run on
         elif kills := [number for number in late if not self._extend(number, view)]:
             # The policy is called again at the current time, when their nodes are idle.
             return [Kill(job=view.running[number].job) for number in kills]
         if self._nodes_freed and self.plan:
             self.remove(now)
         decisions = self.tick(view)
-        for job in self._submitted:
-            if self._over_quota.admit(job, now):
-                continue
+        jobs = self._impossible + [job for job in self._submitted if not self._over_quota.admit(job, now)]
+        self._impossible = []
+        for job in jobs:
             reservation = self.insert(job, now)
+            if reservation is None:
+                self._impossible.append(job)
+                continue
             if reservation.start > now:
                 decisions.append(Reserve(job=job, start=reservation.latest))
             decisions += self.tick(view)
         if self._over_quota:
-            for job in self._over_quota.plan(self.profile.copy(), now):
-                self.profile.reserve(now, now + job.estimate, job.nodes)
-                decisions.append(self._start(job, view))
+            decisions += self._start_over_quota(view)
         if (alarm := self._next_alarm()) != self._alarm:
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
@@ -93,37 +105,25 @@ class SlackRun:
         times = self._over_quota.starts()
         if self.plan:
             times.append(self.plan[0].start)
-        if self._extend_unfinished and (end := self.profile.next_end()) is not None:
+        if self._extend_unfinished and (end := self._running.next_end()) is not None:
             times.append(end)
         return min(times, default=None)
 
-    def insert(self, job: QueuedJob, now: int) -> SlackReservation:
-        """Put a submitted job into the plan by the cheapest schedule, then fix its priority and slack."""
+    def insert(self, job: QueuedJob, now: int) -> SlackReservation | None:
+        """Put a submitted job into the plan by the cheapest schedule, then fix its priority and slack; ``None`` if windows
+        let it start at no time.
+        """
         awt_s = self._awt_s(job.nodes)
         user, political = self._user_priority(job), self._political_priority(job)
-        if self.plan:
-            slots = set(self.profile.times())  # the ends of all slots: where jobs start or end, even without a step
-            for reservation in self.plan:
-                slots.add(reservation.start)
-                slots.add(reservation.end)
-            best = self._search(now, self._arriving(job, job.estimate, user, political), sorted(slots))
-            assert best is not None, "the slot after the last reservation moves no job"
-            self._carry_out(best)
-            start = best.slot
-        else:
-            start = self.profile.book(job.nodes, job.estimate)
+        start, split = self._place(job, now, self._favour(user, political))
+        if start < 0:
+            return None
         # Only now is it known how long the job will wait.  This is done once (section 4.3).
         p = pricing.priority(user, political, pricing.scheduler_priority(to_seconds(start - now), awt_s))
         slack = to_ticks(pricing.initial_slack(p, self._slack_factor, awt_s))
-        inserted = SlackReservation(job, start, p, slack, self._weights)
+        inserted = self._reservation(job, start, split, p, slack)
         insort(self.plan, inserted, key=by_start)
         return inserted
-
-    def remove(self, now: int) -> None:
-        """Look for a cheaper schedule after jobs ended early, as if a job were inserted that takes no time and no nodes."""
-        best = self._search(now, None, sorted({reservation.start for reservation in self.plan}))
-        if best is not None and best.price < 0:
-            self._carry_out(best)
 
     def tick(self, view: View) -> list[Decision]:
         """Start the jobs whose reserved time has come."""
@@ -132,7 +132,106 @@ class SlackRun:
             due += 1
         starting = self.plan[:due]
         del self.plan[:due]
-        return [self._start(view.waiting[reservation.job.id], view) for reservation in starting]  # in their reservations
+        return [self._start_reserved(reservation, view) for reservation in starting]
+
+    def _extend(self, number: int, view: View) -> bool:
+        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7)."""
+        # The extension is priced like an arriving job, with SP 1/2: that of the job may be 0, and no price is divided by 0.
+        job, now = view.running[number].job, view.now
+        length = max(1, round(EXTENSION * job.estimate))
+        best = self._longer(job, length, now, self._favour(self._user_priority(job), self._political_priority(job)))
+        # What is lost when it is killed is priced like a wait of its estimate.
+        if best is None or best.price >= pricing.price_of_start(job.nodes, to_seconds(job.estimate), self._weights):
+            return False
+        if job.id in self._over_quota.running and any(start > reservation.start for reservation, start in best.starts):
+            return False
+        self._carry_out(best)
+        self._running.note_prolongation(job.id, now + length)
+        return True
+
+    def _favour(self, user: float, political: float) -> float:
+        return pricing.favour(pricing.priority(user, political, FIRST_SP), self._weights)
+
+    def _carry_out(self, schedule: Priced) -> None:
+        if schedule.starts:
+            for reservation, start in schedule.starts:
+                reservation.move_to(start, self._weights)
+            self.plan.sort(key=by_start)
+
+    def _reason(self, job: QueuedJob, view: View) -> Reason:
+        reserved = {reservation.job.id: reservation.start for reservation in self._rivals_of(job)}
+        holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
+        rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps every job's bound"
+        if job.id in self._over_quota.running:
+            rule = "over quota: it takes nodes that no reservation needs"
+        elif holder is None or (job.submit, job.id) < (holder.submit, holder.id):
+            return Reason("its reserved time has come, and no job within quota has waited longer", reserved=view.now)
+        if holder is None:
+            return Reason(rule, reserved=view.now)
+        return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)
+
+    @abstractmethod
+    def remove(self, now: int) -> None:
+        """Look for a cheaper schedule after jobs ended early, as if a job were inserted that takes no time and no nodes."""
+
+    @abstractmethod
+    def _place(self, job: QueuedJob, now: int, favour: float) -> tuple[int, Split]:
+        """Return when a submitted job starts in the cheapest schedule, which is carried out, and what it has of each pool.
+
+        The start is -1 if windows let it start at no time.
+        """
+
+    @abstractmethod
+    def _reservation(self, job: QueuedJob, start: int, split: Split, p: float, slack: int) -> SlackReservation:
+        """Return the reservation of a job that has been placed."""
+
+    @abstractmethod
+    def _longer(self, job: QueuedJob, length: int, now: int, favour: float) -> Priced | None:
+        """Return the cheapest schedule in which a running job keeps its nodes for longer."""
+
+    @abstractmethod
+    def _delay(self, late: list[int], failed: Sequence[Outage], now: int) -> None:
+        """Place the waiting jobs again around late jobs and nodes that are down, beyond their bounds if need be."""
+
+    @abstractmethod
+    def _start_reserved(self, reservation: SlackReservation, view: View) -> Start:
+        """Start a job in its reservation."""
+
+    @abstractmethod
+    def _start_over_quota(self, view: View) -> list[Start]:
+        """Start the jobs over quota that fit now, behind all reservations."""
+
+    @abstractmethod
+    def _rivals_of(self, job: QueuedJob) -> Sequence[SlackReservation]:
+        """Return the reservations of the jobs that may have the same nodes as a job."""
+
+
+class WholeMachineRun(SlackRun):
+    """Slack-based backfilling where each job may have all nodes; ``may_overrun``: beyond its estimate."""
+
+    def __init__(self, policy: Slack, setup: Setup, *, may_overrun: bool) -> None:
+        self.profile = RunningProfile(setup.nodes, may_overrun=may_overrun)
+        super().__init__(policy, setup, self.profile)
+
+    def _place(self, job: QueuedJob, now: int, favour: float) -> tuple[int, Split]:
+        if not self.plan:
+            return self.profile.book(job.nodes, job.estimate), ()
+        slots = set(self.profile.times())  # the ends of all slots: where jobs start or end, even without a step
+        for reservation in self.plan:
+            slots.add(reservation.start)
+            slots.add(reservation.end)
+        best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour), sorted(slots))
+        assert best is not None, "the slot after the last reservation moves no job"
+        self._carry_out(best)
+        return best.slot, ()
+
+    def _reservation(self, job: QueuedJob, start: int, split: Split, p: float, slack: int) -> SlackReservation:
+        return SlackReservation(job, start, p, slack, self._weights)
+
+    def remove(self, now: int) -> None:
+        best = self._search(now, None, sorted({reservation.start for reservation in self.plan}))
+        if best is not None and best.price < 0:
+            self._carry_out(best)
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
         search = Search(self.profile, self.plan, self._weights, now, arriving)
@@ -147,15 +246,15 @@ class SlackRun:
             return search.cheapest_shifted(slots, ranked)
         return search.cheapest(slots, None if in_order else ranked)
 
-    def _carry_out(self, schedule: Schedule) -> None:
+    def _carry_out(self, schedule: Priced) -> None:
+        assert isinstance(schedule, Schedule)
         self.profile.take_steps_of(schedule.profile)
-        if schedule.starts:
-            for reservation, start in schedule.starts:
-                reservation.move_to(start, self._weights)
-            self.plan.sort(key=by_start)
+        super()._carry_out(schedule)
 
-    def _delay(self, late: list[int], now: int) -> None:
-        """Place the waiting jobs again around late jobs and nodes that are down, beyond their bounds if need be."""
+    def _longer(self, job: QueuedJob, length: int, now: int, favour: float) -> Priced | None:
+        return self._search(now, ArrivingJob(job.nodes, length, favour), [now])
+
+    def _delay(self, late: list[int], failed: Sequence[Outage], now: int) -> None:
         profile = self.profile
         for reservation in self.plan:
             profile.release(reservation.start, reservation.end, reservation.nodes)
@@ -164,41 +263,22 @@ class SlackRun:
             reservation.move_to(profile.book(reservation.nodes, reservation.length), self._weights)
         self.plan.sort(key=by_start)
 
-    def _extend(self, number: int, view: View) -> bool:
-        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7)."""
-        # The extension is priced like an arriving job, with SP 1/2: that of the job may be 0, and no price is divided by 0.
-        job, now = view.running[number].job, view.now
-        length = max(1, round(EXTENSION * job.estimate))
-        arriving = self._arriving(job, length, self._user_priority(job), self._political_priority(job))
-        best = self._search(now, arriving, [now])
-        # What is lost when it is killed is priced like a wait of its estimate.
-        if best is None or best.price >= pricing.price_of_start(job.nodes, to_seconds(job.estimate), self._weights):
-            return False
-        if job.id in self._over_quota.running and any(start > reservation.start for reservation, start in best.starts):
-            return False
-        self._carry_out(best)
-        self.profile.note_prolongation(job.id, now + length)
-        return True
+    def _start_reserved(self, reservation: SlackReservation, view: View) -> Start:
+        return self._start(view.waiting[reservation.job.id], view)
 
-    def _arriving(self, job: QueuedJob, length: int, user: float, political: float) -> ArrivingJob:
-        p = pricing.priority(user, political, FIRST_SP)
-        return ArrivingJob(job.nodes, length, pricing.favour(p, self._weights))
+    def _start_over_quota(self, view: View) -> list[Start]:
+        now, trial = view.now, self.profile.copy()
+        starting = self._over_quota.plan(lambda job: trial.book(job.nodes, job.estimate), now)
+        for job in starting:
+            self.profile.reserve(now, now + job.estimate, job.nodes)
+        return [self._start(job, view) for job in starting]
 
     def _start(self, job: QueuedJob, view: View) -> Start:
         self.profile.note_start(job.id, job.nodes, view.now + job.estimate)
         return Start(job=job, reason=self._reason(job, view) if self._explain else None)
 
-    def _reason(self, job: QueuedJob, view: View) -> Reason:
-        reserved = {reservation.job.id: reservation.start for reservation in self.plan}
-        holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
-        rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps every job's bound"
-        if job.id in self._over_quota.running:
-            rule = "over quota: it takes nodes that no reservation needs"
-        elif holder is None or (job.submit, job.id) < (holder.submit, holder.id):
-            return Reason("its reserved time has come, and no job within quota has waited longer", reserved=view.now)
-        if holder is None:
-            return Reason(rule, reserved=view.now)
-        return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)
+    def _rivals_of(self, job: QueuedJob) -> Sequence[SlackReservation]:
+        return self.plan
 
 
 class OverQuota:
@@ -244,11 +324,11 @@ class OverQuota:
             return None
         return None if limits is None or limits * TICKS_PER_SECOND == inf else to_ticks(limits)  # no job uses that much
 
-    def plan(self, profile: Profile, now: int) -> list[QueuedJob]:
-        """Plan the waiting jobs into the profile of running jobs and reservations within quota; return those that start now."""
+    def plan(self, book: Callable[[QueuedJob], int], now: int) -> list[QueuedJob]:
+        """Plan the waiting jobs by ``book``, which returns their earliest starts; return those that start now."""
         starting = []
         for job, _ in list(self._waiting.values()):
-            start = profile.book(job.nodes, job.estimate)
+            start = book(job)
             if start == now:
                 del self._waiting[job.id]
                 self.running.add(job.id)
@@ -258,5 +338,13 @@ class OverQuota:
         return starting
 
     def starts(self) -> list[int]:
-        """Return the planned starts of the waiting jobs, ticks."""
-        return [start for _, start in self._waiting.values()]
+        """Return the planned starts of the waiting jobs, ticks; not of those that windows let start at no time."""
+        return [start for _, start in self._waiting.values() if start >= 0]
+
+    def forget(self, job: QueuedJob) -> None:
+        """Note that a waiting job has left the queue without having run."""
+        self._waiting.pop(job.id, None)
+        self._charge(job, -job.estimate)
+
+    def waiting(self) -> list[QueuedJob]:
+        return [job for job, _ in self._waiting.values()]

@@ -15,7 +15,7 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
-from clustermodel.schedule.pool_plans import Group, RunningPlan
+from clustermodel.schedule.pool_plans import Group, RunningPlan, Steps
 from clustermodel.schedule.pools import Pools, Split
 from clustermodel.ticks import NEVER
 
@@ -242,6 +242,26 @@ class NodePlan(RunningPlan):
     def forget(self, steps: int) -> None:
         left = len(self._times)
         self._free[:left] = self._free[steps : steps + left].copy()
+
+    def has(self, start: int, length: int, split: Split) -> bool:
+        first = bisect_right(self._times, start) - 1
+        places, numbers = _arrays(split)
+        rows = self._free[first : bisect_left(self._times, start + length, first + 1), places]
+        return bool((rows >= numbers).all())
+
+    def nodes_of(self, split: Split) -> int:
+        mask, first = 0, self._nodes.first
+        for node, _ in split:
+            if node < self._nodes.count:
+                mask |= (1 << first[node + 1]) - (1 << first[node])
+        return mask
+
+    def steps(self) -> Steps:
+        return self._times[:], self._free.copy()
+
+    def take_steps(self, steps: Steps) -> None:
+        times, free = steps
+        self._times, self._free = times[:], free.copy()
 
     def _processors(self, steps: int) -> list[int]:
         """Return how many are free in each of the first steps."""

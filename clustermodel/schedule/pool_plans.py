@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
@@ -87,6 +87,10 @@ def split_of(counts: Sequence[int], nodes: int, pools: Iterable[int]) -> Split |
             parts.append((pool, free))
             nodes -= free
     return None
+
+
+Steps = tuple[list[int], Any]
+"""What is free over time: when steps begin, and what is free in each."""
 
 
 class Group:
@@ -185,10 +189,30 @@ class RunningPlan(ABC):
     def forget(self, steps: int) -> None:
         """Drop what was free in the first steps."""
 
-    def around_windows(self, length: int, job: QueuedJob, group: Group, not_after: int) -> tuple[int, Split]:
-        """:meth:`earliest` where windows bar the job from some nodes."""
-        assert self._pools.windows is not None
-        for start in candidates(self._times, group.windows, self._pools.windows.settled):
+    @abstractmethod
+    def has(self, start: int, length: int, split: Split) -> bool:
+        """Return whether a split is free from ``start`` on for ``length``."""
+
+    @abstractmethod
+    def nodes_of(self, split: Split) -> int:
+        """Return the parts of which a split has something, as a bitmask of their nodes."""
+
+    @abstractmethod
+    def steps(self) -> Steps:
+        """Return a copy of what is free over time, for :meth:`take_steps`."""
+
+    @abstractmethod
+    def take_steps(self, steps: Steps) -> None:
+        """Let that be free over time, of which a copy is kept."""
+
+    def around_windows(
+        self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER, not_before: int = 0
+    ) -> tuple[int, Split]:
+        """:meth:`earliest` where windows bar the job from some nodes, or it may not start before a time."""
+        times, windows = self._times, self._pools.windows
+        if not_before > times[0]:
+            times = [not_before, *times[bisect_right(times, not_before) :]]
+        for start in candidates(times, group.windows, 0 if windows is None else windows.settled):
             if start > not_after:
                 break
             if (split := self.split(start, length, job, group)) is not None:
@@ -215,8 +239,12 @@ class RunningPlan(ABC):
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
         early = False
+        for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
+            length, split = outage.expected_end - now, self.split_of((outage.node, outage.node + 1))
+            self.reserve(now, length, split, beyond_capacity=True)
+            self.note_start(outage.id, split, now + length)
         numbers = [gang.job.id for gang in ended]
-        if repaired:
+        if repaired:  # perhaps at once
             numbers += [outage.id for outage in repaired]
         for number in numbers:
             end, _, split = self._held.pop(number)
@@ -224,10 +252,6 @@ class RunningPlan(ABC):
                 self.release(now, end - now, split)
                 self.note_freed(split)
                 early = True
-        for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
-            length, split = outage.expected_end - now, self.split_of((outage.node, outage.node + 1))
-            self.reserve(now, length, split, beyond_capacity=True)
-            self.note_start(outage.id, split, now + length)
         return early
 
     def start(self, number: int, split: Split, now: int, length: int) -> None:
@@ -260,8 +284,27 @@ class RunningPlan(ABC):
             end = expected_end + delay_of(number, now - expected_end)
             if end > now:  # not of a job that has ended now, just as corrected
                 self.reserve(now, end - now, split)
-            self._held[number] = end, expected_end, split
-            heappush(self._ends, (end, number))
+            self.note_prolongation(number, end)
+
+    def note_prolongation(self, number: int, end: int) -> None:
+        """Note another assumed end of a job whose nodes are subtracted until then already."""
+        _, expected_end, split = self._held[number]
+        self._held[number] = end, expected_end, split
+        heappush(self._ends, (end, number))
+
+    def next_end(self) -> int | None:
+        """Return the first assumed end of the jobs that can outlive it, ``None`` if there are none."""
+        while self._ends and ((number := self._ends[0][1]) not in self._held or self._held[number][0] != self._ends[0][0]):
+            heappop(self._ends)
+        return self._ends[0][0] if self._ends else None
+
+    def split_held(self, number: int) -> Split:
+        """Return what a running job, or an outage, holds."""
+        return self._held[number][2]
+
+    def ends(self, nodes: int) -> set[int]:
+        """Return the assumed ends of the jobs, and of the outages, on some nodes, a bitmask."""
+        return {end for end, _, split in self._held.values() if self.nodes_of(split) & nodes}
 
 
 class PoolPlan(RunningPlan):
@@ -414,6 +457,24 @@ class PoolPlan(RunningPlan):
 
     def forget(self, steps: int) -> None:
         del self._free[:steps]
+
+    def has(self, start: int, length: int, split: Split) -> bool:
+        first, biases, change = bisect_right(self._times, start) - 1, self._biases, self._change(split)
+        steps = self._free[first : bisect_left(self._times, start + length, first + 1)]
+        return not [free for free in steps if (free - change) & biases != biases]
+
+    def nodes_of(self, split: Split) -> int:
+        mask = 0
+        for pool, _ in split:
+            mask |= self._pools.masks[pool]
+        return mask
+
+    def steps(self) -> Steps:
+        return self._times[:], self._free[:]
+
+    def take_steps(self, steps: Steps) -> None:
+        times, free = steps
+        self._times, self._free = times[:], free[:]
 
     def _change(self, split: Split) -> int:
         units = self._units

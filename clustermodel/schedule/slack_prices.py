@@ -181,18 +181,16 @@ class ArrivingJob(NamedTuple):
     favour: float  # p^alpha_p, by which the costs of moving other jobs are divided
 
 
-class Schedule:
-    """A schedule that was tried, with about what it costs: the exact price takes longer, and is seldom needed."""
+class Priced:
+    """Moves of waiting jobs, with about what they cost: the exact price takes longer, and is seldom needed."""
 
     # From `slot` on jobs were taken out, and there the arriving job starts, at the price `own`; `starts` are the new starts of
-    # jobs that have moved, `costs` what these moves cost, and `profile` has all jobs in it.
+    # jobs that have moved, and `costs` what these moves cost.
 
-    __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "profile", "slot", "starts")
+    __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "slot", "starts")
 
-    def __init__(
-        self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
-    ) -> None:
-        self.slot, self.starts, self.profile, self._own, self._costs = slot, starts, profile, own, costs
+    def __init__(self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float]) -> None:
+        self.slot, self.starts, self._own, self._costs = slot, starts, own, costs
         self._about = sum(costs, own)
         self._rounding = _ROUNDING * sum(map(abs, costs), abs(own))
         self._price: float | None = None
@@ -203,13 +201,25 @@ class Schedule:
             self._price = total(self._own, self._costs)
         return self._price
 
-    def goes_before(self, other: Schedule) -> bool:
+    def goes_before(self, other: Priced) -> bool:
         """Return whether it is cheaper, or as cheap and moves fewer jobs, or as many and has an earlier slot."""
         difference = self._about - other._about
         rounding = self._rounding + other._rounding
         if abs(difference) > rounding:
             return difference < 0
         return (self.price, len(self.starts), self.slot) < (other.price, len(other.starts), other.slot)
+
+
+class Schedule(Priced):
+    """A schedule that was tried; ``profile`` has all jobs in it."""
+
+    __slots__ = ("profile",)
+
+    def __init__(
+        self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
+    ) -> None:
+        super().__init__(slot, own, starts, costs)
+        self.profile = profile
 
 
 class Search:

@@ -36,8 +36,8 @@ from tests.property.test_failures import Listed
 
 POLICIES: Final = (
     "fcfs", "easy", "easy:reserve_depth=2", "conservative", "bf", "gs", "bgs", "mgs", "mbgs", "adaptive", "slack:awt=20",
-    "pv-easy", "ss", "server-filling", "srtf", "srsf:mode=kill", "las:mode=suspend", "fifo-preempt", "backfilling", "D",
-    "R/L-NG",
+    "pv-easy", "pv-easy:vb=false,mode=suspend", "ss", "server-filling", "srtf", "srsf:mode=kill", "las:mode=suspend",
+    "fifo-preempt", "backfilling", "D", "R/L-NG",
 )  # fmt: skip
 USERS, ACCOUNTS, QOS, ARRAYS = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), (None, 100, 200)
 
@@ -289,6 +289,13 @@ def test_damaged_tables_are_seen(row: int, column: str, value: object, words: st
     assert differences_of_site(result, WATCHED.jobs, {}, reserved) == []
     result.jobs.loc[row, column] = value
     assert words in differences_of_site(result, WATCHED.jobs, {}, reserved)
+
+
+def test_a_start_after_its_bound_is_seen() -> None:
+    result = WATCHED.run("slack:awt=20")
+    assert differences_of_site(result, WATCHED.jobs) == []
+    result.jobs.loc[3, "reserved_s"] = 8
+    assert differences_of_site(result, WATCHED.jobs)[0] == "job 4 starts at 10.0; its bound is 8.0"
 
 
 def test_other_nodes_and_later_reservations_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.machine import has_features
 from tests.conftest import refusal
 from tests.property.strategies import cases
+from tests.unit.test_partitions import OTHER
 
-KNOWN = ("fcfs", "easy", "conservative", "bf")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "slack:awt=20,slack_factor=0")
 
 
 def job(number: int, submit_s: float, nodes: int, run_s: float, **fields: Any) -> Job:
@@ -201,8 +202,8 @@ def test_types_in_files_tables_and_keys(tmp_path: Any) -> None:
             "NodeType.memory_gib: None is not allowed where other nodes have limited memory; give it for all nodes",
         ),
         (
-            lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, "slack"),
-            "policy slack: not allowed on a machine with types",
+            lambda: run([job(1, 0, 1, 1, features="ib")], TYPES, OTHER),
+            "policy other: not allowed on a machine with types",
         ),
     ],
 )

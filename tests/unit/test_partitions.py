@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Site, Workload
+from clustermodel.policies.interface import PolicyFunction
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.schedule.pools import Pools
 from tests.conftest import refusal
 from tests.property.strategies import cases
 
-KNOWN = ("fcfs", "easy", "conservative", "bf")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "slack:awt=20,slack_factor=0")
 
 
 def parts(**nodes: Any) -> list[Partition]:
@@ -171,10 +172,14 @@ def test_jobs_that_outlive_their_estimates_and_nodes_that_fail_delay_reservation
 TAKES = [name for name in policy_names() if getattr(make_policy(name), "takes_partitions", False)]
 
 
-@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in TAKES])
-def test_other_policies_refuse_partitions(policy: str) -> None:
-    message = refusal(lambda: run([job(1, 0, 1, 1, "a")], parts(a="0-3"), policy=policy))
-    assert message.endswith(f"not allowed on a machine with partitions; those that know them are {', '.join(TAKES)}")
+OTHER = PolicyFunction("other", lambda _setup: lambda _batch, _view: [])
+"""A policy of a user, which knows no rules of a site."""
+
+
+def test_a_policy_that_does_not_say_that_it_knows_them_refuses_partitions() -> None:
+    message = refusal(lambda: run([job(1, 0, 1, 1, "a")], parts(a="0-3"), policy=OTHER))
+    known = f"those that know them are {', '.join(TAKES)}"
+    assert message == f"policy other: not allowed on a machine with partitions; {known}"
 
 
 @pytest.mark.parametrize(
@@ -281,8 +286,12 @@ def test_any_overlapping_partitions(policy: str, jobs: list[tuple[Any, ...]]) ->
 
 @pytest.mark.parametrize(
     "policy",
-    # P and R are random; gangs in several rows are shared with those of other partitions.
-    [f"{name}:mpl=1" if hasattr(make_policy(name), "mpl") else name for name in TAKES if name[0] not in "PR"],
+    # P and R are random; gangs in several rows are shared with those of other partitions, and slack measures all jobs' waits.
+    [
+        name + (":mpl=1" if hasattr(make_policy(name), "mpl") else ":awt=300" * (name == "slack"))
+        for name in TAKES
+        if name[0] not in "PR"
+    ],
 )
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
     rng = np.random.default_rng(11)

@@ -32,16 +32,15 @@ from clustermodel import (
 from clustermodel.errors import StrandedJobsError
 from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
 from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
-from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import to_ticks
 from tests.conftest import Finished, refusal
 from tests.property.strategies import cases
-from tests.unit.test_partitions import nodes_of, starts
+from tests.unit.test_partitions import OTHER, nodes_of, starts
 
 CommandLine = Callable[..., Finished]
-KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "ss")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "ss", "slack:awt=20,slack_factor=0")
 WEEK = 7 * 86_400.0
 
 
@@ -290,17 +289,11 @@ def test_tables_of_outages_say_which_are_known(tmp_path: Path) -> None:
         read_outages(wrong)
 
 
-@pytest.mark.parametrize(
-    "policy", [name for name in policy_names() if not getattr(make_policy(name), "takes_reservations", False)]
-)
-def test_other_policies_refuse_them(policy: str) -> None:
-    one = Reservation(start_s=1, end_s=2)
-    message = refusal(lambda: run([job(1, 0, 1, 1)], one, policy=policy))
-    assert message.startswith(
-        f"policy {policy}: not allowed on a machine with reservations; those that know them are fcfs, easy,"
-    )
+def test_a_policy_that_does_not_say_that_it_knows_them_refuses_them() -> None:
+    message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), policy=OTHER))
+    assert message.startswith("policy other: not allowed on a machine with reservations; those that know them are fcfs, easy,")
     known = Outages(node=[0], down_s=[1.0], up_s=[2.0], nodes=1, known=(True,))
-    message = refusal(lambda: run([job(1, 0, 1, 1)], failures=known, policy=policy))
+    message = refusal(lambda: run([job(1, 0, 1, 1)], failures=known, policy=OTHER))
     assert "not allowed where outages are known in advance; " in message
 
 

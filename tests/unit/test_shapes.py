@@ -18,7 +18,7 @@ from clustermodel.schedule.by_node import Layout, Nodes
 from tests.conftest import refusal
 from tests.property.strategies import cases
 
-KNOWN = ("fcfs", "easy", "conservative", "bf")
+KNOWN = ("fcfs", "easy", "conservative", "bf", "slack:awt=20,slack_factor=0")
 
 
 def job(number: int, submit_s: float, nodes: int, run_s: float, **fields: Any) -> Job:

@@ -12,7 +12,7 @@ import pytest
 
 from clustermodel import Machine, Setup
 from clustermodel.policies.slack import Slack
-from clustermodel.policies.slack_run import SlackRun
+from clustermodel.policies.slack_run import WholeMachineRun
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.slack_prices import (
     ArrivingJob,
@@ -52,7 +52,7 @@ def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackRese
     return one
 
 
-def run_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> SlackRun:
+def run_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> WholeMachineRun:
     policy = Slack(heuristic="optimal", awt=1.0, alpha_u=u, alpha_p=p, user_priority=lambda _: min(1.0, 3 * arriving_p - 0.5))
     machine = Machine(nodes=4)
     run = policy.start(Setup(4, True, np.random.default_rng(1), False, machine))
