@@ -287,7 +287,8 @@ class Scenario:
             ("takes_reservations", bool(machine.windows), windows),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
         ):
-            if is_needed and not getattr(policy, takes, False):
+            # Where it depends on parameters, the policy says itself which of them.
+            if is_needed and not getattr(type(policy), takes, getattr(policy, takes, False)):
                 known = [name for name in policy_names() if getattr(make_policy(name), takes, False)]
                 raise SpecificationError(
                     f"policy {self.label}: not allowed {where}; those that know them are {', '.join(known)}"

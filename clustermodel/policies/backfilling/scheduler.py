@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, Final
 
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, Guarantees, NoJob, Relaxed, Selective
@@ -22,6 +22,8 @@ from clustermodel.schedule.profile import Plan, RunningProfile
 from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
+_PLAIN: Final[dict[str, Any]] = {"width": "asked", "speculation": None, "test_runs": False, "widening": False}
+"""Fields, and what they must be where jobs differ in the nodes that they may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,6 @@ class Backfilling:
         correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
     """
 
-    takes_partitions: ClassVar[bool] = True
-    takes_shapes: ClassVar[bool] = True
-    takes_reservations: ClassVar[bool] = True
     order: str | QueueOrder = "D"
     guarantees: str | Guarantees = "all"
     levels: int = PRIORITY_LEVELS
@@ -91,13 +90,21 @@ class Backfilling:
         kinds |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
         return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
 
+    @property
+    def takes_partitions(self) -> bool:
+        """Whether all its parts can plan where jobs differ in the nodes that they may have, or have shapes."""
+        planned = isinstance(self._guarantees(), EveryJob | NoJob | Selective)
+        return planned and all(getattr(self, field) == plain for field, plain in _PLAIN.items())
+
+    takes_shapes = takes_reservations = takes_partitions
+
     def start(self, setup: Setup) -> Run:
         """Start a run."""
         return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup)
 
     def _start_in_pools(self, setup: Setup) -> Run:
         where = " where jobs differ in the nodes that they may have, or have shapes"
-        for field, plain in (("width", "asked"), ("speculation", None), ("test_runs", False), ("widening", False)):
+        for field, plain in _PLAIN.items():
             value = getattr(self, field)
             require(value == plain, f"backfilling: {field}", value, f"it must be {plain!r}", where)
         kind = self._guarantees()
