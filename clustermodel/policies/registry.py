@@ -140,7 +140,9 @@ def policies_by_rules(names: Iterable[str]) -> dict[tuple[bool, ...], list[str]]
     policies: dict[tuple[bool, ...], list[str]] = {}
     for name in names:
         factory = _factory(name)
-        kind = getattr(factory, "func", factory)
+        kind: object = getattr(factory, "func", factory)
+        if any(isinstance(getattr(kind, attribute, None), property) for attribute, _ in RULES.values()):
+            kind = make_policy(name)  # with its default parameters
         policies.setdefault(tuple(getattr(kind, *rule) for rule in RULES.values()), []).append(name)
     return dict(sorted(policies.items(), key=lambda item: -sum(item[0])))
 
