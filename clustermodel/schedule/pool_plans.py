@@ -357,6 +357,8 @@ class PoolPlan(RunningPlan):
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         times = self._times
         first = 0 if start == times[0] else bisect_right(times, start) - 1
+        if not (self._free[first] - (job.nodes << group.shift)) & group.guard:
+            return None
         return self._split(first, bisect_left(times, start + length, first + 1), start, start + length, job.nodes, group)
 
     def _split(self, first: int, beyond: int, start: int, end: int, nodes: int, group: Group) -> Split | None:

@@ -138,9 +138,11 @@ def candidates(times: Sequence[int], windows: Iterable[Window], settled: int) ->
     times = [time for time in times if time < NEVER]
     ends = {window: window.next(times[0])[1] for window in windows}
     last = max(times[-1], settled) + lcm(*(window.every for window in ends if window.every))
+    first = min(ends.values(), default=NEVER)
     for time in [*times, NEVER]:
-        while ends and (first := min(ends.values())) < time and first <= last:
+        while first < time and first <= last:
             yield first
             ends = {window: window.next(end)[1] if end == first else end for window, end in ends.items()}
+            first = min(ends.values())
         if time < NEVER:
             yield time
