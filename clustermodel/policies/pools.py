@@ -117,6 +117,9 @@ class PoolBackfilling:
         self._one_by_one, self._alike = setup.one_by_one, not setup.by_node
         # Running jobs and reservations.
         self._plan = plan_of(self._pools, self._nodes, may_overrun=lengths.may_overrun)
+        if setup.machine.windows and not lengths.are_estimates:
+            self._plan.longest_of = lambda job: setup.holding(job, job.estimate)
+            self._alike = False  # jobs of one length may not have to end before the same windows
         self._reserved: dict[int, _Reservation] = {}  # by job id
         self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
         self._first = NEVER  # the earliest reserved start, at the end of a scheduling cycle

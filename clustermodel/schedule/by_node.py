@@ -199,7 +199,7 @@ class NodePlan(RunningPlan):
         rows = self._free[first : bisect_left(self._times, start + length, first + 1)]
         if int(rows[:, : self._nodes.count].sum(axis=1).min()) < job.nodes:
             return None
-        eligible = from_mask(group.allowed & ~self.barred(group, start, start + length)) if group.windows else job.allowed
+        eligible = from_mask(group.allowed & ~self.barred(job, group, start, length)) if group.windows else job.allowed
         return self._nodes.choose(job, job.nodes, rows.min(axis=0), eligible)
 
     def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:

@@ -125,6 +125,8 @@ class RunningPlan(ABC):
         self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
         self._windows_change = 0  # when one of the groups' windows is over
+        # Where lengths are predicted: how long before a window a job has to start.
+        self.longest_of: Callable[[QueuedJob], int] | None = None
 
     def new_group(self, job: QueuedJob) -> Group:
         """Return the group of a job that is the first one of it."""
@@ -136,9 +138,11 @@ class RunningPlan(ABC):
         self._windows_change = 0
         return group
 
-    def barred(self, group: Group, start: int, end: int) -> int:
-        """Return the nodes, a bitmask, that windows keep from the jobs of a group."""
-        mask = 0
+    def barred(self, job: QueuedJob, group: Group, start: int, length: int) -> int:
+        """Return the nodes, a bitmask, that windows keep from a job of a group."""
+        if self.longest_of is not None:
+            length = max(length, self.longest_of(job))
+        mask, end = 0, start + length
         for window in group.windows:
             if window.bars(start, end):
                 mask |= window.mask
@@ -359,10 +363,11 @@ class PoolPlan(RunningPlan):
         first = 0 if start == times[0] else bisect_right(times, start) - 1
         if not (self._free[first] - (job.nodes << group.shift)) & group.guard:
             return None
-        return self._split(first, bisect_left(times, start + length, first + 1), start, start + length, job.nodes, group)
+        return self._split(first, bisect_left(times, start + length, first + 1), start, length, job, group)
 
-    def _split(self, first: int, beyond: int, start: int, end: int, nodes: int, group: Group) -> Split | None:
+    def _split(self, first: int, beyond: int, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         """Return from which pools a job can have its nodes in some steps."""
+        nodes = job.nodes
         free, need, guard, pools = self._free, nodes << group.shift, group.guard, group.pools
         least = free[first]
         if not (least - need) & guard:
@@ -375,7 +380,7 @@ class PoolPlan(RunningPlan):
                     if not (step - need) & guard:
                         return None
                     least ^= (least ^ step) & ((lower << 1) - (lower >> top))
-        if group.windows and (barred := self.barred(group, start, end)):
+        if group.windows and (barred := self.barred(job, group, start, length)):
             pools = tuple([pool for pool in pools if not self._pools.masks[pool] & barred])
         width, field, bias = self._width, self._field, self._bias
         parts: list[tuple[int, int]] = []
@@ -412,7 +417,7 @@ class PoolPlan(RunningPlan):
                 return -1, ()
             if start + length > end:
                 return None
-            split = self._split(k, bisect_left(times, start + length, k + 1), start, start + length, job.nodes, group)
+            split = self._split(k, bisect_left(times, start + length, k + 1), start, length, job, group)
             if split is not None:
                 return start, split
         return None

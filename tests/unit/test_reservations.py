@@ -297,6 +297,14 @@ def test_a_policy_that_does_not_say_that_it_knows_them_refuses_them() -> None:
     assert "not allowed where outages are known in advance; " in message
 
 
+@pytest.mark.parametrize("policy", ["easy", "conservative", "bf", "D-NG", "easy:reserve_depth=2"])
+def test_a_job_predicted_to_be_short_has_to_end_by_its_estimate_before_them(policy: str) -> None:
+    # Job 1 took a tenth of its estimate.  Job 2 is predicted to end at 60, and may take until 150.
+    jobs = [job(1, 0, 2, 10, estimate_s=100, user=1), job(2, 50, 2, 10, estimate_s=100, user=1)]
+    text = f"{policy}{',' if ':' in policy else ':'}predictor=last"
+    assert starts(run(jobs, Reservation(start_s=140, end_s=160), nodes=2, policy=text)) == [0, 160]
+
+
 class _First:
     """A policy of a user that respects `eligible` and knows nothing of windows."""
 
