@@ -41,7 +41,6 @@ class RoundScheduler(PreemptiveScheduler):
     ahead_s: float = 0.0
     start_s: float = 0.0
     in_run: ClassVar[type[_InRounds]]
-    takes_order: ClassVar[bool] = False
     takes_partitions: ClassVar[bool] = False  # shares are of one machine
     takes_reservations: ClassVar[bool] = False
 

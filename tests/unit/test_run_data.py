@@ -68,7 +68,7 @@ def make() -> Callable[..., Result]:
 
 def gangs(axes: Axes) -> tuple[list[Corners], list[Corners]]:
     """Return the rectangles of gangs in their home rows, and those of replicas, which are hatched."""
-    found: dict[bool, list[Corners]] = {}
+    found: dict[bool, list[Corners]] = {False: [], True: []}
     for collection in axes.collections:
         if isinstance(collection, PolyCollection):
             boxes = (path.get_extents() for path in collection.get_paths())
