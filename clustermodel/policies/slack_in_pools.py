@@ -41,6 +41,8 @@ class PoolSlackRun(SlackRun):
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         self._idle = None
+        for job in batch.submitted:
+            self._group(job)  # before copies of the plan are made, which have something of each group
         if batch.reservations:
             self._forget_rejected(view)
         decisions = super().decide(batch, view)

@@ -85,6 +85,17 @@ def test_jobs_that_have_missed_their_last_chance_leave_the_plan(quota: float | N
     assert starts(early) == [0, 30]
 
 
+def test_jobs_over_quota_start_on_nodes_that_no_reservation_needs() -> None:
+    # Job 3 of a has nodes 0 and 1; job 4 of b would need a node that is job 2's at 10, and job 5 ends before.
+    jobs = [job(1, 0, 2, 10, "b"), job(2, 0, 4, 10, "b")]
+    jobs += [job(3, 1, 2, 90, "a", user=7), job(4, 1, 1, 90, "b", user=7), job(5, 1, 1, 9, "b", user=7)]
+    policy = Slack(awt=20.0, quotas=Quotas(user={7: 0.0}))
+    result = run(jobs, SHARING, nodes=6, policy=policy)
+    assert starts(result) == [0, 10, 1, 20, 1]
+    assert nodes_of(result, 3) == {0, 1}
+    assert bounds(result) == [None, 65, None, None, None]
+
+
 def random_policy(seed: int, heuristic: str, compression: str) -> Slack:
     more: dict[str, Any] = {"quotas": Quotas(user={-1: 0.0} if seed % 4 == 1 else 300.0)} if seed % 2 else {}
     if seed % 3 == 2:
