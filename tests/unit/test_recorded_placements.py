@@ -10,13 +10,10 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 
-from clustermodel import Job, LoadScale, Machine, Scenario, SpecificationError, Study, Workload, read_trace
+from clustermodel import Job, LoadScale, Machine, Scenario, SpecificationError, Workload, read_trace
 from clustermodel.experiment.run_key import digest_of_jobs
-from clustermodel.experiment.store import Store
 from clustermodel.figures.style import job_colour
 from clustermodel.measure.timeline import recorded_states
-from clustermodel.report.data import Replications
-from clustermodel.report.html import FinishedRuns
 from clustermodel.workload.transforms import JobFilter
 from tests.conftest import Finished
 
@@ -206,25 +203,3 @@ def test_whatif_draws_recorded_above_simulated(
     plain = write_trace("; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1", name="a.swf")
     finished = command_line("whatif", "--trace", plain, "--figure", picture)
     assert "--figure: recorded placements: a: it does not say which nodes its jobs held (NodeList" in finished.err
-
-
-def test_a_report_has_the_recorded_run(write_trace: Write, tmp_path: Path) -> None:
-    workloads = {"low": log_of(write_trace, *PREEMPTED), "gangs": log_of(write_trace, *GANGS)}
-    policies = ["ss", "fcfs"]
-    study = Study.grid(name="s", machines={"m": Machine(nodes=4)}, workloads=workloads, policies=policies)
-    study.run(tmp_path / "out", workers=1)
-    with Store.read(tmp_path / "out") as store:
-        table = store.table()
-        section = FinishedRuns(store, table, Replications(table)).viewer([])
-        assert store.verify() == []
-        recorded = store.recorded(table.frame["run"].iloc[0])
-    assert hours(recorded) == hours(workloads["low"].recorded_placements)
-    assert [name.split(" · ")[0] for _, name in section.controls[0].options] == [
-        "recorded",
-        "ss",
-        "fcfs",
-        "recorded",
-        "ss",
-        "fcfs",
-    ]
-    assert [control.value for control in section.controls] == ["0", "1"]
