@@ -73,11 +73,13 @@ class Coordinator:
             row, place = self._asked(row)
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
-        admitted = 0 < row.nodes <= self._nodes and (self._node_memory is None or row.memory <= self._node_memory)
         job = JobInSystem(row, index)
-        if not self._any_node:
-            admitted = admitted and self._may_have_nodes(job, place)
-        if not admitted or (held is not None and held.refuses(row)):
+        if (
+            not 0 < row.nodes <= self._nodes
+            or (self._node_memory is not None and row.memory > self._node_memory)
+            or not (self._any_node or self._may_have_nodes(job, place))
+            or (held is not None and held.refuses(row))
+        ):
             self._records.rejected(index)
             if held is not None:
                 self._tell_dependents(row.id, ok=False)
@@ -163,8 +165,8 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
-        reservations, order = self._reservations, self._order
-        by_rules = reservations is not None or order is not None
+        reservations = self._reservations
+        by_rules = reservations is not None or self._order is not None
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
@@ -173,17 +175,15 @@ class Coordinator:
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
-            happened = self._ended or submitted or self._rings or failed or repaired
-            if happened or (reservations is not None and reservations.changed):
+            changed = by_rules and reservations is not None and reservations.changed
+            if self._ended or submitted or self._rings or failed or repaired or changed:
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
-                if reservations is not None:
-                    reservations.note()
-                if order is not None:
-                    order.note(self._running.values())
+                if by_rules:
+                    self._note_rules()
                 if later is not None and any(later):
                     self._ended[:0], pool.arrived[:0] = later
                     settled.arm()
@@ -220,6 +220,12 @@ class Coordinator:
             submitted.sort(key=lambda job: job.queue_order)
             requeued.sort(key=lambda job: job.queue_order)
         return submitted
+
+    def _note_rules(self) -> None:
+        if self._reservations is not None:
+            self._reservations.note()
+        if self._order is not None:
+            self._order.note(self._running.values())
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
