@@ -340,7 +340,7 @@ class GangPlacement(NamedTuple):
 
 
 def kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
-    """Return what run attempts are, positions in :data:`KINDS`."""
+    """Return what run attempts are, positions in ``KINDS``."""
     stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
     kind = np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
     return np.where(ended_as == Status.FAILED, KINDS.index("failed"), kind)

@@ -107,7 +107,7 @@ class PoolSearch:
         return self._found()
 
     def optimal(self, slots: Sequence[int]) -> PoolSchedule | None:
-        """Return the cheapest schedule over all orders of putting jobs back; see :meth:`Search.optimal`."""
+        """Return the cheapest schedule over all orders of putting jobs back."""
         self.cheapest(slots, self._rivals)
         for slot in self._trials(slots):
             taken = [reservation for reservation in self._rivals if reservation.start >= slot]
@@ -200,7 +200,7 @@ class PoolSearch:
         return PoolSchedule(self._slot, self._own, places, costs, self._split)
 
     def _try_orders(self, out: list[PoolReservation], places: Places) -> None:
-        """Put jobs back in every order that can still be the best; see :meth:`Search.optimal`."""
+        """Put jobs back in every order that can still be the best; see ``Search.optimal``."""
         plan, alone = self._plan, [*places]
         for reservation in (*out, *self._last):
             start, split = plan.earliest(reservation.length, reservation.job, reservation.group, reservation.latest)
