@@ -642,7 +642,9 @@ class Workload:
 
     @property
     def recorded_placements(self) -> pd.DataFrame:
-        """The recorded schedule: the nodes that each job held over time, a table like :attr:`~clustermodel.experiment.result.Result.placements`.
+        """The recorded schedule: the nodes that each job held over time, as a table.
+
+        It is like :attr:`~clustermodel.experiment.result.Result.placements`.
 
         A row for each contiguous range of nodes: ``job``, ``begin_s``, ``end_s``, ``row``, ``first_node``, ``nodes``, ``kind``.
         Nodes are numbered by their names, ``n2`` before ``n10``; jobs that held a node at the same time are in different rows.
