@@ -4,7 +4,7 @@ The files are those of Zheng et al. 2023 as tables: jobs (``job, gpus, submit_s`
 job holds in a round) and records (``job, completion_time_s, gpu_seconds``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,32 @@ import pandas as pd
 
 from clustermodel import SpecificationError
 from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.errors import shown
+from clustermodel.files import UNREADABLE, opened
 
 ROUND_S = 120
-COLUMNS = (["job", "gpus", "submit_s"], ["round", "job", "gpus"], ["job", "completion_time_s", "gpu_seconds"])
+NODES, GPUS_PER_NODE = 8, 4
+GPUS = NODES * GPUS_PER_NODE
+_NAMES_OF_GPUS = frozenset(map(str, range(GPUS)))
+SAME_SHARE = 0.1
+"""Two runs are the same where more than this share of their jobs complete within a second of each other."""
+
+
+class Numbers(NamedTuple):
+    """Which numbers a column may have."""
+
+    least: int
+    most: int
+    whole: bool = True
+
+    def __str__(self) -> str:
+        return f"a {'whole ' if self.whole else ''}number >= {self.least} and <= {self.most}"
+
+
+ID, SECONDS = Numbers(0, 2**53), Numbers(0, 10**9, whole=False)
+JOBS = {"job": ID, "gpus": Numbers(1, GPUS), "submit_s": SECONDS}
+ROUNDS = {"round": Numbers(0, 10**6), "job": ID, "gpus": None}
+RECORDED = {"job": ID, "completion_time_s": SECONDS, "gpu_seconds": SECONDS}
 
 
 @dataclass(frozen=True)
@@ -50,6 +73,11 @@ class Recorded:
     def starts(self) -> int:
         """How often a gang started or restarted."""
         return int(self.held["starts"].sum())
+
+    @property
+    def gpu_seconds(self) -> float:
+        """GPU-seconds of all jobs."""
+        return float((self.run_s * self.jobs["gpus"]).sum())
 
     @property
     def starts_of_job(self) -> pd.Series:
@@ -111,13 +139,14 @@ class Costs(NamedTuple):
     restart_s: float
     """What a gang that starts loses: the time for which it held GPUs, without a round, against its starts."""
     in_run_s: float
-    """How much longer the recorded execution of a job is for each start: the median of jobs, between pairs of runs."""
+    """How much longer the recorded execution of a job is for each start: the median of jobs, between pairs of runs.  NaN where
+    no two runs differ in their starts."""
     first_round_s: float
 
 
 def _slope(x: Iterable[FloatArray], y: Iterable[FloatArray]) -> float:
     every_x, every_y = np.concatenate([*x]), np.concatenate([*y])
-    return float(every_x @ every_y / (every_x @ every_x))
+    return float(every_x @ every_y / (every_x @ every_x or 1.0))
 
 
 def costs(runs: Sequence[Recorded]) -> Costs:
@@ -136,7 +165,7 @@ def costs(runs: Sequence[Recorded]) -> Costs:
     return Costs(
         start_s,
         _slope(starts, unused),
-        max(0.0, float(pd.concat(more).median())) if more else 0.0,
+        float(np.maximum(0.0, pd.concat(more).median())) if more else float("nan"),
         float(np.mean([run.first_round_s for run in runs])),
     )
 
@@ -146,22 +175,74 @@ def run_time_s(runs: Sequence[Recorded], in_run_s: float) -> pd.Series:
     return pd.concat([run.run_s - in_run_s * run.starts_of_job for run in runs], axis=1).mean(axis=1)
 
 
+def _refuse(path: Path, table: pd.DataFrame, wrong: pd.Series, message: str) -> None:
+    """Refuse the first row that is wrong; ``message`` has the columns of the table in braces."""
+    if wrong.any():
+        first = table[wrong].head(1)
+        values = {str(column): shown(first[column].iloc[0]) for column in first}
+        raise SpecificationError(f"{path}: row {int(first.index[0]) + 1}: {message.format(**values)}")
+
+
+def _table(path: Path, columns: Mapping[str, Numbers | None]) -> pd.DataFrame:
+    """Return the columns of a file, as the numbers that they must be; those of ``None`` as text."""
+    try:
+        with opened(path) as file:
+            table = pd.read_csv(file, dtype=str, keep_default_na=False).fillna("")
+    except (ValueError, *UNREADABLE) as problem:
+        reason = str(getattr(problem, "strerror", None) or problem).partition("\n")[0]
+        raise SpecificationError(f"{path}: it cannot be read as a table: {reason}") from None
+    if missing := [column for column in columns if column not in table]:
+        raise SpecificationError(f"{path}: column {missing[0]} is missing; it must have {', '.join(columns)}")
+    if table.empty:
+        raise SpecificationError(f"{path}: it has no rows")
+    if not isinstance(table.index, pd.RangeIndex):
+        raise SpecificationError(f"{path}: its rows have more fields than its first line")
+    table = table[[*columns]]
+    for column, allowed in columns.items():
+        if allowed:
+            numbers = pd.to_numeric(table[column], errors="coerce")
+            fits = numbers.between(allowed.least, allowed.most) & ((numbers % 1 == 0) | (not allowed.whole))
+            _refuse(path, table, ~fits, f"{column}: {{{column}!r}} is not allowed; it must be {allowed}")
+            table = table.assign(**{column: numbers.astype(np.int64 if allowed.whole else np.float64)})
+    return table
+
+
+def _gpus(text: str) -> str | None:
+    """Return numbers of GPUs in ascending order, with a blank between them; ``None`` if that is not what they are."""
+    gpus = text.replace(",", " ").split()
+    if not gpus or not all(gpu in _NAMES_OF_GPUS for gpu in gpus):
+        return None
+    return " ".join(sorted(gpus, key=int))
+
+
 def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
-    """Read the files of one run; refuse what lacks columns or jobs."""
-    tables = [pd.read_csv(path) for path in (jobs, rounds, recorded)]
-    for path, table, columns in zip((jobs, rounds, recorded), tables, COLUMNS, strict=True):
-        if missing := [column for column in columns if column not in table]:
-            raise SpecificationError(f"{path}: column {missing[0]} is missing; it must have {', '.join(columns)}")
-    of_jobs, in_rounds, of_run = tables
+    """Read the files of one run; refuse what cannot have been recorded, naming the file."""
+    of_jobs, in_rounds, of_run = _table(jobs, JOBS), _table(rounds, ROUNDS), _table(recorded, RECORDED)
+    for path, table, key, twice in (
+        (jobs, of_jobs, ["job"], "job {job} is given twice"),
+        (rounds, in_rounds, ["round", "job"], "job {job} is given twice in round {round}"),
+        (recorded, of_run, ["job"], "job {job} is given twice"),
+    ):
+        _refuse(path, table, table.duplicated(key), twice)
     ids = set(of_jobs["job"])
     for path, table in ((rounds, in_rounds), (recorded, of_run)):
         if different := sorted(ids ^ set(table["job"])):
             raise SpecificationError(f"{path}: job {different[0]} is not in both this file and {jobs}")
+    _refuse(recorded, of_run, of_run["completion_time_s"] == 0, "completion_time_s is 0; it must be > 0")
+    if first := in_rounds["round"].min():
+        raise SpecificationError(f"{rounds}: its first round is {first}; it must be 0")
     of_jobs, of_run = of_jobs.set_index("job").sort_index(), of_run.set_index("job").sort_index()
-    held = in_rounds["gpus"].astype(str).str.split().map(lambda gpus: " ".join(sorted(gpus, key=int)))
-    in_rounds = in_rounds.assign(gpus=held)
+    held = in_rounds["gpus"].map({text: _gpus(text) for text in in_rounds["gpus"].unique()})
+    allowed = f"whole numbers >= 0 and < {GPUS}, with a blank or a comma between them"
+    _refuse(rounds, in_rounds, held.isna(), f"gpus: {{gpus!r}} is not allowed; it must be {allowed}")
+    each = in_rounds.assign(gpu=held.str.split()).explode("gpu")
+    _refuse(rounds, each, each.duplicated(["round", "gpu"]), "GPU {gpu} is held twice in round {round}")
+    counted = in_rounds.assign(count=held.str.count(" ") + 1, asked=in_rounds["job"].map(of_jobs["gpus"]))
+    different_count = "job {job} holds {count} GPUs in round {round}; in the file of jobs it has {asked}"
+    _refuse(rounds, counted, counted["count"] != counted["asked"], different_count)
     name = rounds.name.partition("_rounds")[0]
-    return Recorded(name, of_jobs, in_rounds, of_run["completion_time_s"], of_run["gpu_seconds"] / of_jobs["gpus"])
+    run_s = of_run["gpu_seconds"] / of_jobs["gpus"]
+    return Recorded(name, of_jobs, in_rounds.assign(gpus=held), of_run["completion_time_s"], run_s)
 
 
 def read_folder(folder: Path) -> list[Recorded]:
@@ -177,4 +258,9 @@ def read_folder(folder: Path) -> list[Recorded]:
 
 def others_than(run: Recorded, runs: Iterable[Recorded]) -> list[Recorded]:
     """Return the runs that are not this one, whatever it is called."""
-    return [other for other in runs if other.name != run.name and not other.completion_s.equals(run.completion_s)]
+    return [other for other in runs if other.name != run.name and not _are_the_same(run, other)]
+
+
+def _are_the_same(run: Recorded, other: Recorded) -> bool:
+    apart_s = (run.completion_s - other.completion_s).abs().dropna()  # of the jobs of both
+    return int((apart_s < 1).sum()) > SAME_SHARE * len(apart_s)

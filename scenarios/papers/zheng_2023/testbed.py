@@ -8,6 +8,7 @@ What a restart costs is estimated from the runs of the other policies, never fro
 """
 
 import json
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -18,10 +19,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from recorded_rounds import ROUND_S, Costs, Recorded, costs, others_than, read, read_folder, run_time_s
+from matplotlib.backend_bases import FigureCanvasBase
+from recorded_rounds import (
+    GPUS_PER_NODE,
+    JOBS,
+    NODES,
+    RECORDED,
+    ROUND_S,
+    ROUNDS,
+    Costs,
+    Recorded,
+    costs,
+    others_than,
+    read,
+    read_folder,
+    run_time_s,
+)
 
 from clustermodel import (
     Checkpointing,
+    ClusterModelError,
     ContextSwitch,
     Machine,
     Result,
@@ -33,9 +50,12 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.arrays import FloatArray
-from clustermodel.policies.registry import policy_parameters
+from clustermodel.figures.style import save
+from clustermodel.policies.gang import GangScheduling
+from clustermodel.policies.registry import make_policy, policy_parameters, policy_settings
+from clustermodel.recording.matrix_history import History
 
-NODES, GPUS_PER_NODE, ROWS = 8, 4, 8
+ROWS = 8
 AHEAD_S = ROUND_S // 2
 """Gavel decides the next round in the middle of the one that runs."""
 SAME_POLICY = {"max_min_fairness": "max-min", "finish_time_fairness": "finish-time-fair"}
@@ -50,6 +70,7 @@ COLUMNS = {
     "makespan_s": "makespan (%)",
     "restarts": "starts and restarts (%)",
 }
+_CANNOT_TELL = "in_run_s, what a start adds to the GPU-seconds of a job, cannot be estimated from these runs"
 ESTIMATES = {
     "start_s": "longer round for each start",
     "restart_s": "lost by each start",
@@ -64,14 +85,22 @@ POLICIES = (
 def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) -> Scenario:
     """Return the jobs of a recorded run on the testbed under a policy; jobs are submitted when the scheduler has begun."""
     spent = costs(others)
+    if negative := [f"{name} = {value:.3f}" for name, value in spent._asdict().items() if value < 0]:
+        names = ", ".join(other.name for other in others)
+        raise SpecificationError(f"--others: the costs estimated from {names} are not of restarts: {negative[0]} s is below 0")
+    if work == "others":
+        _require_same_jobs(run, others)
+        if np.isnan(spent.in_run_s):
+            raise SpecificationError(f"--work others: {_CANNOT_TELL}; it takes two runs of other policies at least")
     restart_s = spent.restart_s + (spent.in_run_s if work == "others" else 0)
     run_s = run_time_s(others, spent.in_run_s) if work == "others" else run.run_s
+    in_rows = isinstance(make_policy(policy), GangScheduling)  # there each start is a context switch, the first one, too
     jobs = pd.DataFrame(
         {
             "job": run.jobs.index,
             "submit_s": np.maximum(run.jobs["submit_s"], spent.first_round_s),
             "nodes": run.jobs["gpus"],
-            "run_s": run_s.clip(lower=1) + restart_s,  # the first start costs as much
+            "run_s": run_s.clip(lower=1) + (0 if in_rows else restart_s),  # the first start costs as much
         }
     )
     machine = Machine(
@@ -80,7 +109,7 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
         allocation="consolidate",
         round_s=ROUND_S,
         kill_at_estimate=False,
-        checkpointing=Checkpointing(restart_s=restart_s),
+        checkpointing=Checkpointing(restart_s=0 if in_rows else restart_s),
         time_slicing=TimeSlicing(quantum_s=ROUND_S, mpl=ROWS),
         context_switch=ContextSwitch(seconds=restart_s),
     )
@@ -89,16 +118,53 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
     return Scenario(workload=workload, machine=machine, policy=in_rounds(policy, spent), history=True)
 
 
+def _require_same_jobs(run: Recorded, others: Sequence[Recorded]) -> None:
+    for other in others:
+        if not other.jobs["gpus"].equals(run.jobs["gpus"]):
+            raise SpecificationError(f"--work others: {other.name} has other jobs than {run.name}")
+
+
 def in_rounds(policy: str, spent: Costs) -> str:
-    """Return the policy with the times that the scheduler takes, if it takes any and none are given."""
-    if not _is_in_rounds(policy) or "start_s=" in policy:
+    """Return the policy with those times that the scheduler takes that are not given."""
+    if not _is_in_rounds(policy):
         return policy
-    return f"{policy}{',' if ':' in policy else ':'}ahead_s={AHEAD_S},start_s={spent.start_s:.4f}"
+    times = {"ahead_s": f"{AHEAD_S}", "start_s": f"{spent.start_s:.4f}"}
+    missing = ",".join(f"{name}={value}" for name, value in times.items() if name not in policy_settings(policy))
+    return f"{policy}{',' if ':' in policy else ':'}{missing}" if missing else policy
 
 
 def starts_of(result: Result) -> pd.DataFrame:
-    """Return each stay of a gang on the same GPUs: job, begin and end."""
+    """Return each stay of a gang on the same GPUs, where gangs have their GPUs for themselves: job, begin and end."""
     return result.placements.drop_duplicates(["job", "begin_s"])
+
+
+def starts_and_moves(result: Result) -> tuple[int, int]:
+    """Return how often gangs started or restarted, and how often they continued on other GPUs."""
+    if result.slices is None:
+        starts = len(starts_of(result))
+        return starts, starts - int(result.jobs["tries"].sum())
+    return starts_in_rows(result.history, result.ledger.end, result.machine.switch_ticks), moves_in_rows(result.history)
+
+
+def starts_in_rows(history: History, end: int, switch: int) -> int:
+    """Return in how many slices a gang begins on a GPU that did not run it last: what is charged as a context switch."""
+    starts, loaded = 0, dict[int, int]()  # by job: the GPUs that ran it last, a bitmask
+    for part in history.slices(0, end, end):
+        in_use, ready = sum(gang.columns for gang in part.gangs), part.end - part.begin >= switch
+        kept = {gang.job: gang.columns & loaded.get(gang.job, 0) for gang in part.gangs}
+        starts += sum(kept[gang.job] != gang.columns for gang in part.gangs)
+        loaded = {job: gpus & ~in_use for job, gpus in loaded.items()}
+        loaded |= {gang.job: gang.columns if ready else kept[gang.job] for gang in part.gangs}  # else the slice was cut short
+    return starts
+
+
+def moves_in_rows(history: History) -> int:
+    """Return how often gangs in the matrix changed their GPUs; a gang that runs in another row as well does not."""
+    moves, columns = 0, dict[int, int]()
+    for moment in history.moments:
+        before, columns = columns, {gang.job: gang.columns for row in moment.rows for gang in row}
+        moves += sum(columns[job] != before[job] for job in columns.keys() & before.keys())
+    return moves
 
 
 def completions_s(result: Result, run: Recorded, start_s: float) -> FloatArray:
@@ -123,19 +189,19 @@ def _is_in_rounds(policy: str) -> bool:
 def compared(result: Result, run: Recorded, others: Sequence[Recorded]) -> dict[str, object]:
     """Return recorded and simulated numbers, and what was estimated from what."""
     spent, recorded_s = costs(others), run.completion_s.to_numpy()
-    simulated_s, stays = completions_s(result, run, spent.start_s), starts_of(result)
-    submit_s = run.jobs["submit_s"].to_numpy()
+    simulated_s, (starts, moves) = completions_s(result, run, spent.start_s), starts_and_moves(result)
+    submit_s, differ = run.jobs["submit_s"].to_numpy(), recorded_s.std() > 0 and simulated_s.std() > 0
     pairs = {
         "mean_completion_s": (recorded_s.mean(), simulated_s.mean()),
         "makespan_s": tuple(float((submit_s + each).max() - submit_s.min()) for each in (recorded_s, simulated_s)),
-        "restarts": (run.starts, len(stays)),
-        "migrations": (run.moves, len(stays) - int(result.jobs["tries"].sum())),
+        "restarts": (run.starts, starts),
+        "migrations": (run.moves, moves),
     }
     return {
         "recorded": {key: round(float(pair[0]), 3) for key, pair in pairs.items()},
         "simulated": {key: round(float(pair[1]), 3) for key, pair in pairs.items()},
-        "difference": {key: round(float(pair[1] / pair[0] - 1), 5) for key, pair in pairs.items() if pair[0]},
-        "correlation": round(float(np.corrcoef(recorded_s, simulated_s)[0, 1]), 5),
+        "difference": {key: round(float(pair[1] / pair[0] - 1), 5) if pair[0] else None for key, pair in pairs.items()},
+        "correlation": round(float(np.corrcoef(recorded_s, simulated_s)[0, 1]), 5) if differ else None,
     }
 
 
@@ -190,11 +256,19 @@ def recorded_in(folder: Path) -> list[Recorded]:
     return read_folder(folder)
 
 
+def _require_writable(picture: Path) -> None:
+    if picture.suffix[1:].lower() not in FigureCanvasBase.filetypes:
+        known = ", ".join(FigureCanvasBase.filetypes)
+        raise SpecificationError(f"--picture: {picture}: format {picture.suffix!r} is unknown; known are {known}")
+    if picture.is_dir() or not os.access(picture if picture.exists() else picture.parent, os.W_OK):
+        raise SpecificationError(f"--picture: {picture}: it cannot be written")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare one recorded run with a policy, and print the numbers."""
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    for name, what in (("jobs", "job, gpus, submit_s"), ("rounds", "round, job, gpus"), ("recorded", "job, completion_time_s")):
-        parser.add_argument(name, type=Path, help=f"file with {what}")
+    for name, columns in (("jobs", JOBS), ("rounds", ROUNDS), ("recorded", RECORDED)):
+        parser.add_argument(name, type=Path, help=f"file with {', '.join(columns)}")
     parser.add_argument("--policy", required=True, help="the policy that is simulated, as max-min or las:thresholds=120")
     parser.add_argument("--work", choices=WORKS, default=WORKS[0], help="whose GPU-seconds are the run times of the jobs")
     parser.add_argument(
@@ -204,6 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(arguments)
     try:
+        if given.picture:
+            _require_writable(given.picture)
         run = read(given.jobs, given.rounds, given.recorded)
         folders = [given.others] if given.others else [given.rounds.parent, *DEFAULT_OTHERS]
         others: list[Recorded] = []
@@ -212,26 +288,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not others:
             raise SpecificationError(f"--others: {folders[0]} has no recorded run of another policy; name a folder that has")
         result = scenario(run, others, given.policy, given.work).run()
-    except (SpecificationError, OSError) as problem:
+        if given.picture:
+            save(result.plot.recorded(), given.picture)
+    except (ClusterModelError, OSError) as problem:
         sys.exit(f"error: {problem}")
-    found = compared(result, run, others)
-    estimates = {name: round(value, 3) for name, value in costs(others)._asdict().items()}
+    found: dict[str, Any] = compared(result, run, others)
+    estimates = {name: None if np.isnan(value) else round(value, 3) for name, value in costs(others)._asdict().items()}
+    if estimates["in_run_s"] is None:
+        print(f"note: {_CANNOT_TELL}", file=sys.stderr)
     found |= {
         "policy": given.policy,
         "work": given.work,
         "estimated": estimates,
-        "estimated_from": [one.name for one in others],
+        "estimated_from": [other.name for other in others],
+        "gpu_seconds": {each.name: round(each.gpu_seconds) for each in (run, *others)},
     }
-    if given.picture:
-        result.plot.recorded().savefig(given.picture)
     if given.json:
         print(json.dumps(found, indent=1))
         return
     table = pd.DataFrame({key: found[key] for key in ("recorded", "simulated", "difference")})
-    table["difference"] = [f"{100 * value:+.1f} %" for value in table["difference"]]
+    table["difference"] = ["-" if value is None else f"{100 * value:+.1f} %" for value in found["difference"].values()]
     print(f"{run.name}, recorded, beside {given.policy}, simulated (run times of jobs: {given.work})\n{table.to_string()}")
     print(f"correlation of completion times {found['correlation']}")
-    print(f"estimated from {', '.join(one.name for one in others)}: {estimates}")
+    print(f"estimated from {', '.join(found['estimated_from'])}: {estimates}")
+    print(f"GPU-seconds: {', '.join(f'{name} {spent:,}' for name, spent in found['gpu_seconds'].items())}")
 
 
 if __name__ == "__main__":
