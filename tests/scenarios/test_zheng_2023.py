@@ -200,6 +200,7 @@ JOBS, ROUNDS, RUN = "job,gpus,submit_s\n1,1,0\n2,2,10\n", "round,job,gpus\n0,1,0
         ("a_rounds.csv", "0,1,0", "0.5,1,0", "row 1: round: '0.5' is not allowed"),
         ("a_rounds.csv", "0,1,0", "0,3,0", "job 1 is not in both this file and "),
         ("a_rounds.csv", "0,1,0\n0,2", "1,1,0\n2,2", "its first round is 1; it must be 0"),
+        ("a_rounds.csv", "1,2,1 2", "5,2,1 2", "row 3: round 5 begins after the last completion, at 240 s"),
         ("a_rounds.csv", "0,1,0", "0,1,32", "row 1: gpus: '32' is not allowed; it must be whole numbers >= 0 and < 32"),
         ("a_rounds.csv", "0,1,0", "0,1,0.5", "row 1: gpus: '0.5' is not allowed"),
         ("a_rounds.csv", "0,1,0", "0,1,", "row 1: gpus: '' is not allowed"),

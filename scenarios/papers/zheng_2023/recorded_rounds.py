@@ -232,6 +232,9 @@ def read(jobs: Path, rounds: Path, recorded: Path) -> Recorded:
     if first := in_rounds["round"].min():
         raise SpecificationError(f"{rounds}: its first round is {first}; it must be 0")
     of_jobs, of_run = of_jobs.set_index("job").sort_index(), of_run.set_index("job").sort_index()
+    end_s = (of_jobs["submit_s"] + of_run["completion_time_s"]).max()
+    too_late = in_rounds["round"] * ROUND_S > end_s + 2 * ROUND_S  # the next round may have been decided
+    _refuse(rounds, in_rounds, too_late, f"round {{round}} begins after the last completion, at {end_s:.0f} s")
     held = in_rounds["gpus"].map({text: _gpus(text) for text in in_rounds["gpus"].unique()})
     allowed = f"whole numbers >= 0 and < {GPUS}, with a blank or a comma between them"
     _refuse(rounds, in_rounds, held.isna(), f"gpus: {{gpus!r}} is not allowed; it must be {allowed}")

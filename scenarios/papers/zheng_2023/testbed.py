@@ -114,7 +114,7 @@ def scenario(run: Recorded, others: Sequence[Recorded], policy: str, work: str) 
         context_switch=ContextSwitch(seconds=restart_s),
     )
     workload = Workload.from_frame(jobs.reset_index(drop=True), name=f"{run.name}, run times: {work}")
-    workload = workload.with_recorded_placements(run.placements(costs([run]).start_s))
+    workload = workload.with_recorded_placements(run.placements(max(0.0, costs([run]).start_s)))
     return Scenario(workload=workload, machine=machine, policy=in_rounds(policy, spent), history=True)
 
 
@@ -309,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table = pd.DataFrame({key: found[key] for key in ("recorded", "simulated", "difference")})
     table["difference"] = ["-" if value is None else f"{100 * value:+.1f} %" for value in found["difference"].values()]
     print(f"{run.name}, recorded, beside {given.policy}, simulated (run times of jobs: {given.work})\n{table.to_string()}")
-    print(f"correlation of completion times {found['correlation']}")
+    print(f"correlation of completion times {'-' if found['correlation'] is None else found['correlation']}")
     print(f"estimated from {', '.join(found['estimated_from'])}: {estimates}")
     print(f"GPU-seconds: {', '.join(f'{name} {spent:,}' for name, spent in found['gpu_seconds'].items())}")
 
