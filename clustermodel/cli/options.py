@@ -449,7 +449,7 @@ def require_writable(outputs: Mapping[str, Path | None]) -> None:
                 path.mkdir(parents=True, exist_ok=True)
             except OSError as problem:
                 raise OutputError(f"{option}: {path}: cannot be made: {problem.strerror}") from None
-        elif name == "perfetto" and path.is_dir():
+        elif name in ("perfetto", "write_site") and path.is_dir():
             raise OutputError(f"{option}: {path}: is a directory; it must be a file")
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise OutputError(f"{option}: {folder}: is not a directory that can be written to")

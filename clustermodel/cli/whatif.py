@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from math import isnan, nan
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +16,14 @@ from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
+from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
+from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
+from clustermodel.files import write_file
 from clustermodel.formatting import UNDEFINED
 from clustermodel.machine import Machine
 from clustermodel.measure.inferred_site import InferredSite, inferred_site
+from clustermodel.measure.input_notes import rule_notes
 from clustermodel.measure.metrics import Observed, observed_schedule
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
@@ -76,8 +79,9 @@ class _OfTrace(opt.GroupedCommand):
     option("--by", "Show the waits of each user, group, account, partition, QOS, queue or size too; repeat for several.",
            click.Choice(GROUPINGS), multiple=True),
     option("--figure", "File (.png, .svg, .pdf) for a figure of which job held which nodes, recorded above simulated under the "
-           "first policy.", opt.FILE),
-    json_option("Print a JSON list, an object per row, instead of the table; one object with --infer-site, --site or --by."),
+           "first policy, with the rules of the site if there are any: the last row of this policy.", opt.FILE),
+    json_option("Print a JSON list, an object per row, instead of the table; one object with rules of a site (--site, --order, "
+                "--reservation, --infer-site, --write-site) or --by."),
 )  # fmt: skip
 @option_group("Machine", option("--nodes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in "
                                 "use at the same time.", click.IntRange(1, LARGEST_WHOLE)))  # fmt: skip
@@ -101,7 +105,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     notes = standard_error()
     options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
     machine, is_given = opt.machine_of(options)
-    _require_recorded_jobs(options)
+    _require_recorded_jobs({**options, "write_site": write_site})
     sites: dict[str, Site | None] = {"none": None}
     if (site := opt.site_of(options)) is not None:
         given = (options["site"], options["order"], *options["reservations"])
@@ -109,7 +113,6 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     options |= {"site": None, "order": None, "reservations": ()}  # each policy runs without them too
     workload = opt.load_workload(options, waits=True)
     _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
-    _require_placements(workload, options["figure"])
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
     if not is_given:
@@ -119,52 +122,94 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     inferred: InferredSite | None = None
     if infer_site or write_site is not None:
         inferred = inferred_site(workload, max(size, own_size))
-        sites |= {"inferred": inferred.site} if inferred.rules else {}
+        sites |= {"inferred": inferred.site}
         _print_lines(_about_site(inferred), notes)
         if write_site is not None:
-            inferred.site.to_toml(write_site)
+            _write_site(inferred, write_site)
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
     scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
-    rows = [
-        _simulated(replace(scenario, site=site), label, groups, notes, None if number else options["figure"])
-        for number, (scenario, (label, site)) in enumerate(product(scenarios, sites.items()))
-    ]
-    compared = [row for row in rows if (row["site"] == "none") == (len(sites) == 1)]
-    about_rows = _remarks(compared, recorded, with_site=len(sites) > 1)
+    results = _results(scenarios, sites, notes)
+    rows = [_row(result, label, groups) for label, result in results]
+    names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
+    about_rows = _remarks(rows, recorded)
     about_machine = _about_machine(workload, size, peak, is_given=is_given)
     _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
+    for label, site in sites.items():
+        if site is not None:
+            about_rules = rule_notes([result for its_label, result in results if its_label == label])
+            print_notes((f"{label}: {note.with_option()}" for note in about_rules), notes)
     observed = {name: getattr(recorded, name) for name in _MEASURES}
-    if as_json and (by or inferred is not None or len(sites) > 1):
-        whole: dict[str, object] = {
-            "recorded_mean_wait_s": recorded.mean_wait_s,
-            "rules": [each.as_json() for each in inferred.rules] if inferred else [],
-        }
-        whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
-        whole |= {"rows": rows}
-        whole |= {"groups": [group for each in groups for group in each.as_json()]} if by else {}
-        print_json(json.dumps(whole, indent=2))
+    if as_json and (by or len(sites) > 1):
+        print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
     elif as_json:
         without_site = [{key: value for key, value in row.items() if key != "site"} for row in rows]
         print_json(json.dumps([{"policy": "observed", **observed}, *without_site], indent=2))
     else:
-        names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
         title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
         print_table(_table_of_rows(title, [{"policy": "observed", "site": "", **observed}, *rows], ["observed", *names]))
         for each in groups:
             print_table(_table_of_groups(each, names))
+    if options["figure"] is not None:  # after the answer, which a log that cannot be drawn does not cost
+        _draw(results[len(sites) - 1][1], names[len(sites) - 1], options["figure"], notes)
+
+
+def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], notes: Console) -> list[tuple[str, Result]]:
+    """Return the runs of each policy without rules and with those of each site, which has a label."""
+    results: list[tuple[str, Result]] = []
+    for scenario in scenarios:
+        without: Result | None = None
+        for label, site in sites.items():
+            if without is None or site != Site():  # no rules make no other schedule
+                ran = replace(scenario, site=site)
+                with progress_of_run(ran, notes) as advance:
+                    result = ran.run(progress=advance)
+                without = without or result
+            else:
+                result = without
+            results.append((label, result))
+    return results
+
+
+def _row(result: Result, site: str, groups: Sequence[RecordedGroups]) -> dict[str, Any]:
+    """Return the row of a run, and note its waits in the groups."""
+    for each in groups:
+        each.add(result.records)
+    summary, policy = result.summary().as_dict(), policy_label(result.scenario.policy)
+    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}}
+
+
+def _whole(
+    recorded: Observed, inferred: InferredSite | None, rows: Sequence[Mapping[str, Any]], groups: Sequence[RecordedGroups]
+) -> dict[str, object]:
+    """Return the answer as one object for JSON."""
+    whole: dict[str, object] = {
+        "recorded_mean_wait_s": recorded.mean_wait_s,
+        "rules": [each.as_json() for each in inferred.rules] if inferred else [],
+    }
+    whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
+    whole |= {"rows": rows}
+    return whole | ({"groups": [group for each in groups for group in each.as_json()]} if groups else {})
+
+
+def _write_site(inferred: InferredSite, path: Path) -> None:
+    """Write the rules that a log shows to a site file, which says so where there are none."""
+    if inferred.rules:
+        inferred.site.to_toml(path)
+    else:
+        write_file(path, "# The log shows no limits, and no priorities of partitions, QOS or queues.\n")
 
 
 def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
-    """Refuse options that make other jobs of those in the log, and a figure that cannot be written."""
+    """Refuse options that make other jobs of those in the log, and files that cannot be written."""
     for name in opt.SCALES:
         if options[name] != 1:
             because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
             raise SpecificationError(f"{option_name(name)}: {because}")
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
-    opt.require_writable({"figure": options["figure"]})
+    opt.require_writable({name: options[name] for name in ("figure", "write_site")})
 
 
 def _suspended_share(workload: Workload) -> float:
@@ -195,31 +240,16 @@ def _print_lines(lines: Iterable[str], notes: Console) -> None:
         notes.print(literal(line))
 
 
-def _require_placements(workload: Workload, figure: Path | None) -> None:
-    """Refuse a figure of a log that does not say which nodes jobs held, before the runs."""
+def _draw(result: Result, row: str, path: Path, notes: Console) -> None:
+    """Draw the jobs of a run below those that the log has recorded."""
+    from clustermodel.figures.style import save  # noqa: PLC0415  matplotlib takes a second to import
+
     try:
-        empty = figure is not None and workload.recorded_placements.empty
+        figure = result.plot.recorded()
     except SpecificationError as problem:
         raise SpecificationError(f"--figure: {problem}") from None
-    if empty:
-        raise SpecificationError(f"--figure: {workload.name}: the log names the nodes of none of these jobs")
-
-
-def _simulated(
-    scenario: Scenario, site: str, groups: Sequence[RecordedGroups], notes: Console, figure: Path | None
-) -> dict[str, Any]:
-    """Return the row of a simulation, draw it if there is a file for that, and note its waits in the groups."""
-    with progress_of_run(scenario, notes) as advance:
-        result = scenario.run(progress=advance)
-    if figure is not None:
-        from clustermodel.figures.style import save  # noqa: PLC0415  matplotlib takes a second to import
-
-        save(result.plot.recorded(), figure)
-        notes.print(f"figure: {literal(figure)}")
-    for each in groups:
-        each.add(result.records)
-    summary = result.summary().as_dict()
-    return {"policy": policy_label(scenario.policy), "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}}
+    save(figure, path)
+    notes.print(f"figure: {literal(path)} ({literal(row)})")
 
 
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
@@ -239,7 +269,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
     shown, others = (every, []) if len(every) <= _MOST_GROUPS else (every[: _MOST_GROUPS - 1], every[_MOST_GROUPS - 1 :])
     if others:
         jobs = sum(group.jobs for group in others)
-        means = [sum(group.jobs * group.mean_wait_s[run] for group in others) / jobs for run in range(len(names))]
+        means = [_mean_wait_s(others, run) for run in range(len(names))]
         recorded = sum(group.jobs * group.recorded_mean_wait_s for group in others) / jobs
         gap_share = sum(group.gap_share for group in others)
         shown = [*shown, Group(f"{len(others)} others", jobs, recorded, means, gap_share)]
@@ -248,7 +278,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         Column("jobs", [f"{each.jobs:,}" for each in shown]),
     ]
     waits = [
-        Column(f"{name}\nmean wait (s)", [f"{wait:,.0f}" for wait in column])
+        Column(f"{name}\nmean wait (s)", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
         for name, column in zip(
             ("recorded", *names),
             ([each.recorded_mean_wait_s for each in shown], *zip(*[each.mean_wait_s for each in shown], strict=True)),
@@ -264,6 +294,12 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         "gap_share": [each.gap_share for each in every],
     }
     return TextTable(f"by {groups.by}", key, [[*waits, gap]], plain)
+
+
+def _mean_wait_s(groups: Sequence[Group], run: int) -> float:
+    """Return the mean wait of groups together, of those that have one in a run."""
+    ran = [group for group in groups if not isnan(group.mean_wait_s[run])]
+    return sum(group.jobs * group.mean_wait_s[run] for group in ran) / sum(group.jobs for group in ran) if ran else nan
 
 
 def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> Iterator[str]:
@@ -293,13 +329,20 @@ def _about_site(inferred: InferredSite) -> Iterator[str]:
     )
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed, *, with_site: bool) -> Iterator[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> Iterator[str]:
     """Yield what the reader of the table should know."""
     if recorded.without_wait:
         yield f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait"
-    if rejected := max(row["rejected"] for row in rows):
-        yield f"simulated: {counted(rejected, 'job')} larger than the machine{' or a limit' * with_site} rejected"
-    own, simulated = recorded.mean_wait_s, [row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None]
+    for label in dict.fromkeys(row["site"] for row in rows):
+        fewest = max((row for row in rows if row["site"] == label), key=lambda row: row["rejected"])
+        if (rejected := fewest["rejected"]) and label == "none":
+            yield f"simulated: {counted(rejected, 'job')} larger than the machine rejected"
+        elif rejected:
+            of = fewest["jobs"] + rejected
+            yield f"{label}: its rows compare {fewest['jobs']:,} of {counted(of, 'job')}; the others are rejected"
+    with_site = rows[-1]["site"] != "none"
+    compared = [row["mean_wait_s"] for row in rows if (row["site"] != "none") == with_site]
+    own, simulated = recorded.mean_wait_s, [wait for wait in compared if wait is not None]
     if own is not None and all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
         unknown = "priorities" if with_site else "priorities, limits per user (--infer-site)"
         yield (

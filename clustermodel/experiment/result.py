@@ -15,7 +15,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
-from clustermodel.measure.recorded_groups import NO_NAME, SIZE
+from clustermodel.measure.recorded_groups import GROUPINGS, NO_NAME, SIZE
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -153,11 +153,14 @@ class Result:
         return metrics.by_group(self.records, groups, warm_up_s=warm_up_s)
 
     def _group_of_jobs(self, by: str) -> pd.Series[Any]:
-        if choice("by", by, [*self.jobs.columns, SIZE]) == SIZE:
+        if choice("by", by, dict.fromkeys([*self.jobs.columns, *GROUPINGS])) == SIZE:
             return metrics.doubling_classes(self.records.column("nodes")).rename(SIZE)
+        if by not in self.jobs:
+            return self.jobs["job"].map(lambda _: NO_NAME).rename(by)
         column = self.jobs[by]
         if by in ("user", "group") and f"{by}_name" in self.jobs:
-            return self.jobs[f"{by}_name"].astype(object).fillna(column.astype(str)).rename(by)
+            numbers = column.astype(str).where(column >= 0, NO_NAME)
+            return self.jobs[f"{by}_name"].astype(object).fillna(numbers).rename(by)
         is_text = column.dtype.kind not in "biuf"
         return column.astype(object).fillna(NO_NAME).rename(by) if is_text and column.isna().any() else column
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from clustermodel.errors import counted
 from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
+from clustermodel.job import UNSET
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
 from clustermodel.measure.quantities import account_columns, column_heading, named
+from clustermodel.measure.recorded_groups import NO_NAME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,10 +98,9 @@ def group_rows(run: Result, by: str) -> list[dict[str, Any]]:
     groups = run.by_group(by)
     groups = groups[groups["jobs"] + groups["rejected"] > 0]
     columns = {str(name): groups[name].tolist() for name in groups}
+    names = [NO_NAME if by in ("user", "group") and who == UNSET else str(who) for who in groups.index]
     rows = zip(*([None if isnan(value) else value for value in values] for values in columns.values()), strict=True)
-    return [
-        {"by": by, "who": str(who), **dict(zip(columns, row, strict=True))} for who, row in zip(groups.index, rows, strict=True)
-    ]
+    return [{"by": by, "who": who, **dict(zip(columns, row, strict=True))} for who, row in zip(names, rows, strict=True)]
 
 
 def group_table(run: Result, by: str) -> TextTable:

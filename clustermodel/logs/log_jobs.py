@@ -207,6 +207,7 @@ class LogJobs:
             unit=unit,
             remarks=tuple(self._remarks),
             examples=tuple(self._examples),
+            named_nodes=distinct,
         )
         header = {
             **({"Computer": self.names["cluster"].texts()[cluster - 1]} if cluster > 0 else {}),

@@ -58,7 +58,11 @@ class Window(NamedTuple):
     def __str__(self) -> str:
         when = f"in {self.weeks:,} of {self.of_weeks:,} weeks, {self.clock}" if self.recurs else self.clock
         jobs = f"{counted(self.jobs, 'job')} of {'up to ' * self.recurs}{counted(self.users, 'user')}"
-        return f"nothing starts {when}, though {jobs} wait, each with enough idle nodes; {self.prompt:,} start at the end"
+        times = f"start_s={self.begin_s:.15g},end_s={self.end_s:.15g}" + f",every_s={3600 * _HOURS}" * self.recurs
+        return (
+            f"nothing starts {when}, though {jobs} wait, each with enough idle nodes; {self.prompt:,} start at the end "
+            f"(--reservation all,{times})"
+        )
 
 
 def idle_windows(log: RecordedSchedule, held: BoolArray) -> list[Window]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import counted, shown
+from clustermodel.formatting import four_digits
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
@@ -45,11 +46,11 @@ class Note(NamedTuple):
     """What looks wrong in the input of runs, and what to do about it."""
 
     fact: str  # with the value
-    advice: str
+    advice: str  # may be empty
     option: str = ""  # of ``clustermodel run`` that does it
 
     def __str__(self) -> str:
-        return f"{self.fact}; {self.advice}"
+        return "; ".join(filter(None, (self.fact, self.advice)))
 
     def with_option(self) -> str:
         """Return the note with the option of the command line."""
@@ -80,6 +81,11 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
         *unused,
         *_same_schedule(runs, counts),
     ]
+
+
+def rule_notes(runs: Sequence[Result]) -> list[Note]:
+    """Return what looks wrong in the rules of the site of runs, which is the same for all."""
+    return list(_site_notes(runs, [_beyond_limits(run, _needing_too_much(run)) for run in runs]))
 
 
 def _needing_too_much(run: Result) -> int:
@@ -126,9 +132,8 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
     for run in (run for run in runs if run.scenario.used_site is not None):
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
         if jobs := int((held_s > 0).sum()):
-            of_wait = f"{held_s.mean():.4g} s of the mean wait"
-            fact = f"rules of the site hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}"
-            yield Note(fact, "no policy could have started them sooner")
+            of_wait = f"{four_digits(float(held_s.mean()))} s of the mean wait"
+            yield Note(f"rules of the site hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}", "")
         return
 
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
+from clustermodel.formatting import four_digits
 from clustermodel.job import DEPENDENCIES
 from clustermodel.machine import has_features
 from clustermodel.recording.run_attempts import Status
 from clustermodel.site import EACH, SUBJECTS, FairShare, Limits, Multifactor, Site
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
@@ -32,6 +34,9 @@ def notes_on_rules(run: Result, rejected_in_vain: int) -> Iterator[Words]:
         yield from _rejected(run, jobs, rejected_in_vain)
     yield from _of_nobody(run, jobs)
     yield from _without_effect(run, jobs)
+    if ignoring := sum(source.ignoring for source in run.scenario.sources if isinstance(source, Workload)):
+        depend = "job depends" if ignoring == 1 else "jobs depend"
+        yield f"{ignoring:,} {depend} on jobs that are not in the workload", "such dependencies hold nobody", ""
     starts = [each for each in run.machine.reservations if to_seconds(run.ledger.end) <= each.start_s]
     if starts:
         many = len(run.machine.reservations)
@@ -97,6 +102,10 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
             yield _naming(lost, "node with features", {name for each in types for name in each})
             number -= len(lost)
             ids -= lost.keys()
+    for fact, beyond in _beyond_partitions(run, jobs, ids):
+        yield f"{_are_rejected(len(beyond))}: {fact}", "raise the limit, or leave such jobs out", _OPTION
+        number -= len(beyond)
+        ids -= beyond
     completed = set(np.array(jobs.ids)[records.column("ended_as") == Status.COMPLETED].tolist())
     needs = [need for need in run.scenario.streams.dependencies().tolist() if need[0] in ids and need[1] in (_OK, _NOT_OK)]
     if waited := {job for job, kind, other in needs if (other in completed) != (kind == _OK)}:
@@ -125,6 +134,29 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
     if (number := number - limited) > 0:
         fact = f"{_are_rejected(number)}: no nodes that they may have are ever enough"
         yield fact, "look at partitions, types of nodes, reservations and shapes", ""
+
+
+def _beyond_partitions(run: Result, jobs: _Jobs, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
+    """Yield what all partitions of jobs refuse, and which of the jobs ``ids`` these are."""
+    known, named = {each.name: each for each in run.machine.partitions}, jobs.names("partition")
+    default = ",".join(each.name for each in run.machine.partitions if each.default)
+    requests = zip(jobs.ids, run.records.seconds("estimate").tolist(), run.records.column("nodes").tolist(), strict=True)
+    lost: dict[str, dict[int, float]] = {"s": {}, "nodes": {}}  # by unit the jobs, and the most that their partitions take
+    for job, estimate_s, nodes in requests if known else ():
+        own = [known[name] for part in named.get(job, default).split(",") if (name := part.strip()) in known]
+        for unit, asked, limits in (
+            ("s", estimate_s, [each.max_wall_time_s for each in own]), ("nodes", nodes, [each.max_nodes for each in own]),
+        ):  # fmt: skip
+            allowed = [limit for limit in limits if limit is not None]
+            if job in ids and own and len(allowed) == len(own) and asked > max(allowed):
+                lost[unit][job] = max(allowed)
+                break
+    for unit, most in lost.items():
+        if most:
+            least, largest = (four_digits(end(most.values())) for end in (min, max))
+            amount = largest if least == largest else f"{least} to {largest}"
+            noun = "node" if (amount, unit) == ("1", "nodes") else unit
+            yield f"no partition of theirs takes more than {amount} {noun}", set(most)
 
 
 def _are_rejected(jobs: int) -> str:

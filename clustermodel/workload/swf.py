@@ -40,7 +40,17 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
-from clustermodel.workload.transforms import ID, SUBMIT, JobFilter, LoadScale, chosen_numbers, filtered, scaled
+from clustermodel.workload.transforms import (
+    ID,
+    SELECTED,
+    SUBMIT,
+    JobFilter,
+    LoadScale,
+    chosen_numbers,
+    filtered,
+    require_selectable,
+    scaled,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -138,6 +148,8 @@ class SwfStream:
         """How to make the same stream again."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
+        self.recorded: set[str] = set()
+        """Columns of users, queues and so on that jobs were seen to have, if jobs are selected."""
 
     @property
     def machine_nodes(self) -> int | None:
@@ -197,7 +209,9 @@ class SwfStream:
             if self._keep is None:
                 yield table, lines
                 continue
-            chosen = {name: (table[:, place[name]], numbers) for name, numbers in self._chosen.items()}
+            values = {name: table[:, place[name]] for name in SELECTED.values() if name in place}
+            self.recorded.update(name for name, numbers in values.items() if (numbers >= 0).any())
+            chosen = {name: (values[name], numbers) for name, numbers in self._chosen.items()}
             kept = filtered(table, self._keep, provenance.dropped, chosen)
             yield table[kept, :width], lines[kept]
 
@@ -284,6 +298,8 @@ def read_swf(
     extra = [extras.WAIT] * flag("waits", waits) + named + [extras.PRECEDING, extras.THINK] * flag("feedback", feedback)
     blocks = list(stream.tables(extra))
     if not sum(len(table) for table, _ in blocks):
+        if recorded := [name for name in SELECTED.values() if name in stream.recorded]:
+            require_selectable(keep, recorded, stream.name)
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
     first, every = len(JobRow._fields), extra

@@ -258,6 +258,8 @@ class ImportReport:
     """How the unit and the size of the machine were found, and what else was decided from the log."""
     examples: tuple[str, ...] = ()
     """The first damaged lines, as ``file:line: what is wrong``."""
+    named_nodes: int = 0
+    """Number of nodes that the log names."""
 
     def texts(self) -> list[str]:
         """Return the counts (``4,285 lines: 4,100 jobs, 120 steps``), the remarks, the first damaged lines."""
@@ -406,6 +408,9 @@ class Workload:
         self.streams, self.names, self.placed = streams, names or {}, placed
         given = np.empty((0, 3), dtype=np.int64) if dependencies is None else dependencies
         self.dependencies: IntArray = given[np.isin(given[:, [0, 2]], ids).all(axis=1)]
+        ignored = given[np.isin(given[:, 0], ids) & ~np.isin(given[:, 2], ids)]
+        self.ignoring = len(np.unique(ignored[:, 0]))
+        """How many jobs were given dependencies on jobs that are not in the workload, which are ignored."""
         if len(self.dependencies):
             require_no_circle(self.dependencies)
 
@@ -655,7 +660,9 @@ class Workload:
         Raises:
             SpecificationError: the log does not name the nodes of its jobs, or jobs are counted in cores or GPUs.
         """
-        if (unit := self.provenance.unit) != "node":
+        report = self.provenance.report
+        is_named = self.placed is not None or (report is not None and report.named_nodes)
+        if (unit := self.provenance.unit) != "node" and is_named:
             counted_in = f"its jobs are counted in {unit}s, which logs do not name; count them in nodes (--unit nodes)"
             raise SpecificationError(f"recorded placements: {self.name}: {counted_in}")
         if self.placed is None:

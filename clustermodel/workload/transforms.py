@@ -90,11 +90,10 @@ def chosen_numbers(
     ``names`` has the columns of the source with the numbers of each name; in those of ``by_number`` other numbers are allowed.
     """
     chosen: dict[str, list[int]] = {}
+    require_selectable(keep, names, source)
     for field, column in SELECTED.items():
         if keep is None or (wanted := getattr(keep, field)) is None:
             continue
-        if column not in names:
-            raise SpecificationError(f"{column}: jobs of {source} have none; they have {', '.join(names)}")
         known, numbers = names[column], chosen.setdefault(column, [])
         for text in map(str, wanted):
             if text in known:
@@ -108,6 +107,13 @@ def chosen_numbers(
                     f"{column}: {quoted(text)} has no jobs in {source}{did_you_mean(text, known)}; {there_are}"
                 )
     return chosen
+
+
+def require_selectable(keep: JobFilter | None, columns: Collection[str], source: str) -> None:
+    """Refuse a selection by users, queues and so on that no job of a source has: it has those of ``columns``."""
+    for field, column in SELECTED.items():
+        if keep is not None and getattr(keep, field) is not None and column not in columns:
+            raise SpecificationError(f"{column}: jobs of {source} have none; they have {', '.join(columns)}")
 
 
 def filtered(

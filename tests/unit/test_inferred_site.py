@@ -162,8 +162,10 @@ def test_windows_in_which_nothing_starts() -> None:
     assert (weekly.weeks, weekly.of_weeks, weekly.clock) == (5, 6, "day 3 8:00 to day 3 12:00")
     assert (once.begin_s, once.end_s, once.jobs, once.users, once.prompt) == (36_000, 46_800, 12, 2, 10)
     assert str(once) == (
-        "nothing starts for 3 h from 36,000 s, though 12 jobs of 2 users wait, each with enough idle nodes; 10 start at the end"
+        "nothing starts for 3 h from 36,000 s, though 12 jobs of 2 users wait, each with enough idle nodes; "
+        "10 start at the end (--reservation all,start_s=36000,end_s=46800)"
     )
+    assert str(weekly).endswith("(--reservation all,start_s=806400,end_s=820800,every_s=604800)")
     blocked = frame.assign(nodes=np.where(np.arange(len(frame)) % 2, 1, NODES), wait_s=starts - frame["submit_s"])
     assert len(inferred_site(Workload.from_frame(blocked), 8).windows) == 0  # jobs for which there are too few nodes
 

@@ -206,7 +206,7 @@ def test_merged_workloads_keep_what_is_recorded(trace: Path, write_trace: WriteT
     together, apart = (jobs.sort_values("job", ignore_index=True) for jobs in (together, apart))
     for column in ("user_name", "queue", "recorded_wait_s", "recorded_status", "start_s"):
         pd.testing.assert_series_equal(together[column], apart[column], check_dtype=False, check_categorical=False)
-    assert run(merged).by_user()["jobs"].to_dict() == {"-1": 1, "2": 4, "3": 1, "ann": 1, "bob": 1}
+    assert run(merged).by_user()["jobs"].to_dict() == {"(none)": 1, "2": 4, "3": 1, "ann": 1, "bob": 1}
     assert [len(part) for part in merged.split("queue")] == [3, 2, 3]
 
 
@@ -237,6 +237,11 @@ def test_other_commands_select_by_names(command_line: Command, trace: Path) -> N
     assert finished.err.endswith("account: 'a3' has no jobs in arrays.sacct; there are a1, a2\n")
 
 
+def test_a_selection_by_what_no_job_has_says_so(command_line: Command, write_trace: WriteTrace) -> None:
+    finished = command_line("whatif", "--trace", write_trace(line(1), name="plain.swf"), "--partition", 1)
+    assert finished.err == "clustermodel: error: partition: jobs of plain have none; they have user\n"
+
+
 def test_a_run_shows_groups(command_line: Command, trace: Path, terminal: Command) -> None:
     options = ("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--by", "queue", "--by", "user")
     runs = json.loads(command_line(*options, "--json").out)
@@ -262,7 +267,7 @@ def test_a_long_table_of_groups_shows_those_with_the_most_jobs(write_trace: Writ
     ("options", "message"),
     [
         (("--by", "queu"), "--by: 'queu' is not allowed (did you mean 'queue'?); it must be one of job, submit_s, "),
-        (("--by", "account"), "--by: 'account' is not allowed"),
+        (("--by", "accounts"), "--by: 'accounts' is not allowed (did you mean 'account'?)"),
         (("--by", "queue", "--stream"), "--by: not allowed with --stream, which keeps no jobs"),
     ],
 )

@@ -35,6 +35,16 @@ def facts(site: Site, nodes: int = 8, **columns: list[Any]) -> list[str]:
             ["1 job is rejected: no partition lang is there (did you mean 'long'?)"],
         ),
         (
+            {"partitions": [Partition(name="debug", nodes="0-7", max_wall_time_s=99, default=True), LONG]},
+            {"partition": ["long", None, "debug"]},
+            ["2 jobs are rejected: no partition of theirs takes more than 99 s"],
+        ),
+        (
+            {"partitions": [Partition(name=str(most), nodes="0-7", max_nodes=most) for most in (1, 2)]},
+            {"partition": ["1", "1,2", "2"]},
+            ["1 job is rejected: no partition of theirs takes more than 1 node"],
+        ),
+        (
             {"node_types": [NodeType(name="a", nodes="0-3", features="ib")]},
             {"features": ["ib", "opa", "ib|opa"], "node_type": ["a", None, "b"]},
             ["1 job is rejected: no type of nodes b is there", "1 job is rejected: no node with features opa is there"],
@@ -96,3 +106,19 @@ def test_jobs_that_other_jobs_and_reservations_never_let_run() -> None:
         "1 job is rejected: jobs that they depend on end otherwise",
         "1 job is rejected: no nodes that they may have are ever enough",
     ]
+
+
+def test_dependencies_on_jobs_that_are_not_there_hold_nobody() -> None:
+    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=9), Job(id=2, nodes=1, submit_s=0, run_s=9, after=[9], after_ok=[1, 8])]
+    result = Scenario(workload=Workload.from_jobs(jobs), machine=Machine(nodes=8), policy="easy").run()
+    assert result.jobs["start_s"].to_list() == [0, 9]
+    assert [str(note) for note in run_notes([result])] == [
+        "1 job depends on jobs that are not in the workload; such dependencies hold nobody"
+    ]
+
+
+def test_the_wait_that_rules_make_has_separators() -> None:
+    frame = pd.DataFrame({"submit_s": [0, 0], "nodes": 1, "run_s": [32_862, 1], "user": 1})
+    site = Site(limits=Limits(user=1, running_jobs=1))
+    run = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=8), policy="fcfs", site=site).run()
+    assert str(run_notes([run])[-1]) == "rules of the site hold 1 job under fcfs, 16,431 s of the mean wait"

@@ -1,0 +1,123 @@
+"""What ``whatif`` says about rules of a site and figures, on a log of three jobs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustermodel import Scenario, Site
+from tests.conftest import Finished
+
+Command, Write = Callable[..., Finished], Callable[..., Path]
+HEADER = "JobID|User|Partition|Submit|Start|End|ElapsedRaw|State|AllocNodes|AllocCPUS|TimelimitRaw"
+JOBS = (("ann", "a", 2, "n[1-2]"), ("ann", "a", 2, "n[3-4]"), ("bob", "b", 4, "n[1-4]"))
+RULES = '[[limits]]\nuser = "Ann"\nrunning_jobs = 1\n[[partitions]]\nname = "a"\nnodes = "0-3"\n'
+
+
+@pytest.fixture
+def log(write_trace: Write) -> Path:
+    """Return a log of three jobs of ten minutes, one of partition b, which name their nodes."""
+    return write_trace(f"{HEADER}|NodeList", *lines(named=True), name="jobs.sacct")
+
+
+def lines(*, named: bool) -> list[str]:
+    """Return the lines of the log, with the names of nodes or without."""
+    times = ("00|10:00:00|10:10:00", "01|10:01:00|10:11:00", "02|10:11:00|10:21:00")
+    return [
+        f"{number}|{user}|{partition}|2025-03-03T10:{'|2025-03-03T'.join(time.replace('|', ':00|', 1).split('|'))}"
+        f"|600|COMPLETED|{nodes}|{8 * nodes}|10{f'|{node_list}' * named}"
+        for number, ((user, partition, nodes, node_list), time) in enumerate(zip(JOBS, times, strict=True), start=1)
+    ]
+
+
+def test_whatif_says_of_a_site_what_run_says(
+    command_line: Command, terminal: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (site := Path("site.toml")).write_text(RULES)
+    options = ("--trace", log, "--policy", "easy", "--policy", "fcfs", "--site", site)
+    said = [line for line in command_line("run", *options).err.splitlines() if line.endswith(" (--site)")]
+    assert len(said) == 2
+    finished = command_line("whatif", *options, "--by", "partition")
+    told = [line.replace(f"{site}: ", "") for line in finished.err.splitlines() if line.startswith("note: ")]
+    assert told == said
+    assert "1 job is rejected: no partition b is there" in told[0]
+    assert "no job has user Ann (did you mean 'ann'?)" in told[1]
+    assert finished.err.count(f"{site}: its rows compare 2 of 3 jobs; the others are rejected\n") == 1
+    assert "larger than" not in finished.err
+    shown = terminal("whatif", *options[:4], "--site", site, "--by", "partition").out
+    assert "nan" not in shown
+    assert shown.splitlines()[-2].split() == ["b", "1", "540", "540", "-", "0.0"]
+
+
+@pytest.mark.parametrize(("options", "row"), [((), "easy"), (("--order", "fair-share"), "easy, fair-share")])
+def test_the_figure_is_of_the_first_policy_with_the_rules_if_there_are_any(
+    command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], row: str
+) -> None:
+    drawn: list[Scenario] = []
+    monkeypatch.setattr("clustermodel.figures.run._recorded_figure", lambda run, *_: drawn.append(run.scenario))
+    monkeypatch.setattr("clustermodel.figures.style.save", lambda *_: None)
+    picture = tmp_path / "held.png"
+    finished = command_line("whatif", "--trace", log, "--policy", "easy", "--policy", "fcfs", "--figure", picture, *options)
+    assert finished.err.endswith(f"figure: {picture} ({row})\n")
+    assert [(scenario.policy, scenario.site is not None) for scenario in drawn] == [("easy", bool(options))]
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "message"),
+    [
+        (
+            True,
+            ("--unit", "cores"),
+            "its jobs are counted in cores, which logs do not name; count them in nodes (--unit nodes)",
+        ),
+        (False, ("--unit", "cores"), "it does not say which nodes its jobs held"),
+        (False, ("--unit", "nodes"), "it does not say which nodes its jobs held"),
+        (True, ("--nodes", 1), "recorded: no job ran; there is nothing to draw"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_does_not_cost_the_answer(
+    command_line: Command, write_trace: Write, tmp_path: Path, named: bool, options: tuple[object, ...], message: str
+) -> None:
+    path = write_trace(f"{HEADER}{'|NodeList' * named}", *lines(named=named), name="jobs.sacct")
+    picture = tmp_path / "held.png"
+    finished = command_line("whatif", "--trace", path, "--policy", "easy", "--figure", picture, *options)
+    assert (finished.code, picture.exists()) == (2, False)
+    assert [line.split("\t")[0] for line in finished.out.splitlines()] == ["policy", "observed", "easy"]
+    assert finished.err.splitlines()[-1].startswith("clustermodel: error: --figure: recorded")
+    assert message in finished.err.splitlines()[-1]
+
+
+def test_a_log_without_rules_has_inferred_rows_of_the_same_runs(
+    command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Any] = []
+    simulate = Scenario.run
+    monkeypatch.setattr(Scenario, "run", lambda self, **options: runs.append(self) or simulate(self, **options))
+    site = tmp_path / "site.toml"
+    options = ("--trace", log, "--policy", "easy", "--policy", "fcfs", "--infer-site", "--write-site", site, "--json")
+    finished = command_line("whatif", *options, "--by", "user")
+    answer = json.loads(finished.out)
+    assert [(row.pop("policy"), row.pop("site")) for row in answer["rows"]] == [
+        (policy, site) for policy in ("easy", "fcfs") for site in ("none", "inferred")
+    ]
+    assert answer["rows"][0] == answer["rows"][1]
+    assert [len(group["mean_wait_s"]) for group in answer["groups"]] == [4, 4]
+    assert len(runs) == 2
+    assert "site: the log shows no limits" in finished.err
+    assert site.read_text() == "# The log shows no limits, and no priorities of partitions, QOS or queues.\n"
+    assert Site.from_toml(site) == Site()
+    runs.clear()
+    refused = command_line("whatif", "--trace", log, "--write-site", tmp_path / "no" / "site.toml")
+    assert refused.err == f"clustermodel: error: --write-site: {tmp_path}/no: is not a directory that can be written to\n"
+    assert (refused.code, runs) == (1, [])
+
+
+def test_jobs_without_queues_are_one_group_of_run_and_whatif(command_line: Command, log: Path) -> None:
+    options = ("--trace", log, "--policy", "easy", "--by", "queue", "--json")
+    (row,) = json.loads(command_line("run", *options).out)
+    groups = json.loads(command_line("whatif", *options).out)["groups"]
+    assert [(each["who"], each["jobs"]) for each in row["groups"]] == [("(none)", 3)]
+    assert [(each["who"], each["jobs"]) for each in groups] == [("(none)", 3)]
