@@ -121,25 +121,25 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     recorded = observed_schedule(workload, max(size, own_size))
     inferred: InferredSite | None = None
     if infer_site or write_site is not None:
-        inferred = inferred_site(workload, max(size, own_size))
+        inferred = _inferred(workload, max(size, own_size), write_site, notes)
         sites |= {"inferred": inferred.site}
-        _print_lines(_about_site(inferred), notes)
-        if write_site is not None:
-            _write_site(inferred, write_site)
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
     scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
-    results = _results(scenarios, sites, notes)
-    rows = [_row(result, label, groups) for label, result in results]
+    rows: list[dict[str, Any]] = []
+    kept: dict[str, list[Result]] = {label: [] for label in sites}
+    for label, result in _results(scenarios, sites, notes):
+        rows.append(_row(result, label, groups))
+        if sites[label] is not None or not kept[label]:  # for notes on rules, and a figure
+            kept[label].append(result)
     names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
     about_rows = _remarks(rows, recorded)
     about_machine = _about_machine(workload, size, peak, is_given=is_given)
     _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
     for label, site in sites.items():
         if site is not None:
-            about_rules = rule_notes([result for its_label, result in results if its_label == label])
-            print_notes((f"{label}: {note.with_option()}" for note in about_rules), notes)
+            print_notes((f"{label}: {note.with_option()}" for note in rule_notes(kept[label])), notes)
     observed = {name: getattr(recorded, name) for name in _MEASURES}
     if as_json and (by or len(sites) > 1):
         print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
@@ -152,12 +152,11 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         for each in groups:
             print_table(_table_of_groups(each, names))
     if options["figure"] is not None:  # after the answer, which a log that cannot be drawn does not cost
-        _draw(results[len(sites) - 1][1], names[len(sites) - 1], options["figure"], notes)
+        _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
 
 
-def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], notes: Console) -> list[tuple[str, Result]]:
-    """Return the runs of each policy without rules and with those of each site, which has a label."""
-    results: list[tuple[str, Result]] = []
+def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], notes: Console) -> Iterator[tuple[str, Result]]:
+    """Yield the runs of each policy without rules and with those of each site, which has a label."""
     for scenario in scenarios:
         without: Result | None = None
         for label, site in sites.items():
@@ -168,8 +167,7 @@ def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], no
                 without = without or result
             else:
                 result = without
-            results.append((label, result))
-    return results
+            yield label, result
 
 
 def _row(result: Result, site: str, groups: Sequence[RecordedGroups]) -> dict[str, Any]:
@@ -193,12 +191,15 @@ def _whole(
     return whole | ({"groups": [group for each in groups for group in each.as_json()]} if groups else {})
 
 
-def _write_site(inferred: InferredSite, path: Path) -> None:
-    """Write the rules that a log shows to a site file, which says so where there are none."""
-    if inferred.rules:
+def _inferred(workload: Workload, nodes: int, path: Path | None, notes: Console) -> InferredSite:
+    """Return the rules that a log shows, print them, and write them to a site file, which says so where there are none."""
+    inferred = inferred_site(workload, nodes)
+    _print_lines(_about_site(inferred), notes)
+    if path is not None and inferred.rules:
         inferred.site.to_toml(path)
-    else:
+    elif path is not None:
         write_file(path, "# The log shows no limits, and no priorities of partitions, QOS or queues.\n")
+    return inferred
 
 
 def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
