@@ -19,7 +19,7 @@ from clustermodel.policies.preemption import Preemption, preempt
 from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import to_seconds, to_ticks
-from clustermodel.validation import require_seconds
+from clustermodel.validation import require, require_seconds
 
 ROUND_S: Final = 360.0  # the default of Gavel's program
 
@@ -34,7 +34,8 @@ class RoundScheduler(PreemptiveScheduler):
         ahead_s: a round is decided so long before ``round_s`` of the one before are over, seconds; half of it in the program.
             Jobs that come later wait for the next one, and nodes of a chosen job that has ended before stay idle in it.
         start_s: how long the scheduler takes to start a gang, one after the other; the round is so much longer, seconds.
-        mode, min_run_s, victim, skip: as for the preemptive schedulers.
+        mode: ``"checkpoint"``; jobs that take turns would lose what they have executed otherwise.
+        min_run_s, victim, skip: as for the preemptive schedulers.
     """
 
     reset_s: float = 1000.0
@@ -46,6 +47,8 @@ class RoundScheduler(PreemptiveScheduler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        must = "it must be 'checkpoint': jobs that take turns would lose what they have executed"
+        require(self.mode == "checkpoint", f"{self.name}: mode", self.mode, must)
         for field in ("reset_s", "ahead_s", "start_s"):
             require_seconds(f"{self.name}: {field}", getattr(self, field))
         if self.ahead_s and (self.min_run_s or self.victim != "order"):
@@ -66,8 +69,7 @@ class _InRounds(PreemptiveRun):
             raise SpecificationError(f"{policy.name}: round_s: {to_seconds(self._round):g} is not allowed; it must be {must}")
         self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
         machine = setup.machine
-        packs = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and self._mode != "suspend"
-        packs = packs and machine.node_memory_gib is None
+        packs = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and machine.node_memory_gib is None
         self._of_node = machine.gpus_per_node if packs else 0  # processors of a node, where gangs are packed into nodes
         self._next = 0  # when the next round begins, ticks
         self._decided_at = 0  # when it is decided ahead which jobs run then
@@ -150,8 +152,7 @@ class _InRounds(PreemptiveRun):
         if (chosen := self._chosen_jobs) is None:
             return self._choose(view)
         self._to_start = [job for job in self._order if job.id in chosen and job.id in view.waiting]
-        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
-        stops = (gang for gang in others if self._mode != "suspend" or view.can_suspend(gang))
+        stops = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
         return [preempt(gang.job, self._mode) for gang in stops]
 
     def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:

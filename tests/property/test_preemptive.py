@@ -78,7 +78,7 @@ def test_las_with_one_queue_is_first_come_first_served(jobs: list[Job]) -> None:
     [
         *("srtf", "srsf", "las", "fifo-preempt", "srtf:mode=kill", "srtf:mode=suspend", "srtf:predictor=last"),
         *("srtf:round_s=10", "srtf:victim=largest,skip=false", "fifo-preempt:skip=false,round_s=3"),
-        *("max-min:round_s=10", "finish-time-fair:round_s=10,mode=suspend", "max-min:round_s=10,start_s=1"),
+        *("max-min:round_s=10", "finish-time-fair:round_s=10", "max-min:round_s=10,start_s=1"),
         *("las:thresholds=200/400,promote=1.5,mode=suspend", "las:thresholds=5,round_s=10,min_run_s=3,victim=least-lost"),
     ],
 )

@@ -98,6 +98,8 @@ def test_refused_machines(policy: str, machine: dict[str, object], message: str)
 def test_refused_parameters() -> None:
     with pytest.raises(SpecificationError, match=r"^max-min: start_s: -1 is not allowed"):
         make_policy("max-min:start_s=-1")
+    with pytest.raises(SpecificationError, match=r"^max-min: mode: 'suspend' is not allowed; it must be 'checkpoint'"):
+        make_policy("max-min:mode=suspend")
     with pytest.raises(SpecificationError, match=r"^max-min: min_run_s is not allowed with ahead_s"):
         make_policy("max-min:ahead_s=1,min_run_s=5")
 
