@@ -36,7 +36,7 @@ def notes_on_rules(run: Result, rejected_in_vain: int) -> Iterator[Words]:
     yield from _without_effect(run, jobs)
     if ignoring := sum(source.ignoring for source in run.scenario.sources if isinstance(source, Workload)):
         depend = "job depends" if ignoring == 1 else "jobs depend"
-        yield f"{ignoring:,} {depend} on jobs that are not in the workload", "such dependencies hold nobody", ""
+        yield f"{ignoring:,} {depend} on jobs that are not in the workload", "such dependencies are ignored", ""
     starts = [each for each in run.machine.reservations if to_seconds(run.ledger.end) <= each.start_s]
     if starts:
         many = len(run.machine.reservations)

@@ -38,6 +38,7 @@ class RoundScheduler(PreemptiveScheduler):
         min_run_s, victim, skip: as for the preemptive schedulers.
     """
 
+    rule = "it fits, in the order of what jobs have had of their shares"
     reset_s: float = 1000.0
     ahead_s: float = 0.0
     start_s: float = 0.0
@@ -79,12 +80,12 @@ class _InRounds(PreemptiveRun):
         self._last_reset: int | None = None
         self._share: dict[int, float] = {}  # by job id: the part of the time in which a job is to run
         self._before: dict[int, int] = {}  # how long a job had executed at the last reset, ticks
-        self._owed: dict[int, float] = {}  # what a job has had too little in all before, ticks
+        self._deficit: dict[int, float] = {}  # how much too little a job has had before that, ticks
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Begin a round if it is time: preempt the gangs that are not chosen, move and start others."""
         self._observe(batch, view)
-        if view.now > self._next:  # nobody has waited for rounds to begin; on an empty machine one begins at once
+        if view.now > self._next:  # no job has waited for rounds to begin; on an empty machine one begins at once
             skipped = -(-(view.now - self._next) // self._round) * self._round if view.running else view.now - self._next
             self._next += skipped
             self._decided_at += skipped
@@ -114,28 +115,29 @@ class _InRounds(PreemptiveRun):
         left = [gang.job.id for gang in batch.ended if gang.job.id not in view.waiting]
         self._has_changed = self._has_changed or bool(left or batch.submitted)
         for job_id in left:
-            for of_job in (self._share, self._before, self._owed):
+            for of_job in (self._share, self._before, self._deficit):
                 of_job.pop(job_id, None)
         for job in batch.submitted:
-            self._before[job.id], self._owed[job.id] = 0, 0.0
+            self._before[job.id], self._deficit[job.id] = 0, 0.0
 
     def _sort(self, view: View) -> None:
-        """Put those first that have had the least of their shares, and of these those that have had too little before."""
+        """Put those first that have had the least of their shares, and of these those with the largest deficit."""
         running, saved, progress, half = view.running, view.saved, view.progress, self._round // 2
         jobs, now, since = self._order, view.now, self._last_reset
         done = {job.id: progress(running[job.id]) if job.id in running else saved(job) for job in jobs}
-        before, share, owed = self._before, self._share, self._owed
+        before, share, deficit = self._before, self._share, self._deficit
         if self._has_changed and (since is None or now - since >= self._between_resets):
+            shares = self._shares(view, done)
             for job in jobs:
-                owed[job.id] += share.get(job.id, 0) * (now - (since or 0)) - (done[job.id] - before[job.id])
+                deficit[job.id] += share.get(job.id, 0) * (now - (since or 0)) - (done[job.id] - before[job.id])
                 before[job.id] = done[job.id]
-            share.update(self._shares(view, done))
+            share.update(shares)
             self._last_reset, self._has_changed = now, False
         for job in jobs:
             if job.id not in share:
                 share[job.id] = equal_share(job, len(jobs), view.up)
         had = {job.id: (half + done[job.id] - before[job.id]) / share[job.id] for job in jobs}
-        jobs.sort(key=lambda job: (had[job.id], -owed[job.id], job.queue_order))
+        jobs.sort(key=lambda job: (had[job.id], -deficit[job.id], job.queue_order))
 
     def _first_that_fit(self, left: int) -> set[int]:
         chosen = set()
@@ -249,7 +251,6 @@ class MaxMin(RoundScheduler):
     """
 
     name = "max-min"
-    rule = "it fits, in the order of what jobs have had of their shares"
     in_run = _MaxMinRun
 
 
@@ -258,8 +259,7 @@ class _FinishTimeRun(_InRounds):
         super().__init__(policy, setup)
         self._lengths = Lengths(policy, setup, once=True)
         self._expected: dict[int, int] = {}  # run times, ticks
-        self._done: dict[int, int] = {}  # how long a job had executed at the last reset, ticks
-        self._alone: dict[int, float] = {}  # how long that would have taken with an equal share
+        self._alone: dict[int, float] = {}  # how long what was executed before the last reset takes with an equal share
         self._equal: dict[int, float] = {}  # that share since then
 
     def _observe(self, batch: Batch, view: View) -> None:
@@ -267,18 +267,18 @@ class _FinishTimeRun(_InRounds):
         self._lengths.observe(batch, view)
         for gang in batch.ended:
             if gang.job.id not in view.waiting:
-                for of_job in (self._expected, self._done, self._alone, self._equal):
+                for of_job in (self._expected, self._alone, self._equal):
                     of_job.pop(gang.job.id, None)
         for job in batch.submitted:
-            self._expected[job.id], self._done[job.id], self._alone[job.id] = self._lengths.predicted(job), 0, 0.0
+            self._expected[job.id], self._alone[job.id] = self._lengths.predicted(job), 0.0
 
     def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
         jobs = self._order
         spent, left, fair = {}, {}, {}
         for job in jobs:
             equal = equal_share(job, len(jobs), view.up)
-            self._alone[job.id] += (done[job.id] - self._done[job.id]) / self._equal.get(job.id, equal)
-            self._done[job.id], self._equal[job.id] = done[job.id], equal
+            self._alone[job.id] += (done[job.id] - self._before[job.id]) / self._equal.get(job.id, equal)
+            self._equal[job.id] = equal
             spent[job.id] = view.now - job.submit
             left[job.id] = max(self._expected[job.id] - done[job.id], 1)
             fair[job.id] = self._alone[job.id] + left[job.id] / equal
@@ -319,7 +319,6 @@ class FinishTimeFair(RoundScheduler):
     """
 
     name = "finish-time-fair"
-    rule = "it fits, in the order of what jobs have had of their shares"
     in_run = _FinishTimeRun
     predictor: str | Predictor = "perfect"
 

@@ -88,7 +88,7 @@ class PoolSlackRun(SlackRun):
 
     def _place(self, job: QueuedJob, now: int, favour: float) -> tuple[int, Split]:
         profile, group, length = self._profile, self._group(job), self._length(job)
-        in_gap = profile.earliest(length, job, group)  # where nobody moves
+        in_gap = profile.earliest(length, job, group)  # without moving any job
         nodes, rivals = self._competing(group.allowed)
         if rivals:
             slots = {now, *profile.ends(nodes)}

@@ -122,7 +122,7 @@ class PoolSearch:
     def _trials(self, slots: Sequence[int]) -> Iterator[int]:
         """Yield the slots where the arriving job fits, with a plan of it and of the jobs that stay."""
         plan, arriving = self._plan, self._arriving
-        in_gaps: dict[int, Split | None] = {}  # where it needs nobody to move, it takes these nodes
+        in_gaps: dict[int, Split | None] = {}  # where no other job has to move, it takes these nodes
         if arriving is not None:
             job, group, length, _, running_on = arriving
             in_gaps = {slot: running_on or plan.split(slot, length, job, group) for slot in slots}

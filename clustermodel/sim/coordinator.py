@@ -175,8 +175,8 @@ class Coordinator:
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
-            changed = by_rules and reservations is not None and reservations.changed
-            if self._ended or submitted or self._rings or failed or repaired or changed:
+            happened = self._ended or submitted or self._rings or failed or repaired
+            if happened or (reservations is not None and reservations.changed):
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end

@@ -113,7 +113,7 @@ def test_dependencies_on_jobs_that_are_not_there_hold_nobody() -> None:
     result = Scenario(workload=Workload.from_jobs(jobs), machine=Machine(nodes=8), policy="easy").run()
     assert result.jobs["start_s"].to_list() == [0, 9]
     assert [str(note) for note in run_notes([result])] == [
-        "1 job depends on jobs that are not in the workload; such dependencies hold nobody"
+        "1 job depends on jobs that are not in the workload; such dependencies are ignored"
     ]
 
 
