@@ -10,6 +10,7 @@ from tests.shared_data import trace_path
 CHOSEN = [
     Case("kth", False, "easy:predictor=last"),
     Case("kth", True, "pv-easy:mode=suspend"),
+    Case("blue-pacific", False, "conservative:predictor=last-two"),
     Case("blue-pacific", True, "adaptive"),
     Case("blue-pacific", False, "backfilling:speculation=0.9,test_runs=true"),
     pytest.param(Case("ctc", False, "slack"), marks=pytest.mark.long),
