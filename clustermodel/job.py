@@ -51,6 +51,15 @@ class JobRow(NamedTuple):
     """How long it executes between two periodic checkpoints."""
 
 
+class Sizes(NamedTuple):
+    """On how many nodes a malleable job may run, and what a change of its size costs."""
+
+    least: int
+    most: int
+    resize: int = UNSET
+    """How long a resize takes, ticks; ``UNSET`` for what the machine says."""
+
+
 # A row of its 13 numbers: JobRow._make without counting them, in a quarter of the time.
 row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow)
 

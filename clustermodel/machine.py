@@ -25,6 +25,7 @@ AtEvents = Literal["cut", "keep"]
 AT_EVENTS: Final = get_args(AtEvents)
 CHARGES: Final = ("on-change", "every-slice")
 ALLOCATIONS: Final = ("any", "lowest", "consolidate")
+ON_FAILURES: Final = ("requeue", "shrink")
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
@@ -452,6 +453,12 @@ class Machine:
     """Cost of a checkpoint and of a restart; a migration is one of each."""
     failures: FailureSource | None = None
     """When nodes fail, and for how long they are down."""
+    on_failure: Literal["requeue", "shrink"] = "requeue"
+    """What becomes of a gang of which a node fails: its job waits again, or, if the job is malleable and has its least number of
+    nodes left, ``"shrink"``: it goes on at once on the nodes that it has left, from its last checkpoint."""
+    resize_s: float | None = None
+    """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
+    ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
     gpus_per_node: int = 1
@@ -491,6 +498,8 @@ class Machine:
         where = f" with gpus_per_node={self.gpus_per_node}"
         require(not both, "Machine.processors_per_node", self.processors_per_node, "give one of the two", where)
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
+        check.choice("Machine.on_failure", self.on_failure, ON_FAILURES)
+        seconds_fields(self, "Machine.", "resize_s")
         self._check_node_types()
         one_each, where = not self.has_shared_nodes, f" with {self._most_per_node} processors per node"
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)

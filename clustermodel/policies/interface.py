@@ -146,7 +146,24 @@ class Migrate:
     """Gangs and their new nodes, as in :class:`Start`: idle ones, nodes that other gangs of ``moves`` leave, or their own."""
 
 
-Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Rows | Migrate
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class Resize:
+    """Change the number of nodes of the running gang of a malleable job, on dedicated nodes; what it has executed is kept.
+
+    The nodes that it gives up are idle at once, so a later :class:`Start` in the same list may use them, and it has the new
+    ones at once, on which it spends what the resize costs.  Then it goes on: what it has executed counts in ticks of the new
+    number of nodes, by ``Setup.speedup``, rounded down.
+    """
+
+    job: QueuedJob
+    nodes: int | None = None
+    """The new number of nodes, within ``QueuedJob.sizes``; ``None``: as many as ``columns``."""
+    columns: NodeSet | Sequence[int] | None = None
+    """Its new nodes, as in :class:`Start`; they may be its own or idle ones.  ``None``: its own with the lowest numbers, and the
+    lowest idle ones that it may have (``View.resizable``)."""
+
+
+Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Rows | Migrate | Resize
 
 
 def _unknown_run_time(job: QueuedJob) -> int:
@@ -176,6 +193,8 @@ class Setup(NamedTuple):
     without what has been saved of it, with restoring that, and with its periodic checkpoints."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
+    resize_time: Callable[[QueuedJob, int, int], int] = lambda _job, _before, _after: 0
+    """How long a resize of a malleable job from one number of nodes to another takes if no others are at the store."""
     node_sets: Sequence[NodeSet] = ()
     """Sets of nodes to which jobs of this run may be limited, by partitions and types of nodes."""
     by_node: bool = False

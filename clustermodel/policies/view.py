@@ -29,6 +29,7 @@ class QueuedJob:
         "allowed": "The nodes that it may have at some time, as ranges; ``None``: all.",
         "barred": "For plans: the windows of the machine from which it is barred, as bits in the order of ``Machine.windows``.",
         "layout": "How its processors must lie on nodes that have several; ``None``: in any way.",
+        "sizes": "The least and the largest number of nodes of a malleable job; ``None``: its gang cannot be resized.",
     }  # fmt: skip
 
     def __init__(
@@ -47,6 +48,7 @@ class QueuedJob:
         self.layout: Layout | None = None
         self.allowed: NodeSet | None = None
         self.barred = 0
+        self.sizes: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
@@ -58,6 +60,7 @@ class GangState(Enum):
     RUNNING = "running"  # it executes, or waits for its slice
     RESTORING = "restoring"  # it does not execute yet: the job's saved work has still to be restored on its nodes
     MIGRATING = "migrating"  # it has been moved to other nodes, and the checkpoint and restart are pending
+    RESIZING = "resizing"  # the number of its nodes has been changed, and what that costs is pending
     STOPPING = "stopping"  # it has been preempted, and holds its nodes or rows until its work has been saved
     RETURNING = "returning"  # it has been preempted before its saved work was restored, which stays where it was
 
@@ -65,6 +68,7 @@ class GangState(Enum):
 RUNNING: Final = GangState.RUNNING  # global names are looked up faster than members of an enumeration
 RESTORING: Final = GangState.RESTORING
 MIGRATING: Final = GangState.MIGRATING
+RESIZING: Final = GangState.RESIZING
 STOPPING: Final = GangState.STOPPING
 RETURNING: Final = GangState.RETURNING
 
@@ -79,7 +83,7 @@ class RunningJob:
         may end earlier; later only where nothing kills it at the estimate, where it shares its nodes in time, or where it
         queues at the checkpoint store.""",
         "columns": "The nodes it runs on; it holds them alone unless nodes are shared in time.",
-        "nodes": "Number of its nodes: as many as the job asked for, unless it was started on another number.",
+        "nodes": "Number of its nodes: as many as the job asked for, unless it was started on another number, or resized.",
         "rows": "The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time.",
         "ran": "How long the job has executed, ticks, with saved work of earlier run attempts; known when the gang has ended.",
         "state": "",
@@ -109,6 +113,11 @@ class RunningJob:
     def migrating(self) -> bool:
         """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
         return self.state is MIGRATING
+
+    @property
+    def resizing(self) -> bool:
+        """Whether it does not execute yet as the number of its nodes has been changed."""
+        return self.state is RESIZING
 
     def __repr__(self) -> str:
         return f"<running {self.job!r} since {self.start}>"
@@ -177,6 +186,9 @@ class View:
         "free_memory": """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks
         of all gangs that run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the
         decisions of an instant have been carried out.  Of a node with several processors it is that of all of them.""",
+        "resizable": """The nodes that a running gang would have if it were resized to a number of nodes now; ``None`` where it
+        cannot be: its job is rigid, the number not among its sizes, it does not execute, or the nodes that it may have (idle, with
+        enough free memory, not reserved before it ends) are too few.""",
         "fits": """The idle nodes that a waiting job would have if it were started now, by its layout, its memory and the nodes
         that it may have; ``None`` where it does not fit.""",
     }
@@ -196,4 +208,5 @@ class View:
     can_suspend: Callable[[RunningJob], bool]
     saved_in_time: Callable[[RunningJob, bool], bool]
     free_memory: Callable[[], FreeMemory | None]
+    resizable: Callable[[RunningJob, int], NodeSet | None]
     fits: Callable[[QueuedJob], NodeSet | None]

@@ -29,6 +29,8 @@ class Account(StrEnum):
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
+    RESIZE = "resize"
+    """Changes of the number of a gang's nodes."""
     BLOCKED = "blocked"
     """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
     IDLE = "idle"
@@ -39,7 +41,7 @@ class Account(StrEnum):
     """Of idle nodes while a reservation keeps them free.  Not lost capacity."""
 
 
-OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
+OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BLOCKED, Account.IDLE)
 """Accounts that count as lost capacity while a job waits."""
 CHARGED = (*OVERHEADS, Account.DOWN, Account.RESERVED)  # charged as time passes; work is charged when a run attempt ends
 

@@ -35,6 +35,8 @@ class Status(IntEnum):
     """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
     FAILED = 9
     """Stopped by the failure of a node; the job returned to the queue.  Of run attempts only."""
+    RESIZED = 10
+    """The gang went on with another number of nodes; the next run attempt begins.  Of run attempts only."""
 
     @property
     def label(self) -> str:
