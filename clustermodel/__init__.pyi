@@ -43,6 +43,7 @@ from .policies.slack import Quotas as Quotas, Slack as Slack
 from .policies.view import (
     Batch as Batch, Outage as Outage, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View,
 )
+from .power import Power as Power
 from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status

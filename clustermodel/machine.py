@@ -14,6 +14,7 @@ from clustermodel import validation as check
 from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
+from clustermodel.power import Power
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 
@@ -125,6 +126,8 @@ class NodeType:
     """How much faster jobs run than on nodes of speed 1, to which run times and estimates refer."""
     features: str | Sequence[str] = ()
     """What its nodes have (:attr:`Job.features <clustermodel.job.Job.features>`)."""
+    power: Power | None = None
+    """What each of its nodes draws."""
 
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
@@ -141,6 +144,7 @@ class NodeType:
         )
         require(known, "NodeType.features", self.features, must)
         object.__setattr__(self, "features", tuple(features))
+        require(isinstance(self.power, Power | None), "NodeType.power", self.power, "it must be a Power(...) or None")
 
     @property
     def node_set(self) -> tuple[int, ...]:
@@ -481,6 +485,8 @@ class Machine:
     node_memory_gib: float | None = None
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
+    power: Power | None = None
+    """What each node draws, from which the energy of a run follows; it changes no schedule.  ``None``: nothing is counted."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
@@ -554,6 +560,10 @@ class Machine:
         alike = None not in limited or not any(limited)
         must = "give it for all nodes, or Machine.node_memory_gib"
         require(alike, "NodeType.memory_gib", None, must, " where other nodes have limited memory")
+        require(isinstance(self.power, Power | None), "Machine.power", self.power, "it must be a Power(...) or None")
+        powers = [each.power or self.power for each in self.node_types] + [self.power] * (len(taken) < self.nodes)
+        must = "give it for all nodes, or Machine.power"
+        require(None not in powers or not any(powers), "NodeType.power", None, must, " where other nodes have a power")
         uniform, where = self.node_speeds is None, " where nodes differ in speed"
         interval, charge = self.checkpointing.interval_s, self.checkpointing.restart_charge
         require(uniform or interval is None, "Checkpointing.interval_s", interval, "it must be None", where)
@@ -630,6 +640,23 @@ class Machine:
         if all(each.speed == 1 for each in self.node_types):
             return None
         return self._by_node(1.0, lambda each: each.speed)
+
+    @property
+    def powers(self) -> dict[Power, list[tuple[int, ...]]]:
+        """What processors draw, and the sets of those that draw it, as ranges; empty if no power is given."""
+        if self.power is None and not any(each.power for each in self.node_types):
+            return {}
+        taken = set[int]()
+        sets: dict[Power, list[tuple[int, ...]]] = {}
+        differing = [each for each in self.node_types if each.power not in (None, self.power)]
+        for each in differing:
+            assert each.power is not None
+            sets.setdefault(each.power, []).extend(self._in_processors([each.node_set]))
+            taken.update(_numbers_of("NodeType.nodes", each.nodes))
+        if self.power is not None and len(taken) < self.nodes:
+            rest = _bounds_of([node for node in range(self.nodes) if node not in taken]) if taken else (0, self.nodes)
+            sets[self.power] = self._in_processors([rest])
+        return sets
 
     def _by_node(self, other: _Number, of_type: Callable[[NodeType], _Number | None]) -> list[_Number]:
         """Return a number of each node: that of its type, if it has one, else ``other``."""

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import NodeType, Partition, Reservation
-from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
+from clustermodel.power import Power
+from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, table_at, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
 
@@ -275,6 +276,14 @@ def table_of_site(site: Site, place: Place) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value}
 
 
+def with_power(table: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    """Return a table of a file, such as that of a type of nodes, with the power that it describes, if any."""
+    if "power" not in table:
+        return table
+    value, below = table_at(table["power"], place.at("power"), "a Power")
+    return {**table, "power": made(Power, value, below)}
+
+
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
@@ -283,7 +292,7 @@ def site_fields(table: Any, place: Place) -> dict[str, Any]:
         given, below = table.get(name, []), place.at(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             raise below.refused(given, f"tables [[{name}]]")
-        site[name] = [made(kind, each, below.at(number)) for number, each in enumerate(given)]
+        site[name] = [made(kind, with_power(each, below.at(number)), below.at(number)) for number, each in enumerate(given)]
     if (order := table.get("order")) is not None:
         below = place.at("order")
         if isinstance(order, str):

@@ -20,6 +20,7 @@ from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.logs.log_jobs import UNITS
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
+from clustermodel.power import Power
 from clustermodel.site import ORDERS, Site, table_of_site
 from clustermodel.tables import Place, inline_text
 from clustermodel.validation import LONGEST_S
@@ -293,6 +294,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
             "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
         "--node-memory": ("node_memory_gib", float, "Memory of each node, GiB."),
         "--suspended-per-node": ("suspended_per_node", int, "Largest number of suspended tasks in a node's memory."),
+        "--power": ("power", Parsed("busy=WATTS,idle=WATTS", Power.from_text), "What each node draws, by what it does: busy, "
+                    "idle, switching, down, off, boot; boot_s is in seconds."),
         "--round": ("round_s", float, "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at "
                     "every event."),
     },

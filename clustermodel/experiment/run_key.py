@@ -489,8 +489,13 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     unused = {*PARTS, "failures"} - used
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
     named = {name: list(map(asdict, plain.pop(name))) for name in ("partitions", "node_types", "reservations")}
+    for each in named["node_types"]:
+        if each["power"] is None:
+            del each["power"]
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain |= {name: each for name, each in named.items() if each}
+    if machine.power is None:
+        del plain["power"]
     if machine.processors_per_node == 1:
         del plain["processors_per_node"]
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")

@@ -29,7 +29,8 @@ from clustermodel.machine import (
     TimeSlicing,
 )  # fmt: skip
 from clustermodel.policies.registry import require_no_module
-from clustermodel.site import Site, site_fields, table_of_site
+from clustermodel.power import Power
+from clustermodel.site import Site, site_fields, table_of_site, with_power
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
@@ -68,7 +69,7 @@ def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> ob
 def _list_from(value: object, place: Place, *, kind: type) -> list[Any]:
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         raise place.refused(value, f"tables [[{place.key}]]")
-    return [made(kind, each, place.at(number)) for number, each in enumerate(value)]
+    return [made(kind, with_power(each, place.at(number)), place.at(number)) for number, each in enumerate(value)]
 
 
 def _failures_from(value: object, place: Place) -> FailureSource:
@@ -126,6 +127,7 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "context_switch": partial(_part_from, kind=ContextSwitch),
     "checkpointing": partial(_part_from, kind=Checkpointing),
     "store": partial(_part_from, kind=CheckpointStore),
+    "power": partial(_part_from, kind=Power),
     "failures": _failures_from,
     "partitions": partial(_list_from, kind=Partition),
     "node_types": partial(_list_from, kind=NodeType),

@@ -24,7 +24,18 @@ FOUNDATION = {
     "tables",
     "formatting",
 }
-SPECIFICATION = FOUNDATION | {"failures", "machine", "site", "job", "speedup", "statistics", "equivalence", "workload", "logs"}
+SPECIFICATION = FOUNDATION | {
+    "failures",
+    "power",
+    "machine",
+    "site",
+    "job",
+    "speedup",
+    "statistics",
+    "equivalence",
+    "workload",
+    "logs",
+}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim", "theory"}
@@ -44,8 +55,9 @@ MAY_IMPORT = {
     "plugins": {"errors"},
     "tables": {"errors", "validation", "files"},
     "failures": FOUNDATION | {"failures", "logs"},  # values of logs
-    "machine": FOUNDATION | {"failures"},
-    "site": FOUNDATION | {"machine"},
+    "power": FOUNDATION,
+    "machine": FOUNDATION | {"failures", "power"},
+    "site": FOUNDATION | {"machine", "power"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
