@@ -57,7 +57,7 @@ def test_files_have_the_power_of_machines_and_of_types() -> None:
     types = [NodeType(name="a", nodes="0-1", power=Power(busy_w=700, idle_w=200, boot_s=60))]
     machine = Machine(nodes=4, power=POWER, node_types=types)
     scenario = Scenario.from_toml(
-        "[machine]\nnodes = 4\npower = {busy_w = 350, idle_w = 120}\n[workload.synthetic]\njobs = 3\nnodes = 4"
+        "[machine]\nnodes = 4\npower = {busy_w = 350, idle_w = 120}\n[workload]\nsynthetic = true\njobs = 3\nnodes = 4"
     )
     assert scenario.used_machine.power == POWER
     specified = Scenario(machine=machine, workload=JOBS, site=Site(node_types=types))
