@@ -18,7 +18,9 @@ NAMES: Final = ("account", "partition", "qos", "job_name", "node_type", "feature
 SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 """Fields of a job that say how its processors lie on nodes that have several."""
 SINGLETON: Final = "singleton"
-FLAGS: Final = ("whole_nodes", SINGLETON)
+MALLEABLE, LEAST, MOST, RESIZE = SIZES = ("malleable", "min_nodes", "max_nodes", "resize")
+"""Columns that say whether the size of a job may change while it runs, between which, and what that costs, in ticks."""
+FLAGS: Final = ("whole_nodes", SINGLETON, MALLEABLE)
 """Fields of a job that are true or false."""
 DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok", "after_any")
 """Kinds of dependencies between jobs, by their position."""
@@ -56,6 +58,7 @@ class Sizes(NamedTuple):
 
     least: int
     most: int
+    """2^53 where only the machine limits it."""
     resize: int = UNSET
     """How long a resize takes, ticks; ``UNSET`` for what the machine says."""
 
@@ -87,7 +90,7 @@ def problem_of(row: JobRow) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A rigid parallel job.
+    """A parallel job: rigid, unless it is ``malleable``.
 
     A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is allowed here: the *machine* rejects
     such a job at submission and records it as rejected (docs/model).  Any other value that is not allowed is a
@@ -138,6 +141,15 @@ class Job:
     """On how many nodes its processors may lie at most."""
     whole_nodes: bool = False
     """Whether it has all processors of its nodes: ``nodes`` is rounded up to those of whole nodes."""
+    malleable: bool = False
+    """Whether the number of its nodes may change while it runs, and be another than ``nodes`` from its start (docs/malleable);
+    not with a shape.  ``run_s`` and ``estimate_s`` are those on ``nodes``, and the speedup of the scenario gives others."""
+    min_nodes: int | None = None
+    """Least number of nodes of a malleable job; by default 1."""
+    max_nodes: int | None = None
+    """Largest number of nodes of a malleable job; by default as many as the machine has."""
+    resize_s: float | None = None
+    """How long a change of its size takes, seconds; ``None``: as long as the machine says."""
     after: Sequence[int] = ()
     """Numbers of jobs that must have begun before this one may, as in Slurm; one of them may stand alone."""
     after_ok: Sequence[int] = ()
@@ -160,6 +172,7 @@ class Job:
             others = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
             object.__setattr__(self, name, tuple(require_whole(prefix + name, other) for other in others))
         whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None, processors_per_node=1, max_nodes_used=1)
+        whole_fields(self, prefix, min_nodes=1, max_nodes=1)
         for name in FLAGS:
             flag(prefix + name, getattr(self, name))
         named = self.job_name is not None or not self.singleton
@@ -167,6 +180,7 @@ class Job:
         if (each := self.processors_per_node) is not None:
             must = "it must divide their number"
             require(not self.nodes % each, f"{prefix}processors_per_node", each, must, f" for {self.nodes} processors")
+        self._check_sizes(prefix)
         seconds_fields(self, prefix, "submit_s")
         seconds_fields(self, prefix, "run_s", positive=True)
         seconds_fields(self, prefix, "estimate_s")
@@ -174,6 +188,20 @@ class Job:
             require_gib(f"{prefix}memory_gib", self.memory_gib)
         seconds_fields(self, prefix, "checkpoint_s", "restart_s")
         seconds_fields(self, prefix, "checkpoint_interval_s", positive=True)
+
+    def _check_sizes(self, prefix: str) -> None:
+        seconds_fields(self, prefix, "resize_s")
+        if not self.malleable:
+            for name in (LEAST, MOST, "resize_s"):
+                value = getattr(self, name)
+                require(value is None, prefix + name, value, "it must be None", " of a job that is not malleable")
+        for name in SHAPE if self.malleable else ():
+            shape = getattr(self, name)
+            require(not shape, prefix + name, shape, "a job with a shape keeps its size", " of a malleable job")
+        if (least := self.min_nodes) is not None:
+            require(least <= self.nodes, prefix + LEAST, least, f"it must be at most its nodes, {self.nodes}")
+        if (most := self.max_nodes) is not None:
+            require(most >= self.nodes, prefix + MOST, most, f"it must be at least its nodes, {self.nodes}")
 
     def row(self) -> JobRow:
         """Return the job in ticks, with the estimate filled in."""

@@ -15,8 +15,9 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
-from clustermodel.job import SHAPE, SINGLETON, UNSET, JobRow, checked_row
+from clustermodel.job import LEAST, MALLEABLE, MOST, RESIZE, SHAPE, SINGLETON, UNSET, JobRow, Sizes, checked_row
 from clustermodel.ticks import LAST_TICK
+from clustermodel.validation import LARGEST_WHOLE, require
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
     ARRAY,
@@ -165,6 +166,23 @@ class JobStreams:
                         raise SpecificationError(f"job {job}: processors_per_node: {must}")
                     shapes[job] = per_node, most, whole == 1
         return shapes
+
+    def sizes(self) -> dict[int, Sizes]:
+        """Return the sizes that malleable jobs in memory may have, by number; one that has a shape too is refused."""
+        sizes: dict[int, Sizes] = {}
+        for source in self:
+            if isinstance(source, Workload) and source.has(MALLEABLE):
+                malleable = source.column(MALLEABLE) > 0
+                columns = (source.column(name)[malleable].tolist() for name in ("id", "nodes", LEAST, MOST, RESIZE))
+                for job, nodes, least, most, resize in zip(*columns, strict=True):
+                    must = f"it must be at least 1 and at most the nodes that the job asks for, {nodes}"
+                    require(least == UNSET or 1 <= least <= nodes, f"job {job}: {LEAST}", least, must)
+                    must = f"it must be at least the nodes that the job asks for, {nodes}"
+                    require(most == UNSET or nodes <= most, f"job {job}: {MOST}", most, must)
+                    sizes[job] = Sizes(max(1, least), LARGEST_WHOLE if most == UNSET else most, resize)
+        if sizes and (shaped := self.shapes().keys() & sizes):
+            raise SpecificationError(f"job {min(shaped)}: malleable: a job with a shape ({', '.join(SHAPE)}) keeps its size")
+        return sizes
 
     def singletons(self) -> Singletons:
         """Return the jobs in memory of which some wait for all of their user and name that were submitted before."""

@@ -25,8 +25,25 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.formatting import duration, html_fields
-from clustermodel.job import DEPENDENCIES, FLAGS, LEAST_TICKS, NAMES, SHAPE, SINGLETON, UNSET, Job, JobRow, problem_of, row_of
-from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.job import (
+    DEPENDENCIES,
+    FLAGS,
+    LEAST,
+    LEAST_TICKS,
+    MALLEABLE,
+    MOST,
+    NAMES,
+    RESIZE,
+    SHAPE,
+    SINGLETON,
+    SIZES,
+    UNSET,
+    Job,
+    JobRow,
+    problem_of,
+    row_of,
+)
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import (
     KIB_PER_GIB,
     LONGEST_S,
@@ -60,18 +77,19 @@ ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
     "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
-    *NAMED_COLUMNS,
+    *SIZES, *NAMED_COLUMNS,
 )  # fmt: skip
 """What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
 before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape
-of the job, and whether it waits for others of its name, which a run respects; numbers of names."""
+of the job, whether it waits for others of its name, and between which sizes it may change, which a run respects; numbers of
+names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
     "group": "group", "priority": "priority", "status": "status", "stream": STREAM, "memory_gib": "memory",
     "checkpoint_s": "checkpoint", "restart_s": "restart", "checkpoint_interval_s": "checkpoint_interval",
     "preceding": PRECEDING, "think_time_s": THINK, "wait_s": WAIT, "suspended_s": SUSPENDED,
-    **{name: name for name in RECORDED_COLUMNS[2:]},
+    **{f"{name}_s" if name == RESIZE else name: name for name in RECORDED_COLUMNS[2:]},
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
@@ -135,7 +153,8 @@ def _require_columns(frame: pd.DataFrame) -> None:
             raise _refused(f"column {quoted(column)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}")
     if frame.columns.has_duplicates:
         raise _refused("two columns have the same name; each must be given once")
-    for column, other in (("preceding", "job"), ("think_time_s", "preceding")):
+    of_sizes = ((column, MALLEABLE) for column in ("min_nodes", "max_nodes", "resize_s"))
+    for column, other in (("preceding", "job"), ("think_time_s", "preceding"), *of_sizes):
         if column in frame and other not in frame:
             raise _refused(f"column {other!r} is missing; {column!r} needs it")
     if STREAM in frame and (missing := np.flatnonzero(frame[STREAM].isna())).size:
@@ -200,6 +219,13 @@ def _column(frame: pd.DataFrame, column: str) -> IntArray:
 
 def _flag(name: str, value: Any) -> int:
     return UNSET if value == UNSET else flag(name, bool(value) if value in (0, 1) else value)
+
+
+def _number_of(job: Job, field: str) -> int:
+    """Return a field of a job that is a column beside its row."""
+    if field == RESIZE:
+        return UNSET if job.resize_s is None else to_ticks(job.resize_s)
+    return getattr(job, field) or UNSET
 
 
 def _whole(name: str, value: Any) -> int:
@@ -473,11 +499,12 @@ class Workload:
         for job in given:
             texts = [(of_names[field], getattr(job, field)) for field in NAMES]
             codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
-        shaped = [field for field in (*SHAPE, SINGLETON) if any(getattr(job, field) for job in given)]
+        sized = (name for name in SIZES if any(job.malleable for job in given))
+        shaped = [field for field in (*SHAPE, SINGLETON, *sized) if any(_number_of(job, field) != UNSET for job in given)]
         extra = [*shaped, *(field for field in NAMES if of_names[field])]
         chosen = [NAMES.index(field) for field in extra[len(shaped) :]]
         table = [
-            [*job.row(), *(getattr(job, field) or UNSET for field in shaped), *(own[place] for place in chosen)]
+            [*job.row(), *(_number_of(job, field) for field in shaped), *(own[place] for place in chosen)]
             for job, own in zip(given, codes, strict=True)
         ]
         waits = [
@@ -535,7 +562,7 @@ class Workload:
         """Yield the jobs as specifications in seconds."""
         texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
         codes = [self.column(name).clip(min=0).tolist() for name in texts]
-        shaped = [name for name in (*SHAPE, SINGLETON) if self.has(name)]
+        shaped = [name for name in (*SHAPE, SINGLETON, *SIZES) if self.has(name)]
         shapes = self.table[:, [self._places[name] for name in shaped]].tolist()
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
@@ -543,9 +570,15 @@ class Workload:
         for row, shape, *own in zip(self.rows(), shapes, *codes, strict=True):
             job = Job.from_row(row)
             named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
-            given = {name: value for name, value in zip(shaped, shape, strict=True) if value > 0}
+            numbers = dict(zip(shaped, shape, strict=True))
+            given: dict[str, Any] = {name: value for name, value in numbers.items() if value > 0}
             if "job_name" not in named:
                 given.pop(SINGLETON, None)  # it waits for nobody
+            if MALLEABLE not in given:
+                given = {name: value for name, value in given.items() if name not in SIZES}
+            elif numbers.get(RESIZE, UNSET) != UNSET:
+                given["resize_s"] = to_seconds(numbers[RESIZE])
+            given.pop(RESIZE, None)
             named |= given | {name: True for name in FLAGS if name in given}
             named |= others.get(job.id, {})
             yield replace(job, **named) if named else job
@@ -594,8 +627,9 @@ class Workload:
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
         ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, the shape (``processors_per_node``,
-        ``max_nodes_used``, ``whole_nodes``), and the names ``account``, ``partition``, ``qos``, ``queue``, ``job_name``,
-        ``node_type``, ``features``; then ``user_name`` and ``group_name``.
+        ``max_nodes_used``, ``whole_nodes``), the sizes (``malleable``, ``min_nodes``, ``max_nodes``, ``resize_s``), and the
+        names ``account``, ``partition``, ``qos``, ``queue``, ``job_name``, ``node_type``, ``features``; then ``user_name`` and
+        ``group_name``.
         """
         import pandas as pd
 
@@ -694,7 +728,8 @@ class Workload:
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
-        rows = transforms.scaled(self.table, scale, int(self.table[0, SUBMIT]), think=self._places.get(THINK))
+        sizes = [self._places[name] for name in (LEAST, MOST) if self.has(name)]
+        rows = transforms.scaled(self.table, scale, int(self.table[0, SUBMIT]), think=self._places.get(THINK), sizes=sizes)
         return self._derived(rows, SCALE, scale, {SCALE: scale}, placed=None)
 
     def with_default_memory(self, gib: float) -> Workload:

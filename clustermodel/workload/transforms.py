@@ -79,7 +79,8 @@ class LoadScale(Checked, interarrival=positive, run_time=positive, size=positive
     run_time: float = 1.0
     """Multiplies run times and estimates (Zhang et al. 2003, section 2.2)."""
     size: float = 1.0
-    """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
+    """Multiplies the number of nodes, and the least and the largest number of a malleable job, rounded to the nearest whole
+    number of at least one."""
 
 
 def chosen_numbers(
@@ -145,12 +146,16 @@ def filtered(
     return kept
 
 
-def scaled(table: IntArray, scale: LoadScale, first: int, think: int | None = None) -> IntArray:
-    """Return a table of rows scaled, and the column ``think`` of think times; the submission at ``first``, ticks, stays."""
+def scaled(table: IntArray, scale: LoadScale, first: int, think: int | None = None, sizes: Collection[int] = ()) -> IntArray:
+    """Return a table of rows scaled; the submission at ``first``, ticks, stays.
+
+    ``think`` is the column of think times, ``sizes`` are those of numbers of nodes beside that of the rows.
+    """
     changed = table.copy()
     for column, origin, factor, least in (
         (SUBMIT, first, scale.interarrival, 0), (RUN, 0, scale.run_time, 1), (ESTIMATE, 0, scale.run_time, 1),
         (NODES, 0, scale.size, 1), (think, 0, scale.interarrival, 0),
+        *((column, 0, scale.size, 1) for column in sizes),
     ):  # fmt: skip
         if column is None:
             continue
