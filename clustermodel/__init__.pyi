@@ -44,6 +44,7 @@ from .policies.view import (
     Batch as Batch, Outage as Outage, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View,
 )
 from .power import Power as Power
+from .price import Price as Price, read_price as read_price
 from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status

@@ -15,6 +15,7 @@ from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
 from clustermodel.power import Power
+from clustermodel.price import Price
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 
@@ -487,6 +488,8 @@ class Machine:
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
     power: Power | None = None
     """What each node draws, from which the energy of a run follows; it changes no schedule.  ``None``: nothing is counted."""
+    price: Price | None = None
+    """What energy costs over time, and its carbon: a :class:`~clustermodel.price.Price`, or a table with its columns."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
@@ -561,9 +564,13 @@ class Machine:
         must = "give it for all nodes, or Machine.node_memory_gib"
         require(alike, "NodeType.memory_gib", None, must, " where other nodes have limited memory")
         require(isinstance(self.power, Power | None), "Machine.power", self.power, "it must be a Power(...) or None")
+        if self.price is not None:
+            object.__setattr__(self, "price", Price.of(self.price))
         powers = [each.power or self.power for each in self.node_types] + [self.power] * (len(taken) < self.nodes)
         must = "give it for all nodes, or Machine.power"
         require(None not in powers or not any(powers), "NodeType.power", None, must, " where other nodes have a power")
+        given, must = self.price is None or any(powers), "give Machine.power, what nodes draw, too"
+        require(given, "Machine.price", "a price", must, " alone")
         uniform, where = self.node_speeds is None, " where nodes differ in speed"
         interval, charge = self.checkpointing.interval_s, self.checkpointing.restart_charge
         require(uniform or interval is None, "Checkpointing.interval_s", interval, "it must be None", where)

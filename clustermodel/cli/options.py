@@ -21,6 +21,7 @@ from clustermodel.logs.log_jobs import UNITS
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.power import Power
+from clustermodel.price import Price, read_price
 from clustermodel.site import ORDERS, Site, table_of_site
 from clustermodel.tables import Place, inline_text
 from clustermodel.validation import LONGEST_S
@@ -294,8 +295,6 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
             "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
         "--node-memory": ("node_memory_gib", float, "Memory of each node, GiB."),
         "--suspended-per-node": ("suspended_per_node", int, "Largest number of suspended tasks in a node's memory."),
-        "--power": ("power", Parsed("busy=WATTS,idle=WATTS", Power.from_text), "What each node draws, by what it does: busy, "
-                    "idle, switching, down, off, boot; boot_s is in seconds."),
         "--round": ("round_s", float, "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at "
                     "every event."),
     },
@@ -326,6 +325,13 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--store-writers": ("checkpointing.store.writers", click.Choice(spec.WRITERS), "Who writes to a store with a bandwidth "
                             "when several gangs want to."),
     },
+    "Energy": {
+        "--power": ("power", Parsed("busy=WATTS,idle=WATTS", Power.from_text), "What each node draws, by what it does: busy, "
+                    "idle, switching, down, off, boot; boot_s is in seconds."),
+        "--price": ("price.file", click.Path(exists=True, dir_okay=False, path_type=Path), "File of the price of energy over "
+                    "time, per kWh: CSV with the columns time_s, price and perhaps carbon, grams per kWh."),
+        "--price-every": ("price.every_s", float, "After which time the prices recur, seconds."),
+    },
     "Failures": {
         "--node-mtbf": ("failures.mtbf_s", float, "Mean time between the failures of a node, seconds; exponential."),
         "--node-repair": ("failures.repair_s", float, "Time to repair a node that has failed, seconds; 0 by default."),
@@ -338,7 +344,7 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
 """Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, type and help."""
 _PARTS: Final = {
     "": Machine, "time_slicing": spec.TimeSlicing, "context_switch": spec.ContextSwitch, "failures": NodeFailures,
-    "checkpointing": spec.Checkpointing, "checkpointing.store": CheckpointStore,
+    "checkpointing": spec.Checkpointing, "checkpointing.store": CheckpointStore, "price": Price,
 }  # fmt: skip
 _SET: Final = option(
     "--set settings", "Set any field of a scenario, by its name in scenario files: machine.time_slicing.quantum_s=60; repeat.",
@@ -368,7 +374,9 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
             changes[part][field] = value
     if "fraction" in changes["context_switch"]:
         changes["context_switch"]["seconds"] = None  # the cost is given once
-    whole, store, failures = (changes.pop(part) for part in ("", "checkpointing.store", "failures"))
+    whole, store, failures, price = (changes.pop(part) for part in ("", "checkpointing.store", "failures", "price"))
+    if price:
+        whole["price"] = _price(machine, price)
     if failures:
         whole["failures"] = _failures(machine, failures)
     if store and machine.checkpointing.store is not None:
@@ -379,6 +387,14 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
         changes["checkpointing"]["store"] = CheckpointStore(**store)
     whole |= {part: replace(getattr(machine, part), **values) for part, values in changes.items() if values}
     return machine_with_settings(replace(machine, **whole), settings_of(options.get("settings", ())))
+
+
+def _price(machine: Machine, values: dict[str, Any]) -> Price:
+    if (file := values.pop("file", None)) is not None:
+        return read_price(file, **values)
+    if machine.price is None:
+        raise SpecificationError("--price-every: it needs --price, the file of the prices")
+    return replace(machine.price, **values)
 
 
 def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:

@@ -27,6 +27,7 @@ FOUNDATION = {
 SPECIFICATION = FOUNDATION | {
     "failures",
     "power",
+    "price",
     "machine",
     "site",
     "job",
@@ -56,7 +57,8 @@ MAY_IMPORT = {
     "tables": {"errors", "validation", "files"},
     "failures": FOUNDATION | {"failures", "logs"},  # values of logs
     "power": FOUNDATION,
-    "machine": FOUNDATION | {"failures", "power"},
+    "price": FOUNDATION,
+    "machine": FOUNDATION | {"failures", "power", "price"},
     "site": FOUNDATION | {"machine", "power"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
