@@ -32,6 +32,7 @@ from .measure.explanation import Explanation as Explanation
 from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
 from .measure.job_table import bounded_slowdown as bounded_slowdown
 from .measure.metrics import Summary as Summary
+from .policies.agent import AgentPolicy as AgentPolicy
 from .policies.backfilling.scheduler import Backfilling as Backfilling
 from .policies.interface import (
     Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Place as Place, Policy as Policy,

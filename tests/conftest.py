@@ -29,6 +29,7 @@ OF_EXTRAS = {
     "report": "bokeh", "test_report_ratio.py": "bokeh", "test_report_data.py": "bokeh", "test_damage.py": "bokeh",
     "test_interruptions.py": "bokeh", "test_dask.py": "distributed", "test_same_everywhere.py": "distributed",
     "test_sweep_ratio.py": "distributed", "test_built_pages.py": "sphinx",
+    "test_gym.py": "gymnasium",
 }  # fmt: skip
 """The packages that test modules, by their names or their folders', cannot do without."""
 PAGES_OF_THE_SECOND_TIER = {

@@ -9,11 +9,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from clustermodel.compiled import is_compiled
 from clustermodel.sim.events import Clock
 
 _Handler = Callable[[int, FrameType | None], object]
+# Several runs may be under way, of which all but one are paused while their policies wait for an answer (clustermodel.gym).
+_under_way: Final[list[Clock]] = []
+_handlers: Final[dict[int, _Handler]] = {}  # what handles signals when no run is under way
+_waiting: Final[list[tuple[int, FrameType | None]]] = []
 
 
 @contextmanager
@@ -22,33 +27,42 @@ def signals_between_events(env: Clock) -> Iterator[None]:
     if not is_compiled() or threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers: dict[int, _Handler] = {n: found for n in signal.valid_signals() if callable(found := signal.getsignal(n))}
-    waiting: list[tuple[int, FrameType | None]] = []
-
-    def handle() -> None:
-        while waiting:
-            number, frame = waiting.pop(0)
-            handlers[number](number, frame)
-
-    def step() -> None:
-        del env.step
-        handle()
-        env.step()
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        # While compiled code runs, the innermost frame is that of SimPy or of a module of ours that has called it.
-        if frame is not None and frame.f_globals.get("__name__", "").startswith(("clustermodel.", "simpy.")):
-            waiting.append((number, frame))
-            env.step = step  # type: ignore[method-assign]
-        else:
-            handlers[number](number, frame)
-
-    for number in handlers:
-        signal.signal(number, hold)
+    for number in map(int, signal.valid_signals()):
+        if callable(handler := signal.getsignal(number)) and handler is not _hold:
+            _handlers[number] = handler
+            signal.signal(number, _hold)
+    _under_way.append(env)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            if signal.getsignal(number) is hold:
-                signal.signal(number, handler)
-        handle()
+        _under_way.remove(env)
+        if not _under_way:
+            for number, handler in _handlers.items():
+                if signal.getsignal(number) is _hold:
+                    signal.signal(number, handler)
+        _handle()
+
+
+def _hold(number: int, frame: FrameType | None) -> None:
+    # While compiled code runs, the innermost frame is that of SimPy or of a module of ours that has called it.
+    if frame is None or not frame.f_globals.get("__name__", "").startswith(("clustermodel.", "simpy.")):
+        _handlers[number](number, frame)
+        return
+    _waiting.append((number, frame))
+    for env in _under_way:  # whichever goes on first
+        env.step = _step_of(env)  # type: ignore[method-assign]
+
+
+def _step_of(env: Clock) -> Callable[[], None]:
+    def step() -> None:
+        del env.step
+        _handle()
+        env.step()
+
+    return step
+
+
+def _handle() -> None:
+    while _waiting:
+        number, frame = _waiting.pop(0)
+        _handlers[number](number, frame)

@@ -76,6 +76,7 @@ MAY_IMPORT = {
     "experiment": EXPERIMENT,
     "figures": FIGURES,
     "report": EXPERIMENT | {"report"},
+    "gym": EXPERIMENT,
     "cli": EXPERIMENT | {"compiled", "report", "cli"},
     "__init__": EXPERIMENT | {"report"},
     "__main__": {"cli"},

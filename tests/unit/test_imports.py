@@ -73,7 +73,7 @@ def test_every_public_name_can_be_imported_and_is_defined_where_the_stub_says() 
         assert getattr(defined, "__module__", "").removeprefix("clustermodel.") in (module, "", "typing", "types")
 
 
-OF_EXTRAS = ("bokeh", "distributed", "jinja2", "markdown_it", "xarray")
+OF_EXTRAS = ("bokeh", "distributed", "greenlet", "gymnasium", "jinja2", "markdown_it", "xarray")
 NONE_OF_THEM = f"import sys; sys.modules.update(dict.fromkeys({OF_EXTRAS}))\n"
 
 
@@ -103,6 +103,14 @@ def test_a_missing_package_of_an_extra_is_named_with_what_installs_it(tmp_path: 
     assert done.stderr.splitlines()[-1] == (
         "clustermodel.errors.SpecificationError: report: the package bokeh is missing; "
         "pip install '.[report]' in a clone of clustermodel installs it"
+    )
+
+
+def test_environments_say_what_installs_gymnasium() -> None:
+    done = python(NONE_OF_THEM + "from clustermodel import AgentPolicy\nAgentPolicy\nimport clustermodel.gym")
+    assert done.stderr.splitlines()[-1] == (
+        "clustermodel.errors.SpecificationError: clustermodel.gym: the package gymnasium is missing; "
+        "pip install '.[gym]' in a clone of clustermodel installs it"
     )
 
 

@@ -1,0 +1,210 @@
+"""An agent as a policy: a function that looks at the queue and the machine, and chooses what to do next.
+
+What it sees and what it may choose are those of the environment of :mod:`clustermodel.gym`, which is made of this policy.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from math import cos, log1p, pi, sin
+from operator import itemgetter
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.policies.interface import Decision, Setup, Start
+from clustermodel.policies.preemption import can_be_saved, preempt, require_store
+from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.validation import LONGEST_S, choice, require, whole_fields
+
+Observation = dict[str, npt.NDArray[np.float32]]
+"""``"queue"``, shape ``(window, 4)``, ``"running"``, shape ``(running, 4)``, and ``"machine"``, shape ``(5,)``."""
+Mask = npt.NDArray[np.int8]
+"""1 for each action that is allowed, shape ``(actions,)``."""
+Act = Callable[[Observation, Mask], int]
+"""Returns the action to take."""
+
+WAIT: Final = 0
+"""The action that starts no more jobs until the next event."""
+OF_QUEUE: Final = ("present", "nodes", "estimate", "waited")
+"""What an observation has of a waiting job: 1, nodes per nodes of the machine, how long it holds them by its estimate, and how
+long it has been in the system, as :func:`log_time`."""
+OF_RUNNING: Final = ("present", "nodes", "rest", "elapsed")
+"""Of a running gang: 1, nodes per nodes of the machine, its expected rest and the time since its start."""
+OF_MACHINE: Final = ("idle", "down", "waiting", "sine of the time of day", "cosine of the time of day")
+"""Of the machine: shares of its nodes, n / (n + 100) for n waiting jobs, and (1 + x) / 2 for the two coordinates of a hand that
+turns once a day, from time 0 on."""
+
+_LONGEST: Final = log1p(LONGEST_S)
+_DAY: Final = 86_400 * TICKS_PER_SECOND
+_place: Final = itemgetter(0, 1)
+
+
+def log_time(seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return log(1 + seconds) in units of that of the longest time, 1e10 s; in [0, 1], of the same shape."""
+    return np.asarray(np.log1p(np.clip(seconds, 0.0, LONGEST_S)) / _LONGEST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentPolicy:
+    """Does what a function chooses, given an observation and a mask of the actions that are allowed.
+
+    Action 0 waits for the next event; 1 to ``window`` start a job of the window; further ones preempt a gang that is shown.
+    The function is called again after each action but 0, and only if there is a job to start or a gang to preempt.  Waiting is
+    not allowed on a machine without a running gang if a job of the window fits.  An action that is not allowed is replaced by
+    the first one that is.
+
+    The policy can be pickled, and a study run it in several processes, if the function can be.
+    """
+
+    act: Act
+    """A function of :data:`Observation` and :data:`Mask`; the same arguments must give the same action."""
+    window: int = 16
+    """Number of waiting jobs that it is shown, from the head of the queue."""
+    running: int = 16
+    """Number of running gangs that it is shown, those that are expected to end first."""
+    preempt: str | None = None
+    """What preemption does: ``"kill"``, after which the job starts over, or ``"checkpoint"``; ``None``: there is none."""
+    name: str = "agent"
+
+    takes_partitions: ClassVar[bool] = False
+    takes_shapes: ClassVar[bool] = False
+    takes_reservations: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require(callable(self.act), "AgentPolicy.act", self.act, "it must be a function of an observation and a mask")
+        whole_fields(self, "AgentPolicy.", window=1, running=0)
+        if self.preempt is not None:
+            choice("AgentPolicy.preempt", self.preempt, ("kill", "checkpoint"), other=", or None")
+            require(self.running, "AgentPolicy.running", self.running, "it must be >= 1", " with preempt")
+
+    @property
+    def actions(self) -> int:
+        """The number of actions."""
+        return 1 + self.window + (self.running if self.preempt else 0)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the parts of an observation."""
+        queue, running = (self.window, len(OF_QUEUE)), (self.running, len(OF_RUNNING))
+        return {"queue": queue, "running": running, "machine": (len(OF_MACHINE),)}
+
+    def start(self, setup: Setup) -> AgentRun:
+        """Return a new run; refuse ``preempt="checkpoint"`` where the machine takes no checkpoints."""
+        if self.preempt is not None:
+            require_store(self.name, self.preempt, setup.machine, parameter="preempt")
+        return AgentRun(self, setup)
+
+
+class AgentRun:
+    """One run of an agent's policy."""
+
+    def __init__(self, policy: AgentPolicy, setup: Setup) -> None:
+        self._policy, self._holding, self._nodes = policy, setup.holding, setup.nodes
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Ask the agent for one action after the other, until it waits or can do nothing else."""
+        cycle = _Cycle(self._policy, view)
+        while cycle.offers():
+            action = self._policy.act(self._observation(cycle), cycle.mask)
+            if not isinstance(action, int | np.integer) or not 0 <= action < len(cycle.mask):
+                must = f"it must return a whole number from 0 to {len(cycle.mask) - 1}"
+                raise SpecificationError(f"policy {self._policy.name}: act returned {quoted(action)}; {must}")
+            if not cycle.mask[action]:
+                action = int(cycle.mask.argmax())
+            if action == WAIT:
+                break
+            cycle.take(int(action))
+        return cycle.decisions
+
+    def _observation(self, cycle: _Cycle) -> Observation:
+        view, size = cycle.view, self._nodes
+        now = view.now
+        parts = {name: np.zeros(shape, dtype=np.float32) for name, shape in self._policy.shapes.items()}
+        shown = cycle.running[: self._policy.running]
+        for part, rows in (
+            ("queue", [(1.0, job.nodes, self._holding(job, job.estimate), now - job.submit) for job in cycle.queue]),
+            ("running", [(1.0, gang.nodes, gang.end - now, now - gang.start) for gang in shown]),
+        ):
+            if rows:
+                table = np.array(rows)
+                table[:, 1] /= size
+                table[:, 2:] = log_time(table[:, 2:] / TICKS_PER_SECOND)
+                parts[part][: len(rows)] = table
+        hand, waiting = 2 * pi * (now % _DAY) / _DAY, len(view.waiting) - cycle.started
+        clock = (1 + sin(hand)) / 2, (1 + cos(hand)) / 2
+        parts["machine"][:] = (cycle.idle / size, 1 - view.up / size, waiting / (waiting + 100), *clock)
+        return parts
+
+
+class _Shown(NamedTuple):
+    """A running gang as an agent is shown it; those that end first come first."""
+
+    end: int  # expected, ticks
+    queue_order: tuple[int, int, int]
+    nodes: int
+    start: int
+    gang: RunningJob | None  # if it may be preempted
+
+
+class _Cycle:
+    """What an agent has chosen in one scheduling cycle, and what it may still choose."""
+
+    def __init__(self, policy: AgentPolicy, view: View) -> None:
+        self.policy, self.view, self.idle, self.started = policy, view, view.idle, 0
+        self.decisions: list[Decision] = []
+        self._jobs = iter(view.waiting.values())
+        self.queue: list[QueuedJob] = list(islice(self._jobs, policy.window))
+        self.running: list[_Shown] = []
+        self._is_listed = False  # which takes time, and often there is nothing to choose
+        self.mask: Mask = np.zeros(policy.actions, dtype=np.int8)
+        self._now = view.now
+
+    def offers(self) -> bool:
+        """Return whether there is a choice beside waiting; set the mask, and what is shown of running gangs."""
+        policy, idle = self.policy, self.idle
+        starts = [job.nodes <= idle for job in self.queue]
+        fits = True in starts
+        if policy.preempt is None and not fits:
+            return False
+        if not self._is_listed:
+            self._is_listed = True
+            self.running = sorted(map(self._shown, self.view.running.values()), key=_place)
+        preempts: list[bool] = []
+        if policy.preempt is not None:
+            preempts = [shown.gang is not None for shown in self.running[: policy.running]]
+            if not fits and True not in preempts:
+                return False
+        mask = self.mask = np.zeros(policy.actions, dtype=np.int8)
+        mask[WAIT] = not fits or bool(self.running) or bool(self.view.running)
+        mask[1 : 1 + len(starts)] = starts
+        mask[1 + policy.window : 1 + policy.window + len(preempts)] = preempts
+        return True
+
+    def _shown(self, gang: RunningJob) -> _Shown:
+        mode, can = self.policy.preempt, None
+        # A gang that starts and is stopped at one instant would make no progress.
+        if mode is not None and gang.state is RUNNING and gang.start < self._now and can_be_saved(gang, mode, self.view):
+            can = gang
+        return _Shown(gang.expected_end, gang.job.queue_order, gang.nodes, gang.start, can)
+
+    def take(self, action: int) -> None:
+        """Carry out an action other than waiting."""
+        if action <= self.policy.window:
+            job = self.queue.pop(action - 1)
+            self.queue.extend(islice(self._jobs, 1))
+            self.started += 1
+            self.idle -= job.nodes
+            self.decisions.append(Start(job=job))
+            insort(self.running, _Shown(self._now + job.estimate, job.queue_order, job.nodes, self._now, None), key=_place)
+            return
+        gang = self.running.pop(action - 1 - self.policy.window).gang
+        assert gang is not None
+        assert self.policy.preempt is not None
+        self.decisions.append(preempt(gang.job, self.policy.preempt))
