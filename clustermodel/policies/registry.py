@@ -53,6 +53,9 @@ _SHIPPED: Final = {
     "fifo-preempt": "preemptive:FifoPreempt",
     "max-min": "rounds:MaxMin",
     "finish-time-fair": "rounds:FinishTimeFair",
+    "equipartition": "equipartition:Equipartition",
+    "shrink-to-admit": "shrink_to_admit:ShrinkToAdmit",
+    "expand": "expand:Expand",
     "backfilling": "backfilling.scheduler:Backfilling",
     **{f"{criterion}{suffix}": "backfilling.scheduler:NAMED" for suffix in ("", "-NG") for criterion in CRITERIA},
 }

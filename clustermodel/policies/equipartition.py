@@ -1,0 +1,175 @@
+"""Equipartition: running malleable jobs share the nodes equally (Tucker & Gupta 1989; McCann et al. 1993).
+
+Jobs are admitted first come, first served: the first waiting job as soon as it and all running jobs can have their least
+number of nodes.  Then all malleable jobs get as equal a number of nodes as their bounds allow; what jobs at their most cannot
+use goes to the others, and nodes that are left over to the jobs that started first.  Rigid jobs keep the nodes that they asked
+for.  A gang for which growing does not pay, or that cannot be resized now, keeps its nodes, and the others share the rest.
+
+Where jobs may have different nodes, each job gets nodes one by one, always the job with the fewest; it is a greedy choice: a
+running gang first keeps the nodes that the first waiting job cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from typing import ClassVar, Final, NamedTuple
+
+from clustermodel.policies.interface import Decision, Reason
+from clustermodel.policies.resizing import Cycle, ResizingPolicy, ResizingRun
+from clustermodel.policies.view import QueuedJob, RunningJob
+from clustermodel.schedule.pool_plans import split_of
+from clustermodel.schedule.pools import Split
+
+_ADMITTED: Final = Reason("admitted in queue order: all running jobs can have their least number of nodes")
+Bounds = Sequence[tuple[int, int]]
+"""Least and largest number of nodes of some jobs."""
+
+
+class _Member(NamedTuple):
+    """A job that shares the nodes: a running gang, or a waiting job that is admitted."""
+
+    job: QueuedJob
+    gang: RunningJob | None
+    least: int
+    most: int
+
+
+def equal_shares(nodes: int, bounds: Bounds) -> list[int]:
+    """Return how many of the nodes each job gets, as equal as the bounds allow; the first jobs get what is left over.
+
+    The least numbers must fit; nodes that no job can use are left.
+    """
+    shares = [least for least, _ in bounds]
+    nodes -= sum(shares)
+    # Levels below which each job is filled up, the jobs with the fewest nodes first.
+    low, high = min(shares, default=0), max((most for _, most in bounds), default=0)
+    while low < high:
+        level = (low + high + 1) // 2
+        if sum(max(min(level, most) - least, 0) for least, most in bounds) <= nodes:
+            low = level
+        else:
+            high = level - 1
+    shares = [max(least, min(low, most)) for least, most in bounds]
+    nodes -= sum(shares) - sum(least for least, _ in bounds)
+    for place, (_, most) in enumerate(bounds):
+        if nodes and shares[place] == low < most:
+            shares[place] += 1
+            nodes -= 1
+    return shares
+
+
+class _EquipartitionRun(ResizingRun):
+    """One run of equipartition."""
+
+    def schedule(self, cycle: Cycle) -> Iterable[Decision]:
+        view, now = cycle.view, cycle.now
+        gangs = sorted(view.running.values(), key=lambda gang: (gang.start, gang.job.queue_order))
+        sharing = [gang for gang in gangs if self.can_be_resized(gang, now)]
+        if not (view.waiting or sharing):
+            return ()
+        while True:
+            admitted, members, splits = self._shares(cycle, sharing)
+            if (refused := self._refused(cycle, members, splits)) is None:
+                break
+            sharing = [gang for gang in sharing if gang is not refused]
+        for member, split in zip(members, splits, strict=True):
+            if member.gang is not None:
+                cycle.change(member.gang, split)
+        splits_of = {member.job.id: split for member, split in zip(members, splits, strict=True) if member.gang is None}
+        for job, split in admitted:
+            given = splits_of.get(job.id, split)
+            cycle.start(job, sum(number for _, number in given), given, _ADMITTED)
+        return ()
+
+    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> RunningJob | None:
+        """Return a gang that has to keep its nodes: it may not shrink, or growing does not pay, the last one of these first."""
+        refused = None
+        for member, split in zip(members, splits, strict=True):
+            if (gang := member.gang) is None:
+                continue
+            nodes = sum(number for _, number in split)
+            if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
+                return gang
+            if nodes > gang.nodes and not self.pays(gang, nodes, cycle.now):
+                refused = gang
+        return refused
+
+    def _shares(
+        self, cycle: Cycle, sharing: list[RunningJob]
+    ) -> tuple[list[tuple[QueuedJob, Split]], list[_Member], list[Split]]:
+        """Return the jobs to admit with their least nodes, the malleable jobs, and the nodes of each of these."""
+        view, now, pools = cycle.view, cycle.now, self.pools
+        spare, head = list(cycle.idle), next(iter(view.waiting.values()), None)
+        wanted = set() if head is None else set(self.pools_for(head, self.least(head, view), now))
+        members, splits, owns = list[_Member](), list[dict[int, int]](), list[dict[int, int]]()
+        for gang in sharing:
+            assert gang.job.sizes is not None
+            own = cycle.split(gang)
+            least, most = min(gang.job.sizes[0], gang.nodes), gang.job.sizes[1]
+            kept = dict(cycle.without(own, gang.nodes - least, [pool for pool, _ in own if pool in wanted]))
+            for pool, number in own:
+                spare[pool] += number - kept.get(pool, 0)
+            members.append(_Member(gang.job, gang, least, most))
+            splits.append(kept)
+            owns.append(dict(own))
+        admitted, closed = list[tuple[QueuedJob, Split]](), set[int]()
+        for job in view.waiting.values():
+            if len(closed) == len(pools):
+                break
+            least, allowed = self.least(job, view), pools.of(job.allowed)
+            split = None
+            if closed.isdisjoint(allowed):
+                split = split_of(spare, least, self.pools_for(job, least, now))
+            if split is None:
+                closed.update(allowed)
+                continue
+            for pool, number in split:
+                spare[pool] -= number
+            admitted.append((job, split))
+            if job.sizes is not None and view.saved_on(job) is None:
+                members.append(_Member(job, None, *job.sizes))
+                splits.append(dict(split))
+                owns.append({})
+        if len(pools) == 1:
+            nodes = spare[0] + sum(member.least for member in members)
+            shares = equal_shares(nodes, [(member.least, member.most) for member in members])
+            return admitted, members, [((0, share),) for share in shares]
+        self._fill(cycle, spare, members, splits, owns)
+        return admitted, members, [tuple(sorted((pool, n) for pool, n in split.items() if n)) for split in splits]
+
+    def _fill(
+        self, cycle: Cycle, spare: list[int], members: list[_Member], splits: list[dict[int, int]], owns: list[dict[int, int]]
+    ) -> None:
+        """Give nodes one by one to the job with the fewest that can have another one; a gang first keeps its own."""
+        now = cycle.now
+        pools_of = [
+            self.pools_for(member.job, member.least, now) if member.gang is None else self.pools_to_grow(member.gang, now)
+            for member in members
+        ]
+        heap = [(member.least, place) for place, member in enumerate(members) if member.least < member.most]
+        heapify(heap)
+        while heap and any(spare):
+            nodes, place = heap[0]
+            split, own = splits[place], owns[place]
+            lost = [pool for pool, number in own.items() if split.get(pool, 0) < number]
+            # Part of a gang is not moved from pool to pool: it has other nodes only once it has all of its own.
+            pool = next((pool for pool in lost or pools_of[place] if spare[pool]), None)
+            if pool is None:
+                heappop(heap)
+                continue
+            spare[pool] -= 1
+            split[pool] = split.get(pool, 0) + 1
+            if nodes + 1 < members[place].most:
+                heapreplace(heap, (nodes + 1, place))
+            else:
+                heappop(heap)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equipartition(ResizingPolicy):
+    """Equipartition: malleable jobs share the nodes equally; parameters as in ``ResizingPolicy``."""
+
+    name: ClassVar[str] = "equipartition"
+    in_run = _EquipartitionRun

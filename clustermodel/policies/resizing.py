@@ -1,0 +1,490 @@
+"""What the policies that resize running jobs share: whether a resize pays, when a gang can be resized, and a cycle's nodes.
+
+A malleable job may run on any number of nodes between its least and its most.  Its run time on so many follows from what it is
+expected to take on those that it asked for (``Setup.speedup``).  Nodes are counted by pool: those that no job can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from math import isnan
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from clustermodel.errors import SpecificationError
+from clustermodel.policies import predictors
+from clustermodel.policies.interface import Decision, Reason, Reserve, Resize, Run, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.pools import plan_of, pools_of
+from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
+from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.schedule.pool_plans import Group, RunningPlan, split_of
+from clustermodel.schedule.pools import Split
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.validation import require_number, require_seconds
+
+Begin = Callable[[QueuedJob, int, Split], object]
+Admit = Callable[[QueuedJob, RunningPlan, Group], bool]
+ORDERS: Final = ("efficiency", "age")
+"""Which gang gets an idle node first: the one that uses it best, or the one that started first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResizingPolicy:
+    """What the policies that resize running jobs share.
+
+    Args:
+        predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`).
+        correction: of a prediction that has expired, by name or a function; ``None`` is a second from now.
+        min_gain: a gang grows only if it is then expected to complete earlier, what the resize costs included, by at least this
+            share of its expected rest; below 0 it may lose so much, and ``-inf`` lets it grow at any cost.
+        min_interval_s: a gang is not resized again before this time has passed, seconds.
+    """
+
+    name: ClassVar[str]
+    takes_partitions: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
+    in_run: ClassVar[type[ResizingRun]]
+    predictor: str | Predictor = "estimate"
+    correction: str | Correction | None = None
+    min_gain: float = 0.0
+    min_interval_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        predictor_of(self.name, self.predictor)
+        correction_of(self.name, self.correction)
+        require_number(f"{self.name}: min_gain", self.min_gain, "a number < 1", lambda share: not isnan(share) and share < 1)
+        require_seconds(f"{self.name}: min_interval_s", self.min_interval_s)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        return dependencies_of(predictor_of(self.name, self.predictor)) | {"checkpointing"}
+
+    def start(self, setup: Setup) -> Run:
+        machine = setup.machine
+        refused = {
+            "where nodes differ in speed (NodeType.speed)": machine.node_speeds is not None,
+            "where restarts are charged again and again (Checkpointing.restart_charge)": (
+                machine.checkpointing.restart_charge != "on-start"
+            ),
+            "where the store takes no tasks (max_tasks_per_slice=0), without Machine.resize_s": (
+                machine.resize_s is None and machine.checkpointing.max_tasks_per_slice == 0
+            ),
+        }
+        for where, is_so in refused.items():
+            if is_so:
+                raise SpecificationError(f"policy {self.name}: not allowed {where}: gangs cannot be resized there")
+        return self.in_run(self, setup)
+
+
+class ResizingRun:
+    """One run of such a policy: what it knows of gangs beside the view."""
+
+    def __init__(self, policy: Any, setup: Setup) -> None:
+        self.setup, self.pools = setup, pools_of(setup)
+        self.lengths = Lengths(policy, setup, predictors.a_second_more)
+        self._holds_longer = holds_longer(setup)
+        self._min_gain, self._min_interval = policy.min_gain, to_ticks(policy.min_interval_s)
+        self._explain = setup.explain
+        self._ends: dict[int, tuple[int, int]] = {}  # job id, or that of an outage -> assumed end, expected end
+        self._sizes: dict[int, int] = {}  # job id -> number of its gang's nodes
+        self._ready: dict[int, int] = {}  # job id -> when its gang can be resized again
+        self._told: set[int] = set()  # ids of waiting jobs that hold a reservation, or have held one
+        self._alarm: int | None = None
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Take note of what has happened, schedule, and wake up when gangs can be resized again that cannot now."""
+        self._observe(batch, view)
+        cycle = Cycle(self, view)
+        decisions = [*self.schedule(cycle), *cycle.decisions()]
+        alarm = self._next_chance(view)
+        if alarm != self._alarm or (batch.alarm and alarm is not None):
+            self._alarm = alarm
+            decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def schedule(self, cycle: Cycle) -> Iterable[Decision]:
+        """Say in ``cycle`` what starts and what is resized; return other decisions."""
+        raise NotImplementedError
+
+    def _observe(self, batch: Batch, view: View) -> None:
+        now, ends, sizes = view.now, self._ends, self._sizes
+        self.lengths.observe(batch, view)
+        for gang in batch.ended:
+            for of_gang in (ends, sizes, self._ready):
+                of_gang.pop(gang.job.id, None)
+            self.forget(gang.job)
+        for outage in batch.repaired:
+            ends.pop(outage.id, None)
+        for outage in batch.failed:
+            if outage.node in view.down:
+                ends[outage.id] = outage.expected_end, outage.expected_end
+        if batch.failed:
+            for gang in view.running.values():
+                if gang.nodes != sizes[gang.job.id]:  # it goes on on the nodes that it has left
+                    self._note_shrunk(gang, view)
+        delay = self.lengths.delays(view.running)
+        for number, (end, expected) in ends.items():
+            if end <= now and (number < 0 or number in view.running):
+                ends[number] = expected + delay(number, now - expected), expected
+
+    def _note_shrunk(self, gang: RunningJob, view: View) -> None:
+        """Expect a later end of a gang of which a node has failed."""
+        job, now = gang.job, view.now
+        rest = self.time_on(job, gang.nodes, self.lengths.predicted(job)) - view.progress(gang)
+        cost = self.setup.resize_time(job, self._sizes[job.id], gang.nodes)
+        end = now + cost + max(rest, 1)
+        self._ends[job.id], self._sizes[job.id], self._ready[job.id] = (end, end), gang.nodes, now + cost
+
+    def forget(self, job: QueuedJob) -> None:
+        """Forget the gang of a job, which has ended."""
+
+    # Run times.
+
+    def time_on(self, job: QueuedJob, nodes: int, ticks: int) -> int:
+        """Return how long a job executes on so many nodes that takes ``ticks`` on those that it asked for."""
+        return ticks if nodes == job.nodes else int(self.setup.speedup.time_on(ticks, job.nodes, nodes))
+
+    def length(self, job: QueuedJob, nodes: int) -> int:
+        """Return how long a waiting job is expected to hold so many nodes."""
+        if nodes == job.nodes:
+            return self.lengths.of(job)
+        ticks = self.time_on(job, nodes, self.lengths.predicted(job))
+        return self.setup.holding(job, ticks) if self._holds_longer else ticks
+
+    def end(self, gang: RunningJob, nodes: int, now: int) -> int:
+        """Return when a gang is expected to end if it has so many nodes from now on."""
+        job, end = gang.job, self._ends[gang.job.id][0]
+        if nodes == gang.nodes:
+            return end
+        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
+        return now + self.setup.resize_time(job, gang.nodes, nodes) + -(-max(end - now, 1) * after // before)
+
+    def outage_end(self, number: int) -> int:
+        return self._ends[number][0]
+
+    def efficiency(self, job: QueuedJob, nodes: int) -> float:
+        """Return the speed per node of a job on so many nodes, relative to that on the nodes that it asked for."""
+        return job.estimate * job.nodes / (nodes * self.time_on(job, nodes, job.estimate))
+
+    # Resizes.
+
+    def can_be_resized(self, gang: RunningJob, now: int) -> bool:
+        """Return whether a gang is malleable and executes, and its last resize is long enough ago."""
+        return gang.job.sizes is not None and gang.state is RUNNING and self._ready.get(gang.job.id, 0) <= now
+
+    def may_shrink(self, gang: RunningJob, nodes: int, view: View) -> bool:
+        """Return whether a gang that can be resized may have fewer nodes: it must not reach into a reservation by that."""
+        if view.resizable(gang, nodes) is None:
+            return False
+        windows = self.pools.windows
+        if windows is None:
+            return True
+        now, bits, columns = view.now, gang.job.barred, as_mask(gang.columns)
+        before = windows.barred(now, max(gang.expected_end - now, 1), bits) & columns
+        return not windows.barred(now, self._latest_end(gang, nodes, now) - now, bits) & columns & ~before
+
+    def _latest_end(self, gang: RunningJob, nodes: int, now: int) -> int:
+        """Return when a gang ends at the latest by its estimate if it has so many nodes from now on."""
+        job = gang.job
+        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
+        rest = max(gang.expected_end - now, 1)
+        return now + self.setup.resize_time(job, gang.nodes, nodes) + max(-(-rest * after // before), 1)
+
+    def pays(self, gang: RunningJob, nodes: int, now: int) -> bool:
+        """Return whether a gang gains enough by growing to so many nodes."""
+        end = self.end(gang, gang.nodes, now)
+        gain = end - self.end(gang, nodes, now)
+        return gain >= self._min_gain * max(end - now, 1) and (gain > 0 or self._min_gain < 0)
+
+    def note_resize(self, gang: RunningJob, nodes: int, now: int) -> None:
+        end, job = self.end(gang, nodes, now), gang.job
+        cost = self.setup.resize_time(job, gang.nodes, nodes)
+        self._ends[job.id], self._sizes[job.id] = (end, end), nodes
+        self._ready[job.id] = now + max(cost, self._min_interval)
+
+    def note_start(self, job: QueuedJob, nodes: int, now: int) -> None:
+        self.lengths.started(job)
+        self._told.discard(job.id)
+        end = now + self.length(job, nodes)
+        self._ends[job.id], self._sizes[job.id] = (end, end), nodes
+
+    def _next_chance(self, view: View) -> int | None:
+        """Return when the first gang can be resized that cannot be now although its job is malleable."""
+        due = []
+        for gang in view.running.values():
+            if gang.job.sizes is None:
+                continue
+            ready = self._ready.get(gang.job.id, 0)
+            if ready > view.now:
+                due.append(ready)
+            elif gang.state is not RUNNING:  # it waits for the checkpoint store, or is restored: nothing tells when that ends
+                due.append(view.now + max(TICKS_PER_SECOND, *self.setup.transfer_times(gang.job)))
+        return min(due, default=None)
+
+    # Which nodes jobs may have.
+
+    def needs(self, job: QueuedJob, view: View) -> int:
+        """Return on how many nodes a waiting job is to start: as many as it asked for, or was saved with."""
+        return job.nodes if job.sizes is None else view.saved_on(job) or job.nodes
+
+    def least(self, job: QueuedJob, view: View) -> int:
+        """Return the least number of nodes on which a waiting job can start."""
+        return job.nodes if job.sizes is None else view.saved_on(job) or job.sizes[0]
+
+    def on(self, job: QueuedJob, nodes: int) -> QueuedJob:
+        """Return a waiting job as it would have to be described if it asked for so many nodes, for plans."""
+        if nodes == job.nodes:
+            return job
+        estimate = self.time_on(job, nodes, job.estimate)
+        other = QueuedJob(job.id, nodes, job.submit, estimate, job.user, job.group, job.priority, job.memory)
+        other.allowed, other.eligible, other.barred, other.sizes = job.allowed, job.eligible, job.barred, job.sizes
+        return other
+
+    def pools_for(self, job: QueuedJob, nodes: int, now: int) -> tuple[int, ...]:
+        """Return the pools from which a waiting job can have nodes if it starts on so many now."""
+        pools, windows = self.pools.of(job.allowed), self.pools.windows
+        if windows is None:
+            return pools
+        ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate)), self.length(job, nodes))
+        barred = windows.barred(now, ticks, job.barred)
+        return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
+
+    def pools_to_grow(self, gang: RunningJob, now: int) -> tuple[int, ...]:
+        """Return the pools from which a gang can have more nodes."""
+        job, windows = gang.job, self.pools.windows
+        pools = self.pools.of(job.allowed)
+        if windows is None or job.sizes is None:
+            return pools
+        # With more nodes it ends earlier, but for the cost of the resize.
+        cost = max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        barred = windows.barred(now, max(gang.expected_end - now, 1) + cost, job.barred)
+        return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
+
+    # Plans.
+
+    def plan(self, cycle: Cycle, lent: Mapping[int, Split] = MappingProxyType({})) -> RunningPlan:
+        """Return what is free from now on, by the expected ends of gangs.
+
+        What is ``lent`` to a gang, by job id, is free now, and the gang is expected to end without it.
+        """
+        view, pools, now = cycle.view, self.pools, cycle.view.now
+        plan = plan_of(pools, None, may_overrun=False)
+        if pools.windows is not None and not self.lengths.are_estimates:
+            plan.longest_of = lambda job: self.setup.holding(job, job.estimate)
+        plan.advance(now)
+        left = list(pools.sizes)
+        for pool, idle in enumerate(cycle.idle):
+            left[pool] -= idle
+        for gang in view.running.values():
+            split, nodes = cycle.split(gang), gang.nodes
+            for pool, number in split:
+                left[pool] -= number
+            if borrowed := dict(lent.get(gang.job.id, ())):
+                nodes -= sum(borrowed.values())
+                split = tuple((pool, rest) for pool, number in split if (rest := number - borrowed.get(pool, 0)))
+            plan.reserve(now, max(self.end(gang, nodes, now) - now, 1), split, beyond_capacity=True)
+        for outage in view.down.values():
+            split = pools.counts((outage.node, outage.node + 1))
+            left[split[0][0]] -= 1
+            plan.reserve(now, max(self.outage_end(outage.id) - now, 1), split, beyond_capacity=True)
+        if unknown := tuple((pool, number) for pool, number in enumerate(left) if number > 0):
+            plan.reserve(now, 1, unknown)  # of gangs whose ends are still to be reported
+        return plan
+
+    def backfill(self, cycle: Cycle, plan: RunningPlan, start: Begin, admit: Admit | None = None) -> Iterator[Reserve]:
+        """Start jobs as under EASY backfilling, in queue order; yield the first reservations.
+
+        ``start`` is called with each job that fits into the plan, its number of nodes and where it has them; ``admit`` with the
+        first blocked job of each set of nodes: if it returns true the job starts.
+        """
+        view, now, groups = cycle.view, cycle.now, dict[tuple[NodeSet | None, int], Group]()
+        for job in view.waiting.values():
+            if (job.allowed, job.barred) not in groups:
+                groups[job.allowed, job.barred] = plan.new_group(job)
+        plan.count_idle()
+        for job in view.waiting.values():
+            group = groups[job.allowed, job.barred]
+            if group.protected and group.idle <= 0:
+                if len(groups) == 1:
+                    break
+                continue
+            nodes = self.needs(job, view)
+            if group.protected and nodes > group.idle:
+                continue
+            length, sized = self.length(job, nodes), self.on(job, nodes)
+            split = plan.split(now, length, sized, group) if nodes <= group.idle else None
+            if split is not None:
+                plan.reserve(now, length, split)
+                start(job, nodes, split)
+            elif group.protected:
+                continue
+            elif admit is None or not admit(job, plan, group):
+                at_the_latest, split = plan.earliest(length, sized, group)
+                if at_the_latest >= 0:
+                    plan.reserve(at_the_latest, length, split)
+                    group.protected = 1
+                    if job.id not in self._told:
+                        self._told.add(job.id)
+                        yield Reserve(job=job, start=at_the_latest, guaranteed=False)  # gangs may be resized before
+            plan.count_idle()
+
+
+def order_of(run: ResizingRun, name: str) -> Callable[[RunningJob, int], Any]:
+    """Return the sorting key of a gang with a number of nodes, by the name of an order; the smallest comes first."""
+    if name == "age":
+        return lambda gang, _: (gang.start, gang.job.queue_order)
+    return lambda gang, nodes: (-run.efficiency(gang.job, nodes), gang.start, gang.job.queue_order)
+
+
+class Cycle:
+    """The nodes of one scheduling cycle as the decisions so far leave them, by pool."""
+
+    def __init__(self, run: ResizingRun, view: View) -> None:
+        self.run, self.view, self.now = run, view, view.now
+        self.pools = run.pools
+        self._plain = len(run.pools) == 1
+        self.idle = [view.idle] if self._plain else run.pools.numbers(as_mask(view.idle_nodes()))
+        self._splits: dict[int, Split] = {}  # of the gangs that are resized, by job id
+        self._gangs: dict[int, RunningJob] = {}
+        self._starts: list[tuple[QueuedJob, int, Split, Reason]] = []
+
+    def split(self, gang: RunningJob) -> Split:
+        """Return the nodes of a gang by pool."""
+        if (split := self._splits.get(gang.job.id)) is not None:
+            return split
+        return ((0, gang.nodes),) if self._plain else self.pools.counts(gang.columns)
+
+    def nodes(self, gang: RunningJob) -> int:
+        """Return the number of a gang's nodes."""
+        return sum(number for _, number in self._splits[gang.job.id]) if gang.job.id in self._splits else gang.nodes
+
+    @staticmethod
+    def without(split: Split, nodes: int, first: Iterable[int] = ()) -> Split:
+        """Return a split with so many nodes less, of some pools ``first``, then of the last ones first."""
+        left = dict(split)
+        for pool in [*first, *reversed([pool for pool, _ in split])]:
+            taken = min(left.get(pool, 0), nodes)
+            if taken:
+                left[pool] -= taken
+                nodes -= taken
+        return tuple((pool, number) for pool, number in left.items() if number)
+
+    def give_up(self, gang: RunningJob, nodes: int, pools: Iterable[int]) -> None:
+        """Let a gang give up so many nodes, of some pools first; they are idle."""
+        self.change(gang, self.without(self.split(gang), nodes, pools))
+
+    def grow(self, gang: RunningJob, nodes: int, pools: Iterable[int]) -> None:
+        """Give a gang so many idle nodes of some pools more."""
+        added, after = split_of(self.idle, nodes, pools), dict(self.split(gang))
+        assert added is not None, "so many are idle"
+        for pool, number in added:
+            after[pool] = after.get(pool, 0) + number
+        self.change(gang, tuple(sorted(after.items())))
+
+    def change(self, gang: RunningJob, split: Split) -> None:
+        """Give a gang so many nodes of each pool instead of its own."""
+        before = self.split(gang)
+        if split == before:
+            return
+        for pool, number in before:
+            self.idle[pool] += number
+        for pool, number in split:
+            self.idle[pool] -= number
+        self._gangs[gang.job.id], self._splits[gang.job.id] = gang, split
+
+    def start(self, job: QueuedJob, nodes: int, split: Split, reason: Reason) -> None:
+        """Start a job on so many idle nodes."""
+        for pool, number in split:
+            self.idle[pool] -= number
+        self._starts.append((job, nodes, split, reason))
+
+    @property
+    def still_waiting(self) -> bool:
+        """Whether jobs wait that do not start now."""
+        return len(self.view.waiting) > len(self._starts)
+
+    def is_resized(self, gang: RunningJob) -> bool:
+        return gang.job.id in self._splits
+
+    def idle_of(self, pools: Iterable[int]) -> int:
+        return sum(self.idle[pool] for pool in pools)
+
+    def decisions(self) -> Iterator[Decision]:
+        """Yield what has been decided: gangs shrink, jobs start, gangs grow."""
+        run, now = self.run, self.now
+        mask = 0 if self._plain else as_mask(self.view.idle_nodes())
+        resized = [(gang, self.nodes(gang), self._splits[number]) for number, gang in self._gangs.items()]
+        for gang, nodes, split in resized:
+            if nodes < gang.nodes:
+                own = as_mask(gang.columns)
+                kept = self._lowest(own, split)
+                mask |= own & ~kept
+                run.note_resize(gang, nodes, now)
+                yield self._resize(gang, nodes, kept)
+        for job, nodes, split, reason in self._starts:
+            chosen = self._lowest(mask, split)
+            mask &= ~chosen
+            run.note_start(job, nodes, now)
+            other = None if nodes == job.nodes else nodes
+            columns = None if self._plain else from_mask(chosen)
+            yield Start(job=job, nodes=other, columns=columns, reason=reason)
+        for gang, nodes, split in resized:
+            if nodes > gang.nodes:
+                own = as_mask(gang.columns)
+                counts = dict(self.pools.counts(gang.columns))
+                added = self._lowest(mask, tuple((pool, number - counts.get(pool, 0)) for pool, number in split))
+                mask &= ~added
+                run.note_resize(gang, nodes, now)
+                yield self._resize(gang, nodes, own | added)
+
+    def _lowest(self, mask: int, split: Split) -> int:
+        """Return the lowest nodes of each pool; 0 where there is one pool, and the mechanism chooses."""
+        if self._plain:
+            return 0
+        chosen = 0
+        for pool, number in split:
+            chosen |= lowest(mask & self.pools.masks[pool], number)
+        return chosen
+
+    def _resize(self, gang: RunningJob, nodes: int, mask: int) -> Resize:
+        columns: NodeSet | None = None if self._plain else from_mask(mask)
+        return Resize(job=gang.job, nodes=nodes, columns=columns)
+
+
+def grow(cycle: Cycle, gangs: Iterable[tuple[RunningJob, int]], order: Callable[[RunningJob, int], Any]) -> None:
+    """Give idle nodes, one by one, to the first gang in an order that may have more; given with the most nodes of each.
+
+    ``order`` is the sorting key of a gang with a number of nodes.  A gang for which its growth does not pay gets none.
+    """
+    run, now = cycle.run, cycle.now
+    candidates = [(gang, most, run.pools_to_grow(gang, now)) for gang, most in gangs]
+    while candidates and any(cycle.idle):
+        idle, targets = list(cycle.idle), [gang.nodes for gang, _, _ in candidates]
+        heap = [(order(gang, gang.nodes + 1), place) for place, (gang, most, _) in enumerate(candidates) if gang.nodes < most]
+        heapify(heap)
+        while heap:
+            place = heap[0][1]
+            gang, most, pools = candidates[place]
+            pool = next((pool for pool in pools if idle[pool]), None)
+            if pool is not None:
+                idle[pool] -= 1
+                targets[place] += 1
+            if pool is None or targets[place] == most:
+                heap[0] = heap[-1]
+                heap.pop()
+                heapify(heap)
+            else:
+                heapreplace(heap, (order(gang, targets[place] + 1), place))
+            if not any(idle):
+                break
+        grown = [(*each, target) for each, target in zip(candidates, targets, strict=True) if target > each[0].nodes]
+        refused = [gang for gang, _, _, target in grown if not run.pays(gang, target, now)]
+        if not refused:
+            for gang, _, pools, target in grown:
+                cycle.grow(gang, target - gang.nodes, pools)
+            return
+        last = max(refused, key=lambda gang: order(gang, gang.nodes + 1))
+        candidates = [each for each in candidates if each[0] is not last]
