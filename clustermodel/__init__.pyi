@@ -36,7 +36,8 @@ from .policies.agent import AgentPolicy as AgentPolicy
 from .policies.backfilling.scheduler import Backfilling as Backfilling
 from .policies.interface import (
     Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Place as Place, Policy as Policy,
-    Reason as Reason, Reserve as Reserve, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend, WakeAt as WakeAt,
+    Reason as Reason, Reserve as Reserve, Resize as Resize, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend,
+    WakeAt as WakeAt,
 )
 from .policies.predictors import Predictor as Predictor
 from .policies.registry import make_policy as make_policy, policy_names as policy_names, register_policy as register_policy

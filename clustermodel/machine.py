@@ -458,12 +458,6 @@ class Machine:
     """Cost of a checkpoint and of a restart; a migration is one of each."""
     failures: FailureSource | None = None
     """When nodes fail, and for how long they are down."""
-    on_failure: Literal["requeue", "shrink"] = "requeue"
-    """What becomes of a gang of which a node fails: its job waits again, or, if the job is malleable and has its least number of
-    nodes left, ``"shrink"``: it goes on at once on the nodes that it has left, from its last checkpoint."""
-    resize_s: float | None = None
-    """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
-    ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
     gpus_per_node: int = 1
@@ -490,6 +484,12 @@ class Machine:
     """What each node draws, from which the energy of a run follows; it changes no schedule.  ``None``: nothing is counted."""
     price: Price | None = None
     """What energy costs over time, and its carbon: a :class:`~clustermodel.price.Price`, or a table with its columns."""
+    on_failure: Literal["requeue", "shrink"] = "requeue"
+    """What becomes of a gang of which a node fails: its job waits again, or, if the job is malleable and its least number of
+    nodes is left, ``"shrink"``: it goes on at once on the nodes that are left, from its last checkpoint."""
+    resize_s: float | None = None
+    """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
+    ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
@@ -682,6 +682,11 @@ class Machine:
     def _in_processors(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         first = [0, *accumulate(self.node_sizes)] if self.has_shared_nodes else range(self.nodes + 1)
         return [tuple(first[bound] for bound in nodes) for nodes in sets]
+
+    @property
+    def resize(self) -> int | None:
+        """How long a resize takes, ticks; ``None``: as long as a checkpoint and a restart."""
+        return None if self.resize_s is None else to_ticks(self.resize_s)
 
     @property
     def round(self) -> int:

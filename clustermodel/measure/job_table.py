@@ -25,7 +25,9 @@ GAMMA_S: Final = 10.0  # slowdown bound Gamma (Zhang et al. 2003, section 2.3)
 _SAFE: Final = 2.0**62  # if a sum of positive terms is at most this in floating point, its exact value is far below 2^63
 _EXACT: Final = 2**53  # whole numbers up to this one are exact in floating point
 _ASKED: Final = ("id", "submit", "nodes", "estimate", "user", "group", "priority")
-_OF_STREAMS: Final = ("start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions")
+_OF_STREAMS: Final = (
+    "start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions", "resizes"
+)  # fmt: skip
 
 
 def node_ticks(nodes: npt.NDArray[np.int64], ticks: npt.NDArray[np.int64]) -> NodeTicks:
@@ -64,6 +66,7 @@ class Jobs(NamedTuple):
     backfilled: BoolArray  # whether the last run attempt started while a job ahead in the queue kept waiting
     attempts: IntArray
     preemptions: IntArray
+    resizes: IntArray
     requeued: BoolArray  # whether the job was stopped at a time limit of the policy and restarted
     lost: IntArray  # discarded work, ticks
     wasted: NodeTicks  # discarded work, node-ticks; the sum is the ledger's account *lost*
@@ -74,16 +77,18 @@ class Jobs(NamedTuple):
         runs, jobs = records.runs, len(records)
         of = {name: records.column(name) for name in (*_ASKED, "start", "end", "reserved")}
         allocated, worked, status = records.allocated, records.column("worked"), records.column("ended_as")
+        resizes = np.bincount(runs.job[runs.ended_as == Status.RESIZED], minlength=jobs)
         requeued = np.bincount(runs.job[runs.ended_as == Status.REQUEUED], minlength=jobs) > 0
         return cls(
             **of,
             allocated=allocated,
             executed=worked,
-            dedicated=_dedicated(of["nodes"], records.column("run"), of["estimate"], allocated, worked, status),
+            dedicated=_dedicated(of["nodes"], records.column("run"), of["estimate"], allocated, resizes, worked, status),
             status=status,
             blocked_since=records.blocked_since,
             backfilled=records.column("backfilled") == 1,
-            attempts=np.bincount(runs.job, minlength=jobs),
+            attempts=np.bincount(runs.job, minlength=jobs) - resizes,
+            resizes=resizes,
             preemptions=np.bincount(runs.job[np.isin(runs.ended_as, PREEMPTIONS)], minlength=jobs),
             requeued=requeued,
             lost=_sum(records, runs.job, runs.lost),
@@ -99,7 +104,9 @@ class Jobs(NamedTuple):
         return cls(
             **{name: row[name] for name in _ASKED},
             **of,
-            dedicated=_dedicated(row["nodes"], row["run"], row["estimate"], of["allocated"], of["executed"], of["status"]),
+            dedicated=_dedicated(
+                row["nodes"], row["run"], row["estimate"], of["allocated"], of["resizes"], of["executed"], of["status"]
+            ),
             backfilled=np.array([job.backfilled for job in left], dtype=bool),
             requeued=np.array([job.requeued for job in left], dtype=bool),
             wasted=np.array([job.wasted for job in left], dtype=object),
@@ -112,10 +119,16 @@ class Jobs(NamedTuple):
 
 
 def _dedicated(
-    nodes: IntArray, run: IntArray, estimate: IntArray, allocated: IntArray, worked: IntArray, ended_as: IntArray
+    nodes: IntArray,
+    run: IntArray,
+    estimate: IntArray,
+    allocated: IntArray,
+    resizes: IntArray,
+    worked: IntArray,
+    ended_as: IntArray,
 ) -> IntArray:
     """Return what the jobs executed, or where they ran on other nodes than they ask for, what they would have executed."""
-    reshaped = (allocated != nodes) & (worked != UNKNOWN)
+    reshaped = ((allocated != nodes) | (resizes > 0)) & (worked != UNKNOWN)
     asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
     return np.where(reshaped, asked, worked)
 
@@ -133,9 +146,9 @@ def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s
 def executed(records: JobRecords) -> IntArray:
     """Return how long each of ``records.runs`` executed, without work that earlier attempts had saved, ticks."""
     runs = records.runs
-    stopped = np.isin(runs.ended_as, list(REQUEUING))
-    saved = _sum(records, runs.job[stopped], (runs.worked - runs.lost)[stopped])  # of each job before its last attempt
-    return np.where(stopped, runs.worked, np.maximum(runs.worked - saved[runs.job], 0))
+    alone = np.isin(runs.ended_as, list(REQUEUING)) | records.malleable[runs.job]  # it is that of the attempt already
+    saved = _sum(records, runs.job[alone], (runs.worked - runs.lost)[alone])  # of each job before its last attempt
+    return np.where(alone, runs.worked, np.maximum(runs.worked - saved[runs.job], 0))
 
 
 def attempt_table(records: JobRecords) -> pd.DataFrame:
@@ -156,8 +169,13 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
 
 def useful(records: JobRecords) -> NodeTicks:
     """Return how much work of each job was useful, node-ticks, shape ``(jobs,)``; the sum is the ledger's *useful*."""
-    ended_as, worked = records.column("ended_as"), records.column("worked")
-    return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
+    ended_as, worked, malleable = records.column("ended_as"), records.column("worked"), records.malleable
+    kept = node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN) | malleable, 0, worked))
+    if malleable.any():
+        runs = records.runs
+        runs = runs.where(malleable[runs.job])
+        kept = kept + _sum(records, runs.job, node_ticks(runs.nodes, runs.worked - runs.lost))
+    return kept
 
 
 def _sum(records: JobRecords, jobs: IntArray, amounts: NodeTicks) -> Any:

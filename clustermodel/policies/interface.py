@@ -159,8 +159,8 @@ class Resize:
     nodes: int | None = None
     """The new number of nodes, within ``QueuedJob.sizes``; ``None``: as many as ``columns``."""
     columns: NodeSet | Sequence[int] | None = None
-    """Its new nodes, as in :class:`Start`; they may be its own or idle ones.  ``None``: its own with the lowest numbers, and the
-    lowest idle ones that it may have (``View.resizable``)."""
+    """Its new nodes, as in :class:`Start`; they may be its own or idle ones.  ``None``: the lowest of its own, and of the idle
+    ones that it may have (``View.resizable``)."""
 
 
 Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Rows | Migrate | Resize

@@ -187,8 +187,8 @@ class View:
         of all gangs that run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the
         decisions of an instant have been carried out.  Of a node with several processors it is that of all of them.""",
         "resizable": """The nodes that a running gang would have if it were resized to a number of nodes now; ``None`` where it
-        cannot be: its job is rigid, the number not among its sizes, it does not execute, or the nodes that it may have (idle, with
-        enough free memory, not reserved before it ends) are too few.""",
+        cannot be: its job is rigid, the number not among its sizes, it does not execute, or the nodes that it may have (idle,
+        with enough free memory, not reserved before it ends) are too few.""",
         "fits": """The idle nodes that a waiting job would have if it were started now, by its layout, its memory and the nodes
         that it may have; ``None`` where it does not fit.""",
     }

@@ -42,6 +42,14 @@ BLOCK: Final = 16_384  # jobs that are passed on at once
 _BLANK: Final = array("q", [0, UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, UNKNOWN, 0, Status.UNFINISHED, 0, 0])
 
 
+class EndedPhase(NamedTuple):
+    """What a gang executed in a phase that is over, how much of it is discarded, and its job in all phases; ticks."""
+
+    executed: int
+    lost: int
+    in_all: int
+
+
 class MemoryInUse(NamedTuple):
     """The memory that running and suspended jobs have on all nodes together; shapes ``(changes,)``."""
 
@@ -79,6 +87,8 @@ class JobRecords:
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
         self._memory = array("q")  # of the memory in use, where it is limited: time, change
         self._eligible: dict[int, int] = {}  # when jobs that were held joined the queue
+        self._begun: dict[int, int] = {}  # when the last run attempts of jobs began that have been resized since
+        self._in_all: dict[int, int] = {}  # how long malleable jobs executed in all their run attempts
 
     def __len__(self) -> int:
         return len(self._reserved)
@@ -128,8 +138,31 @@ class JobRecords:
         self._moves.extend((attempt, now, *self._attempts[attempt + _FIRST_BOUND : attempt + _WIDTH]))
         self._hold(attempt, columns)
 
-    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0) -> None:
-        """Note that the run attempt ended, and ``lost`` ticks of the job's work were discarded."""
+    def attempt_of(self, index: int) -> int:
+        """Return where the job's last run attempt is, for :meth:`lost`."""
+        return self._attempt[index]
+
+    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, phase: EndedPhase) -> None:
+        """Note that the gang goes on with another number of nodes."""
+        before = self._attempt[index]
+        self.ended(index, now, Status.RESIZED, phase.executed, phase.lost)
+        attempt = self._attempt[index] = self._open_attempt(index)
+        self._begun.setdefault(index, self._attempts[before + _START])
+        for column in (_BACKFILLED, _HEAD_SINCE):
+            self._attempts[attempt + column] = self._attempts[before + column]
+        self.started(index, now, columns, nodes)
+
+    def lost(self, index: int, attempt: int, nodes: int, ticks: int) -> None:
+        """Note that work of an earlier run attempt of the job, on so many nodes, is discarded."""
+        self._attempts[attempt + _LOST] += ticks
+
+    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0, in_all: int = UNKNOWN) -> None:
+        """Note that the run attempt ended, and ``lost`` ticks of the job's work were discarded.
+
+        Of a malleable job, ``executed`` is of the run attempt alone, and ``in_all`` of all its run attempts.
+        """
+        if in_all != UNKNOWN:
+            self._in_all[index] = in_all
         attempts, attempt = self._attempts, self._attempt[index]
         attempts[attempt + _END] = now
         attempts[attempt + _ENDED_AS] = status
@@ -140,6 +173,7 @@ class JobRecords:
         """Note that the run attempt ended, and the job is queued again."""
         self.ended(index, now, status, executed, lost)
         self._attempt[index] = self._open_attempt(index)
+        self._begun.pop(index, None)
 
     def discarded(self, index: int, lost: int) -> None:
         """Note that work of the job, which waits again, is discarded after its last run attempt has ended."""
@@ -193,10 +227,12 @@ class JobRecords:
         if name in ("reserved", "due"):
             return _numbers(self._reserved if name == "reserved" else self._due)
         if name == "eligible":
-            eligible = self.column("submit")
-            eligible[list(self._eligible)] = list(self._eligible.values())
-            return eligible
-        return self._of_last(RunAttempts._fields.index(name))
+            values, others = self.column("submit"), self._eligible
+        else:
+            values = self._of_last(RunAttempts._fields.index(name))
+            others = {"start": self._begun, "worked": self._in_all}.get(name, {})
+        values[list(others)] = list(others.values())
+        return values
 
     def seconds(self, name: str) -> FloatArray:
         """Return a tick column in seconds, ``nan`` where it never happened; shape ``(jobs,)``."""
@@ -224,6 +260,13 @@ class JobRecords:
         """Which jobs ran to an end, shape ``(jobs,)``."""
         finished: BoolArray = self.column("end") != UNKNOWN
         return finished
+
+    @property
+    def malleable(self) -> BoolArray:
+        """Which jobs that have ended were malleable, shape ``(jobs,)``."""
+        malleable = np.zeros(len(self), dtype=bool)
+        malleable[list(self._in_all)] = True
+        return malleable
 
     @property
     def allocated(self) -> IntArray:
@@ -322,7 +365,7 @@ class StreamedJob:
 
     __slots__ = (
         "allocated", "attempts", "backfilled", "blocked_since", "end", "executed", "lost", "preemptions", "requeued",
-        "reserved", "row", "start", "status", "wasted",
+        "reserved", "resizes", "row", "start", "status", "wasted",
     )  # fmt: skip
 
     def __init__(self, row: JobRow) -> None:
@@ -331,7 +374,7 @@ class StreamedJob:
         self.status = Status.UNFINISHED
         self.allocated = 0  # nodes of the last run attempt
         self.backfilled = False  # whether that started while a job ahead in the queue kept waiting
-        self.attempts = self.preemptions = 0
+        self.attempts = self.preemptions = self.resizes = 0
         self.requeued = False  # whether it was stopped at a time limit of the policy and restarted
         self.lost = self.wasted = 0  # discarded work, ticks and node-ticks
 
@@ -398,9 +441,23 @@ class StreamedRecords(JobRecords):
     def memory_changed(self, now: int, kib: int) -> None:
         """Note nothing, so that no log grows."""
 
-    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0) -> None:
+    def attempt_of(self, index: int) -> int:
+        return 0
+
+    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, phase: EndedPhase) -> None:
+        self.discarded(index, phase.lost)
         job = self._open[index]
-        job.end, job.executed = now, executed
+        job.allocated = nodes
+        job.resizes += 1
+
+    def lost(self, index: int, attempt: int, nodes: int, ticks: int) -> None:
+        job = self._open[index]
+        job.lost += ticks
+        job.wasted += ticks * nodes
+
+    def ended(self, index: int, now: int, status: Status, executed: int, lost: int = 0, in_all: int = UNKNOWN) -> None:
+        job = self._open[index]
+        job.end, job.executed = now, executed if in_all == UNKNOWN else in_all
         self.discarded(index, lost)
         self._left(index, status)
 

@@ -23,6 +23,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import ANYWHERE, Place, at_speed
+from clustermodel.sim.resizing import end_phase
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -40,6 +41,7 @@ class Coordinator:
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
+        self._sizes, self._resizes = run.sizes, run.resizes
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -61,6 +63,7 @@ class Coordinator:
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: idle_for(run, job, job.nodes)
+        view.resizable = run.resizes.nodes_for
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -84,6 +87,8 @@ class Coordinator:
             if held is not None:
                 self._tell_dependents(row.id, ok=False)
             return None
+        if row.id in self._sizes:
+            job.set_sizes(self._sizes[row.id], self._nodes)
         self._jobs[row.id] = job
         life = job_life(job, self._pool.request, self._attempt_ended)
         request = self._pool.request(job) if held is None or held.lets_go(job) else self._pool.held_request(job)
@@ -263,6 +268,9 @@ class Coordinator:
         job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded = self._run.saved.ended(gang, executed)
+        if job.sizes is not None:
+            self._close_malleable(gang, now)
+            return
         if outcome in REQUEUING:
             require_progress(job, self._policy)
             self._records.stopped(job.index, now, outcome, executed, discarded)
@@ -272,6 +280,18 @@ class Coordinator:
             self._records.ended(job.index, now, outcome, gang.ran, discarded)
             del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
+
+    def _close_malleable(self, gang: Execution, now: int) -> None:
+        job, outcome = gang.owner, gang.outcome
+        phase = end_phase(self._run, gang, outcome)
+        if outcome in REQUEUING:
+            require_progress(job, self._policy)
+            self._records.stopped(job.index, now, outcome, phase.executed, phase.lost)
+            if gang.job is self._head:
+                self._head = None
+        else:
+            self._records.ended(job.index, now, outcome, phase.executed, phase.lost, phase.in_all)
+            del self._jobs[gang.job.id], job.execution
 
     def _cycle(
         self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
@@ -310,8 +330,8 @@ class Coordinator:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
-        if changes or decisions.started or self._gave_up:
-            self._gave_up = False
+        if changes or decisions.started or self._gave_up or self._resizes.changed:
+            self._gave_up = self._resizes.changed = False
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes and (waiting or decisions.started):
             self._note_queue(now, decisions.started)

@@ -8,7 +8,19 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import DecisionError, shown
-from clustermodel.policies.interface import Checkpoint, Kill, Migrate, Place, Reason, Reserve, Rows, Start, Suspend, WakeAt
+from clustermodel.policies.interface import (
+    Checkpoint,
+    Kill,
+    Migrate,
+    Place,
+    Reason,
+    Reserve,
+    Resize,
+    Rows,
+    Start,
+    Suspend,
+    WakeAt,
+)
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_members, is_node_set, text
@@ -16,6 +28,7 @@ from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
+from clustermodel.sim.resizing import image_on, times_on
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
@@ -49,6 +62,7 @@ class Decisions:
             WakeAt: self._wake_at,
             Rows: self._place_in_rows,
             Migrate: self._migrate,
+            Resize: self._resize,
         }
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
@@ -142,9 +156,7 @@ class Decisions:
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
         elif 1 <= nodes <= machine.processors:
-            speedup: Any = self._run.speedup  # may be a user's, which may return a number of numpy
-            times = [operator.index(speedup.time_on(ticks, queued.nodes, nodes)) for ticks in (duration, length)]
-            duration, length = times
+            duration, length = times_on(self._run, job, nodes)
         else:
             raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {machine.processors}")
         if speed != 1:
@@ -153,7 +165,10 @@ class Decisions:
             duration, outcome = length, Status.KILLED
         if job.image is not None:
             if nodes != (saved := job.image.nodes):
-                raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {saved} tasks")
+                if job.sizes is None or job.image.columns:
+                    raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {saved} tasks")
+                job.image = image_on(self._run, job, nodes)
+                assert job.image is not None
             duration, length = duration - job.image.work, max(length - job.image.work, 1)
         if limit is not None:
             if limit <= 0:
@@ -215,6 +230,15 @@ class Decisions:
         if (reservations := self._run.reservations) is not None:
             for gang, columns in before.items():
                 reservations.require_free(gang, gang.columns, columns)
+
+    def _resize(self, decision: Any) -> None:
+        job: QueuedJob = decision.job
+        gang, columns = self._gang_of(job, "be resized"), decision.columns
+        nodes = _plain(decision.nodes, f"job {job.id} cannot be resized")
+        if columns is not None:
+            columns = _allowed_columns(columns, job, -1 if nodes is None else nodes)
+        self._begin_in_turn()
+        self._run.resizes.carry_out(gang, nodes, columns)
 
     def _place_in_rows(self, decision: Any) -> None:
         """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""

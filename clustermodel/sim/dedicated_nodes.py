@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
-from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
+from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RUNNING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
+from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import to_seconds
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
-_MIGRATED: Final = "migrated"  # the cause of an interrupt after which a gang goes on
+_GOES_ON: Final = "goes on"  # the cause of an interrupt after which a gang goes on, with other nodes
 
 
 class DedicatedGang(Execution):
     """A gang that has its nodes to itself."""
 
-    __slots__ = ("_executed", "_nodes", "_since")
+    __slots__ = ("_executed", "_nodes", "_resize", "_since")
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes.env.now, columns, terms)
         self._nodes = nodes
         self._executed = 0  # up to the last interruption, ticks
+        self._resize = NO_RESIZE  # what the pending change of its size costs
         self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
 
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
@@ -68,7 +69,7 @@ class DedicatedGang(Execution):
                 cause = interrupt.cause
             else:
                 break
-            if cause is not _MIGRATED:  # a compiled generator that yields in a handler leaves its exception behind
+            if cause is not _GOES_ON:  # a compiled generator that yields in a handler leaves its exception behind
                 with suppress(Interrupt):  # killed before it was saved
                     yield from self._spend(nodes.saved.saving(self, self.outcome))
                 break
@@ -88,6 +89,7 @@ class DedicatedGang(Execution):
         if in_turn and overheads and self._executed >= self.duration:
             return False
         self.begun = self.checkpointed = self._executed
+        self.owner.store_all()
         self._since = nodes.env.now
         return True
 
@@ -105,45 +107,60 @@ class DedicatedGang(Execution):
         elif self.migrating:
             yield from self._spend(saved.migration(self))
             self.enter(RUNNING)
+        elif self.resizing:
+            yield from self._spend_resize(self._resize)
+            self.enter(RUNNING)
         self._since = self._nodes.env.now
 
     def _spend(self, overheads: list[Overhead], *, executing: bool = False) -> Generator[Event, object, None]:
         """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
         # Where `executing`, the gang executes until it is its turn, and writes nothing if the job is complete by then.
-        env, store = self._nodes.env, self._nodes.store
+        env = self._nodes.env
         for account, ticks in overheads:
             if account not in TRANSFERS:
                 with self._held(account):
                     yield Timeout(env, ticks)
                 continue
-            for tasks in store.rounds(self.nodes):
-                transfer = store.ask(tasks, ticks, self._at_risk if executing else None)
-                try:
-                    if executing and not transfer.granted.triggered:
-                        self._since = env.now
-                        yield AnyOf(env, [transfer.granted, Timeout(env, self.duration - self._executed)])
-                        self._pause()
-                    elif not transfer.granted.triggered:
-                        with self._held(Account.BLOCKED):
-                            yield transfer.granted
-                    if not executing or self._executed < self.duration:
-                        with self._held(account):
-                            yield transfer.done
-                finally:
-                    store.withdraw(transfer)
+            yield from self._transfer(self.nodes, ticks, account, executing=executing)
+
+    def _transfer(self, nodes: int, ticks: int, account: Account, *, executing: bool = False) -> Generator[Event, object, None]:
+        """Write or read as many tasks as there are ``nodes``, in turn with other gangs."""
+        env, store = self._nodes.env, self._nodes.store
+        for tasks in store.rounds(nodes):
+            transfer = store.ask(tasks, ticks, self._at_risk if executing else None)
+            try:
+                if executing and not transfer.granted.triggered:
+                    self._since = env.now
+                    yield AnyOf(env, [transfer.granted, Timeout(env, self.duration - self._executed)])
+                    self._pause()
+                elif not transfer.granted.triggered:
+                    with self._held(Account.BLOCKED):
+                        yield transfer.granted
+                if not executing or self._executed < self.duration:
+                    with self._held(account):
+                        yield transfer.done
+            finally:
+                store.withdraw(transfer)
+
+    def _spend_resize(self, cost: ResizeCost) -> Generator[Event, object, None]:
+        if cost.ticks:
+            with self._held(Account.RESIZE):
+                yield Timeout(self._nodes.env, cost.ticks)
+        for tasks, ticks in cost.transfers:
+            yield from self._transfer(tasks, ticks, Account.RESIZE)
 
     @contextmanager
     def _held(self, account: Account) -> Iterator[None]:
-        env, ledger = self._nodes.env, self._nodes.ledger
+        env, ledger, nodes = self._nodes.env, self._nodes.ledger, self.nodes  # of which it may soon have another number
         began = env.now
-        ledger.hold(began, account, self.nodes)
+        ledger.hold(began, account, nodes)
         try:
             yield
         finally:
             ends = env.now
-            ledger.hold(ends, account, -self.nodes)
+            ledger.hold(ends, account, -nodes)
             if ends > began:
-                self._nodes.records.overhead(self.owner.index, began, ends, self.nodes, account)
+                self._nodes.records.overhead(self.owner.index, began, ends, nodes, account)
 
     def _pause(self) -> None:
         if self._since is not None:
@@ -173,7 +190,16 @@ class DedicatedGang(Execution):
             overheads = saved.migration(self)
             self.enter(MIGRATING)
         self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
-        self.owner.process.interrupt(_MIGRATED)
+        self.owner.process.interrupt(_GOES_ON)
+
+    def resize_to(self, columns: NodeSet, nodes: int, executed: int, cost: ResizeCost) -> None:
+        self._pause()
+        self.columns, self.nodes = columns, nodes
+        self._executed = self.resized_at = executed
+        self._resize = cost
+        if not self.resizing:
+            self.enter(RESIZING)
+        self.owner.process.interrupt(_GOES_ON)
 
 
 class DedicatedNodes:
@@ -232,8 +258,8 @@ class DedicatedNodes:
             refused = f"job {gang.job.id} cannot migrate"
             if gang.stopping:
                 raise DecisionError(f"{refused}: it has been preempted, and still holds its nodes")
-            if gang.migrating:
-                raise DecisionError(f"{refused}: it has not been restarted yet where it migrated last")
+            if gang.migrating or gang.resizing:
+                raise DecisionError(f"{refused}: it has not been restarted yet where it {_moved(gang)} last")
             if self.saved.costs.tasks_at_a_time == 0:
                 raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
             self.pool.idle_nodes.give_back(gang.columns)
@@ -259,6 +285,10 @@ class DedicatedNodes:
 
     def resume(self, *, waiting: bool) -> None:
         """Do nothing: gangs run on."""
+
+
+def _moved(gang: Execution) -> str:
+    return "was resized" if gang.resizing else "migrated"
 
 
 class RechargedGang(DedicatedGang):

@@ -11,19 +11,30 @@ from typing import Final, NamedTuple
 
 from simpy import Event, Process
 
-from clustermodel.job import JobRow
-from clustermodel.policies.view import MIGRATING, RESTORING, RETURNING, RUNNING, STOPPING, GangState, QueuedJob, RunningJob
+from clustermodel.job import JobRow, Sizes
+from clustermodel.policies.view import (
+    MIGRATING,
+    RESIZING,
+    RESTORING,
+    RETURNING,
+    RUNNING,
+    STOPPING,
+    GangState,
+    QueuedJob,
+    RunningJob,
+)
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.node_set import NodeSet, holds_any
+from clustermodel.schedule.node_set import NodeSet, count, holds_any
 from clustermodel.sim.events import Grant
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed
 ENDS: Final = (Status.COMPLETED, Status.KILLED)  # outcomes that end a job whose work counts
 ALLOWED: Final = {
-    RUNNING: (MIGRATING, STOPPING),
+    RUNNING: (MIGRATING, RESIZING, STOPPING),
     RESTORING: (RUNNING, RETURNING),
     MIGRATING: (RUNNING, STOPPING),
+    RESIZING: (RUNNING, STOPPING),
     STOPPING: (),
     RETURNING: (),
 }
@@ -63,6 +74,28 @@ def image_after(
             return None, total
 
 
+class ResizeCost(NamedTuple):
+    """What a resize costs: a time, or transfers at the checkpoint store of so many tasks each, ticks."""
+
+    ticks: int
+    transfers: tuple[tuple[int, int], ...] = ()
+
+
+NO_RESIZE: Final = ResizeCost(0)
+
+
+class Phase:
+    """What the gang of a malleable job has executed on one number of nodes, in one run attempt; ticks of these nodes."""
+
+    __slots__ = ("attempt", "executed", "nodes", "stored")
+
+    def __init__(self, attempt: int, nodes: int, executed: int, stored: int) -> None:
+        self.attempt = attempt  # where its records are
+        self.nodes = nodes
+        self.executed = executed  # without what has been discarded
+        self.stored = stored  # how much of that is in the checkpoint store
+
+
 class Terms:
     """On what terms a run attempt starts: on how many nodes, how long it executes and how it ends if nothing stops it."""
 
@@ -78,8 +111,8 @@ class JobInSystem:
     """All that the mechanism knows of a job between its submission and its completion."""
 
     __slots__ = (
-        "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "process", "queued", "request",
-        "row", "run_time", "without_progress",
+        "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "phases", "process", "queued",
+        "request", "row", "run_time", "sizes", "without_progress",
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
@@ -100,11 +133,25 @@ class JobInSystem:
         self.is_cancelled = False  # whether it never runs, as a job that it depends on did not end as it had to
         self.most_saved = 0  # the most that has been saved of it, ticks
         self.without_progress = 0  # run attempts since more of it was saved
+        self.sizes: Sizes | None = None  # of a malleable job
+        self.phases: list[Phase] = []  # of a malleable job, those that are over
+
+    def set_sizes(self, sizes: Sizes, nodes: int) -> None:
+        """Make it malleable on a machine, or on the nodes that it may have, of which there are so many."""
+        allowed = self.queued.allowed
+        most = min(sizes.most, nodes if allowed is None else count(allowed))
+        self.sizes = sizes._replace(most=most)
+        self.queued.sizes = sizes.least, most
 
     @property
     def saved(self) -> int:
         """How much of its run time has been saved, ticks."""
         return self.image.work if self.image is not None else 0
+
+    def store_all(self) -> None:
+        """Note that all that it has executed in phases that are over is in the checkpoint store."""
+        for phase in self.phases:
+            phase.stored = phase.executed
 
     @property
     def suspended_on(self) -> NodeSet | None:
@@ -119,7 +166,7 @@ class JobInSystem:
 class Execution(RunningJob):
     """One run attempt of a job, from ``start`` on: what every kind of gang can do, wherever it runs."""
 
-    __slots__ = ("begun", "checkpointed", "duration", "interval", "length", "outcome", "owner")
+    __slots__ = ("begun", "checkpointed", "duration", "interval", "length", "outcome", "owner", "resized_at")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
@@ -128,6 +175,7 @@ class Execution(RunningJob):
         self.interval: int | None = None  # how long it executes between two periodic checkpoints, ticks, if there are any
         self.begun = 0  # how long it had executed when the last of them began, ticks
         self.checkpointed = 0  # how much of what it has executed periodic checkpoints have saved, ticks
+        self.resized_at = 0  # how long it had executed when it was last resized, ticks of its present number of nodes
 
     def enter(self, state: GangState) -> None:
         assert state in ALLOWED[self.state], f"job {self.job.id}: {self.state.value} becomes {state.value}"
@@ -145,7 +193,7 @@ class Execution(RunningJob):
 
     @abstractmethod
     def executed(self) -> int:
-        """Return how long it has executed, ticks: this run attempt alone."""
+        """Return how long it has executed, ticks of its present number of nodes: this run attempt alone."""
 
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own slices; 0 on dedicated nodes: ``expected_end`` has it."""
@@ -162,6 +210,10 @@ class Execution(RunningJob):
     @abstractmethod
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
         """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` if the store has room at once."""
+
+    def resize_to(self, columns: NodeSet, nodes: int, executed: int, cost: ResizeCost) -> None:
+        """Go on with another number of nodes, after what that costs; of this number, it has executed for so many ticks."""
+        raise NotImplementedError  # gangs in rows cannot
 
     @abstractmethod
     def stop(self, how: Status) -> bool:

@@ -17,6 +17,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import holds_any
 from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
+from clustermodel.sim.resizing import discard_saved
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 if TYPE_CHECKING:
@@ -89,8 +90,17 @@ class NodeStates:
         self._run.settled.arm()
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
-        """Return the gangs that have a task, or their image, on a failing node."""
-        return [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
+        """Return the gangs that have a task, or their image, on a failing node; let those that may go on with their others."""
+        hit = [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
+        if self._run.machine.on_failure == "requeue":
+            return hit
+        resizes, stopped = self._run.resizes, []
+        for gang in hit:
+            if resizes.may_shrink(gang, self._failing):
+                resizes.shrink(gang, self._failing)
+            else:
+                stopped.append(gang)
+        return stopped
 
     def carry_out(self) -> tuple[list[Outage], list[Outage]]:
         """Take failing nodes, which no gang holds any more, down, put repaired ones up; return the outages of both."""
@@ -135,6 +145,9 @@ class NodeStates:
         """Discard what is suspended in the memory of nodes of a waiting job; it goes on from the checkpoint store."""
         image = job.image
         assert image is not None
-        if discarded := self._run.saved.lose(job):
+        if job.sizes is not None:
+            self._run.saved.lose(job)
+            discard_saved(self._run, job)
+        elif discarded := self._run.saved.lose(job):
             self._records.discarded(job.index, discarded)
             self._ledger.charge_work(-image.nodes * discarded, image.nodes * discarded)

@@ -115,6 +115,11 @@ class Reservations:
                 f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
             )
 
+    def free_until(self, job: QueuedJob, end: int) -> NodeSet:
+        """Return the nodes that a job may have from now until it ends."""
+        now = self._run.env.now
+        return from_mask(self._of(job) & ~self.windows.barred(now, max(end - now, 1), job.barred))
+
     def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
         """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
         saved, now, barred_from = self._run.saved, self._run.env.now, gang.job.barred

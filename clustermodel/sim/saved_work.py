@@ -148,6 +148,8 @@ class SavedWork:
         # On other nodes than those whose memory had it, it has come through the store.
         stored = image.stored if image.columns in (None, gang.columns) else image.work
         job.image = image._replace(columns=None, stored=stored)
+        if stored == image.work:
+            job.store_all()
         gang.enter(RUNNING)
         self.hold(job, gang.columns, since=since)
 

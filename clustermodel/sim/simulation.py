@@ -9,7 +9,7 @@ import numpy as np
 from simpy import Event, Process, Timeout
 
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow
+from clustermodel.job import JobRow, Sizes
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
@@ -27,6 +27,7 @@ from clustermodel.sim.node_requests import NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import Partitions
 from clustermodel.sim.reservations import Names, Reservations
+from clustermodel.sim.resizing import Resizes
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
@@ -67,6 +68,7 @@ class RunContext:
         users: Names,
         asked: Names,
         rows: int,
+        sizes: Mapping[int, Sizes],
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
@@ -87,6 +89,8 @@ class RunContext:
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.states = NodeStates(self)  # which nodes are down
+        self.sizes = sizes  # of the malleable jobs, by id
+        self.resizes = Resizes(self)
         # When nodes are kept free.
         self.reservations = Reservations(self, accounts, users, asked, rows) if machine.windows else None
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
@@ -128,6 +132,7 @@ def simulate(
     account_of: Mapping[int, str] | None = None,
     user_of: Mapping[int, str] | None = None,
     reservation_of: Mapping[int, str] | None = None,
+    sizes: Mapping[int, Sizes] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -138,7 +143,7 @@ def simulate(
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
     ``partition_of``, ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name, by number, ``account_of`` and
     ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
-    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).
+    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -166,6 +171,7 @@ def simulate(
         users=user_of or {},
         asked=reservation_of or {},
         rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
+        sizes=sizes or {},
     )
     env = run.env
     decide = decide_of(
@@ -180,6 +186,7 @@ def simulate(
             run_time=lambda job: run.jobs[job.id].run_time,
             holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
+            resize_time=lambda job, before, after: run.resizes.ticks(run.jobs[job.id], before, after),
             node_sets=() if places is None else machine.sets_of_nodes(),
             by_node=requests is not None,
             one_by_one=run.one_by_one,

@@ -1,0 +1,266 @@
+"""Changes of the size of running gangs: which nodes a gang would have, what that costs, and what becomes of its work.
+
+What a gang has executed counts in ticks of its present number of nodes.  What it has executed on each number of nodes is kept
+beside that, phase by phase, so that the books of useful and discarded work are exact.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clustermodel.errors import DecisionError
+from clustermodel.job import UNSET
+from clustermodel.policies.view import RUNNING, RunningJob
+from clustermodel.recording.job_records import EndedPhase
+from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
+from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
+from clustermodel.sim.node_requests import idle_for
+
+if TYPE_CHECKING:
+    from clustermodel.sim.simulation import RunContext
+
+
+class WholeJob(NamedTuple):
+    """How long a job executes in all on a number of nodes, ticks, can be expected to, and how that ends."""
+
+    duration: int
+    length: int
+    outcome: Status
+
+
+def times_on(run: RunContext, job: JobInSystem, nodes: int) -> tuple[int, int]:
+    """Return how long a job runs on a number of nodes if nothing kills it, and its estimate there, ticks."""
+    run_time, estimate, asked = job.run_time, job.queued.estimate, job.queued.nodes
+    if nodes == asked:
+        return run_time, estimate
+    speedup: Any = run.speedup  # may be a user's, which may return a number of numpy
+    return operator.index(speedup.time_on(run_time, asked, nodes)), operator.index(speedup.time_on(estimate, asked, nodes))
+
+
+def whole(run: RunContext, job: JobInSystem, nodes: int) -> WholeJob:
+    """Return how long a job executes in all on a number of nodes."""
+    duration, length = times_on(run, job, nodes)
+    if duration > length and run.machine.kill_at_estimate:
+        return WholeJob(length, length, Status.KILLED)
+    return WholeJob(duration, length, Status.COMPLETED)
+
+
+def converted(ticks: int, before: WholeJob, after: WholeJob) -> int:
+    """Return what has been executed on one number of nodes as ticks of another, rounded down."""
+    return ticks * after.duration // before.duration
+
+
+def image_on(run: RunContext, job: JobInSystem, nodes: int) -> Image | None:
+    """Return what has been saved of a job as an image with another number of tasks."""
+    if (image := job.image) is None:
+        return None
+    before, after = whole(run, job, image.nodes), whole(run, job, nodes)
+    work, stored = (converted(ticks, before, after) for ticks in (image.work, image.stored))
+    return Image(work, stored, nodes, image.columns)
+
+
+def end_phase(run: RunContext, gang: Execution, outcome: Status) -> EndedPhase:
+    """Charge what a malleable job's gang has executed on its present number of nodes, and what is discarded as this ends."""
+    job, records = gang.owner, run.records
+    stored = max(gang.checkpointed - gang.resized_at, 0)
+    phase = Phase(records.attempt_of(job.index), gang.nodes, gang.executed() - gang.resized_at, stored)
+    job.phases.append(phase)
+    executed, in_all = phase.executed, sum(each.executed for each in job.phases)
+    own_lost = wasted = 0
+    if not (gang.fetching and outcome in SAVING):  # else its image is still where it was
+        for each, lost in _discarded(job, outcome):
+            wasted += each.nodes * lost
+            if each is phase:
+                own_lost = lost
+            else:
+                records.lost(job.index, each.attempt, each.nodes, lost)
+    run.ledger.charge_work(phase.nodes * executed - wasted, wasted)
+    return EndedPhase(executed, own_lost, in_all)
+
+
+def discard_saved(run: RunContext, job: JobInSystem) -> None:
+    """Charge what is discarded of a waiting malleable job that was suspended on nodes that have failed."""
+    for phase, lost in _discarded(job, Status.FAILED):
+        run.records.lost(job.index, phase.attempt, phase.nodes, lost)
+        run.ledger.charge_work(-phase.nodes * lost, phase.nodes * lost)
+
+
+def _discarded(job: JobInSystem, outcome: Status) -> Iterator[tuple[Phase, int]]:
+    """Yield the phases of which work is discarded, and how much, ticks."""
+    if outcome is Status.CHECKPOINTED:
+        job.store_all()
+    if outcome in (*ENDS, *SAVING, Status.RESIZED):
+        return
+    for phase in job.phases:
+        kept = phase.stored if outcome in REQUEUING else 0
+        if lost := phase.executed - kept:
+            phase.executed = phase.stored = kept
+            yield phase, lost
+
+
+class Resizes:
+    """Resizes of gangs on dedicated nodes."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run, self._constant = run, run.machine.resize
+        self.changed = False  # whether a gang has been resized since the books were last settled
+
+    def cost(self, job: JobInSystem, before: int, after: int, *, fails: bool = False) -> ResizeCost:
+        """Return what a resize costs; after a failure, nothing of the gang can be written."""
+        assert job.sizes is not None
+        constant = self._constant if job.sizes.resize == UNSET else job.sizes.resize
+        if constant is not None:
+            return ResizeCost(constant)
+        costs = self._run.saved.costs
+        transfers = [] if fails else [(before, costs.of(job, before)[0])]
+        transfers.append((after, costs.of(job, after)[1]))
+        return ResizeCost(0, tuple((tasks, ticks) for tasks, ticks in transfers if ticks))
+
+    def ticks(self, job: JobInSystem, before: int, after: int) -> int:
+        """Return how long a resize takes if the store has room at once."""
+        return self._takes(self.cost(job, before, after))
+
+    def _takes(self, cost: ResizeCost) -> int:
+        return cost.ticks + sum(ticks * self._run.saved.costs.rounds(tasks) for tasks, ticks in cost.transfers)
+
+    def nodes_for(self, gang: RunningJob, nodes: int) -> NodeSet | None:
+        """Return the nodes that a gang would have if it were resized now; ``None`` where it cannot be."""
+        assert isinstance(gang, Execution)
+        if self._refusal(gang, nodes) is not None:
+            return None
+        return self._choose(gang, nodes)
+
+    def _refusal(self, gang: Execution, nodes: int, *, fails: bool = False) -> str | None:
+        """Return why a gang cannot have a number of nodes, wherever they are."""
+        run, sizes, costs = self._run, gang.owner.sizes, self._run.saved.costs
+        if sizes is None:
+            return "its job is not malleable"
+        if not sizes.least <= nodes <= sizes.most:
+            return f"its job may have {sizes.least} to {sizes.most} nodes"
+        executes = gang.state is RUNNING or (fails and gang.resizing)
+        for refuses, why in (
+            (gang.rows, "its nodes are shared in time"),
+            (run.speeds is not None, "nodes differ in speed (NodeType.speed)"),
+            (run.sharing.is_settled, "restarts are not charged on-start (Checkpointing.restart_charge)"),
+            (gang.outcome is Status.REQUEUED, "it has been started with a time limit"),
+            (not executes, f"it is {gang.state.value}"),
+            (costs.tasks_at_a_time == 0 and self.cost(gang.owner, 1, 1).transfers, "the store takes no tasks"),
+        ):
+            if refuses:
+                return why
+        return None
+
+    def _choose(self, gang: Execution, nodes: int) -> NodeSet | None:
+        """Return the lowest of its own nodes, or these and the lowest idle ones that it may have."""
+        run, own, more = self._run, as_mask(gang.columns), nodes - gang.nodes
+        if more <= 0:
+            columns: NodeSet | None = from_mask(lowest(own, nodes))
+        else:
+            eligible = gang.job.eligible
+            gang.job.eligible = self._eligible(gang, nodes)
+            others = idle_for(run, gang.job, more)
+            gang.job.eligible = eligible
+            columns = None if others is None else from_mask(own | as_mask(others))
+        return None if columns is None or self._barred(gang, columns, nodes) else columns
+
+    def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
+        if (reservations := self._run.reservations) is None:
+            return gang.job.allowed
+        return reservations.free_until(gang.job, self._expected_end(gang, nodes))
+
+    def _barred(self, gang: Execution, columns: NodeSet, nodes: int) -> int:
+        """Return which of ``columns`` are reserved before a gang ends on so many nodes, unless they are already, a bitmask."""
+        if (reservations := self._run.reservations) is None:
+            return 0
+        now = self._run.env.now
+        late = reservations.windows.barred(now, max(gang.expected_end - now, 1), gang.job.barred) & as_mask(gang.columns)
+        ticks = max(self._expected_end(gang, nodes) - now, 1)
+        return reservations.windows.barred(now, ticks, gang.job.barred) & as_mask(columns) & ~late
+
+    def _expected_end(self, gang: Execution, nodes: int) -> int:
+        """Return when a gang can be expected to end that is resized now."""
+        job, executed = gang.owner, gang.executed()
+        before, after = whole(self._run, job, gang.nodes), whole(self._run, job, nodes)
+        work = executed if job.image is None else job.image.work + executed
+        left = max(after.length - converted(work, before, after), 1)
+        return self._run.env.now + self.ticks(job, gang.nodes, nodes) + self._with_checkpoints(job, nodes, left)
+
+    def _with_checkpoints(self, job: JobInSystem, nodes: int, ticks: int) -> int:
+        interval, checkpoint = self._run.saved.checkpoints_of(job, nodes)
+        return ticks if interval is None else ticks + (ticks - 1) // interval * checkpoint
+
+    def carry_out(self, gang: Execution, nodes: int | None, columns: NodeSet | None) -> None:
+        """Resize a gang; ``columns`` are of nodes that its job may have at some time."""
+        refused = f"job {gang.job.id} cannot be resized"
+        if columns is not None:
+            if not is_node_set(columns):
+                raise DecisionError(f"{refused} to columns {columns!r}: they must be ascending ranges, (low, high, ...)")
+            if nodes is not None and count(columns) != nodes:
+                raise DecisionError(f"{refused} to {nodes} nodes: {count(columns)} columns are given ({text(columns)})")
+            nodes = count(columns)
+        if nodes is None:
+            raise DecisionError(f"{refused}: neither nodes nor columns are given")
+        refused += f" to {nodes} nodes"
+        if (why := self._refusal(gang, nodes)) is not None:
+            raise DecisionError(f"{refused}: {why}")
+        if columns is None:
+            if (columns := self._choose(gang, nodes)) is None:
+                raise DecisionError(f"{refused}: too few nodes that it may have are idle until it ends")
+        elif barred := self._barred(gang, columns, nodes):
+            raise DecisionError(f"{refused}: nodes {text(from_mask(barred))} are reserved, or known to be down, before it ends")
+        self._require_idle(gang, columns, refused)
+        run, job, now = self._run, gang.owner, self._run.env.now
+        expected_end, cost = self._expected_end(gang, nodes), self.cost(job, gang.nodes, nodes)
+        before, after, image = whole(run, job, gang.nodes), whole(run, job, nodes), image_on(run, job, nodes)
+        run.records.resized(job.index, now, columns, nodes, end_phase(run, gang, Status.RESIZED))
+        saved, counts_from = (0 if each is None else each.work for each in (job.image, image))
+        executed, gang.begun, gang.checkpointed = (
+            converted(saved + ticks, before, after) - counts_from if ticks else 0
+            for ticks in (gang.executed(), gang.begun, gang.checkpointed)
+        )
+        self._change(gang, columns, image, executed, cost)
+        gang.expected_end = expected_end
+
+    def _require_idle(self, gang: Execution, columns: NodeSet, refused: str) -> None:
+        more, idle = as_mask(columns) & ~as_mask(gang.columns), as_mask(self._run.pool.idle_nodes.as_set())
+        if more & ~idle:
+            raise DecisionError(f"{refused}: nodes {text(from_mask(more & ~idle))} are not idle")
+
+    def may_shrink(self, gang: Execution, failing: Iterable[int]) -> bool:
+        """Return whether a gang of which nodes fail goes on with its others."""
+        return self._refusal(gang, (as_mask(gang.columns) & ~_mask(failing)).bit_count(), fails=True) is None
+
+    def shrink(self, gang: Execution, failing: Iterable[int]) -> None:
+        """Let a gang go on with the nodes that do not fail, from what is in the checkpoint store of its job."""
+        run, job, now = self._run, gang.owner, self._run.env.now
+        columns = from_mask(as_mask(gang.columns) & ~_mask(failing))
+        before, nodes = gang.nodes, count(columns)
+        run.records.resized(job.index, now, columns, nodes, end_phase(run, gang, Status.FAILED))
+        job.image, _ = image_after(job.image, Status.FAILED, 0, before, (), checkpointed=gang.checkpointed)
+        image, cost = image_on(run, job, nodes), self.cost(job, before, nodes, fails=True)
+        if image is None:
+            cost = cost._replace(transfers=())  # it begins again
+        gang.begun = gang.checkpointed = 0
+        self._change(gang, columns, image, 0, cost)
+        gang.expected_end = now + self._takes(cost) + self._with_checkpoints(job, nodes, gang.length)
+
+    def _change(self, gang: Execution, columns: NodeSet, image: Image | None, executed: int, cost: ResizeCost) -> None:
+        """Give a gang other nodes, of whose number it has executed for so many ticks."""
+        run, job, nodes = self._run, gang.owner, count(columns)
+        duration, length, gang.outcome = whole(run, job, nodes)
+        job.image = image
+        behind = 0 if image is None else image.work
+        gang.duration, gang.length = duration - behind, max(length - behind, 1)
+        gang.interval = run.saved.checkpoints_of(job, nodes)[0]
+        run.pool.idle_nodes.give_back(gang.columns)
+        run.pool.take(gang.job, nodes, columns, to="be resized")
+        gang.resize_to(columns, nodes, executed, cost)
+        run.saved.hold(job, columns, job.suspended_on)
+        self.changed = True
+
+
+def _mask(nodes: Iterable[int]) -> int:
+    return sum(1 << node for node in set(nodes))
