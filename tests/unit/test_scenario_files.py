@@ -163,6 +163,7 @@ def test_the_text_is_what_a_person_would_write() -> None:
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nevents = "together"\n'
         'history = false\nstream = false\nspeedup = "linear"\n\n'
         '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n'
+        'on_failure = "requeue"\n\n'
         '[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\nat_events = "cut"\n\n'
         '[machine.context_switch]\ncharge = "on-change"\n\n'
         '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\ncounts = "gang"\nrestart_charge = "on-start"\n\n'
