@@ -14,7 +14,7 @@ from clustermodel import validation as check
 from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
-from clustermodel.power import Power
+from clustermodel.power import Power, to_microwatts, to_watts
 from clustermodel.price import Price
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
@@ -490,6 +490,12 @@ class Machine:
     resize_s: float | None = None
     """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
     ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""
+    power_cap_w: float | None = None
+    """What all nodes together may draw at any time, watts: so many nodes are kept idle that it is enough whatever the others do
+    (docs/energy).  ``None`` is no limit."""
+    idle_off_s: float | None = None
+    """After how long an idle node is switched off, seconds; the gang that gets it waits until it has booted (``Power.boot_s``).
+    ``None``: nodes stay on."""
 
     def __post_init__(self) -> None:
         whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
@@ -514,6 +520,7 @@ class Machine:
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
         self._check_reservations()
+        self._check_power()
         seconds_fields(self, "Machine.", "round_s")
         charged = self.checkpointing.restart_charge == "every-round" and not self.round
         require(not charged, "Machine.round_s", 0, "it must be > 0", " where restarts are charged in every round")
@@ -575,6 +582,27 @@ class Machine:
         interval, charge = self.checkpointing.interval_s, self.checkpointing.restart_charge
         require(uniform or interval is None, "Checkpointing.interval_s", interval, "it must be None", where)
         require(uniform or charge == "on-start", "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
+
+    def _check_power(self) -> None:
+        seconds_fields(self, "Machine.", "idle_off_s", positive=True)
+        if self.idle_off_s is not None:
+            require(self.idle_off, "Machine.idle_off_s", self.idle_off_s, _A_TICK)
+            charge, where = self.checkpointing.restart_charge, " where idle nodes are switched off"
+            require(charge == "on-start", "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
+        for name, given in (("power_cap_w", self.power_cap_w), ("idle_off_s", self.idle_off_s)):
+            must = "say what nodes draw, Machine(power=Power(...))"
+            require(given is None or self.powers, f"Machine.{name}", given, must, " without a power")
+        if self.power_cap_w is None:
+            return
+        allowed = "a number of watts > 0"
+        check.require_number("Machine.power_cap_w", self.power_cap_w, allowed, lambda watts: 0 < watts < float("inf"))
+        differ = self.has_shared_nodes and (self.partitions or self.node_types or self.node_memory is not None)
+        where = " where nodes have several processors, and partitions, types or a limited memory"
+        require(not differ, "Machine.power_cap_w", self.power_cap_w, "it must be None", where)
+        least = sum(unused * sum(bounds[1::2], -sum(bounds[::2])) for bounds, unused, _ in self.draws)
+        least += min(most - unused for _, unused, most in self.draws)
+        enough = f"it must be at least {to_watts(least):g}: all nodes unused, and one in use"
+        require(to_microwatts(self.power_cap_w) >= least, "Machine.power_cap_w", self.power_cap_w, enough)
 
     def _check_reservations(self) -> None:
         self._keep_tuple("reservations", Reservation)
@@ -665,6 +693,36 @@ class Machine:
             sets[self.power] = self._in_processors([rest])
         return sets
 
+    @property
+    def draws(self) -> list[tuple[tuple[int, ...], int, int]]:
+        """Sets of processors, as ranges, and the most that each draws while no gang has it, and at any time, microwatts."""
+        draws = []
+        for power, sets in self.powers.items():
+            unused = max(power.idle, power.down, 0 if self.idle_off_s is None else power.off)
+            most = max(unused, power.busy, power.switching, 0 if self.idle_off_s is None else power.booting)
+            draws += [(bounds, unused, most) for bounds in sets]
+        return draws
+
+    @property
+    def power_cap(self) -> int | None:
+        """``power_cap_w`` in microwatts."""
+        return None if self.power_cap_w is None else to_microwatts(self.power_cap_w)
+
+    @property
+    def idle_off(self) -> int | None:
+        """``idle_off_s`` in ticks."""
+        return None if self.idle_off_s is None else to_ticks(self.idle_off_s)
+
+    @property
+    def boots(self) -> list[int]:
+        """How long each processor takes to boot, ticks."""
+        boots = [0] * self.processors
+        for power, sets in self.powers.items():
+            for bounds in sets:
+                for low, high in zip(bounds[::2], bounds[1::2], strict=True):
+                    boots[low:high] = [power.boot] * (high - low)
+        return boots
+
     def _by_node(self, other: _Number, of_type: Callable[[NodeType], _Number | None]) -> list[_Number]:
         """Return a number of each node: that of its type, if it has one, else ``other``."""
         values = [other] * self.nodes
@@ -678,6 +736,11 @@ class Machine:
         """Return the sets of nodes to which jobs may be limited, as ranges of processors."""
         named: tuple[Partition | NodeType, ...] = (*self.partitions, *self.node_types)
         return self._in_processors(each.node_set for each in named)
+
+    def kinds_of_nodes(self) -> list[tuple[int, ...]]:
+        """Return the sets of nodes that partitions, types of nodes and reservations tell apart, as ranges of processors."""
+        reserved = [each.node_set for each in self.reservations]
+        return [*self.sets_of_nodes(), *self._in_processors(nodes for nodes in reserved if nodes is not None)]
 
     def _in_processors(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         first = [0, *accumulate(self.node_sizes)] if self.has_shared_nodes else range(self.nodes + 1)

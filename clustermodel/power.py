@@ -71,32 +71,32 @@ class Power:
     @property
     def busy(self) -> int:
         """``busy_w`` in whole microwatts, the nearest, as all that follow."""
-        return _microwatts(self.busy_w)
+        return to_microwatts(self.busy_w)
 
     @property
     def idle(self) -> int:
         """``idle_w`` in microwatts."""
-        return _microwatts(self.idle_w)
+        return to_microwatts(self.idle_w)
 
     @property
     def switching(self) -> int:
         """``switching_w`` in microwatts."""
-        return _microwatts(self.busy_w if self.switching_w is None else self.switching_w)
+        return to_microwatts(self.busy_w if self.switching_w is None else self.switching_w)
 
     @property
     def down(self) -> int:
         """``down_w`` in microwatts."""
-        return _microwatts(self.down_w)
+        return to_microwatts(self.down_w)
 
     @property
     def off(self) -> int:
         """``off_w`` in microwatts."""
-        return _microwatts(self.off_w)
+        return to_microwatts(self.off_w)
 
     @property
     def booting(self) -> int:
         """``boot_w`` in microwatts."""
-        return _microwatts(self.busy_w if self.boot_w is None else self.boot_w)
+        return to_microwatts(self.busy_w if self.boot_w is None else self.boot_w)
 
     @property
     def boot(self) -> int:
@@ -108,5 +108,11 @@ def _is_possible(watts: float) -> bool:
     return 0 <= watts <= MOST_WATTS
 
 
-def _microwatts(watts: float) -> int:
+def to_microwatts(watts: float) -> int:
+    """Return ``watts`` as whole microwatts, the nearest."""
     return round(watts * MICROWATTS)
+
+
+def to_watts(microwatts: int) -> float:
+    """Return microwatts as watts."""
+    return microwatts / MICROWATTS

@@ -228,6 +228,8 @@ class Site:
 
     node_types: Sequence[NodeType] = ()
     """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
+    power_cap_w: float | None = None
+    """What all nodes may draw, in place of :attr:`Machine.power_cap_w <clustermodel.machine.Machine.power_cap_w>`."""
 
     def __post_init__(self) -> None:
         flag("Site.array_limits", self.array_limits)
@@ -237,6 +239,8 @@ class Site:
         require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
         if isinstance(self.limits, Limits):
             object.__setattr__(self, "limits", (self.limits,))
+        if self.power_cap_w is not None:
+            require_number("Site.power_cap_w", self.power_cap_w, "a number of watts > 0", lambda watts: 0 < watts < inf)
         for name, kind in _LISTS:
             values = getattr(self, name)
             known = isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
@@ -252,8 +256,9 @@ class Site:
     def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
         ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each
-        :class:`~clustermodel.machine.NodeType`, ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, and
-        ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
+        :class:`~clustermodel.machine.NodeType`, ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`,
+        ``power_cap_w``, and ``order``, a text or a table with the name and the fields of :class:`FairShare` or
+        :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))
@@ -287,7 +292,7 @@ def with_power(table: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
-    site: dict[str, Any] = {name: table[name] for name in ("array_limits",) if name in table}
+    site: dict[str, Any] = {name: table[name] for name in ("array_limits", "power_cap_w") if name in table}
     for name, kind in _LISTS:
         given, below = table.get(name, []), place.at(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):

@@ -328,6 +328,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Energy": {
         "--power": ("power", Parsed("busy=WATTS,idle=WATTS", Power.from_text), "What each node draws, by what it does: busy, "
                     "idle, switching, down, off, boot; boot_s is in seconds."),
+        "--power-cap-w": ("power_cap_w", float, "What all nodes together may draw at any time, watts; other nodes stay idle."),
+        "--idle-off": ("idle_off_s", float, "After how long an idle node is switched off, seconds; it boots for its next job."),
         "--price": ("price.file", click.Path(exists=True, dir_okay=False, path_type=Path), "File of the price of energy over "
                     "time, per kWh: CSV with the columns time_s, price and perhaps carbon, grams per kWh."),
         "--price-every": ("price.every_s", float, "After which time the prices recur, seconds."),

@@ -95,6 +95,8 @@ class Result:
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
         if self.scenario.used_site is not None or self.scenario.streams.has_dependencies:
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
+        if self.machine.power_cap_w is not None:
+            table["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property

@@ -494,7 +494,7 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
             del each["power"]
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain |= {name: each for name, each in named.items() if each}
-    for name in ("power", "price"):
+    for name in ("power", "price", "power_cap_w", "idle_off_s"):
         if getattr(machine, name) is None:
             del plain[name]
     if machine.processors_per_node == 1:

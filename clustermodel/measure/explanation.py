@@ -38,6 +38,8 @@ class Explanation:
     """The failures that stopped earlier run attempts of the job: (node, second)."""
     store_wait_s: float = 0.0
     """How long the job has waited for the checkpoint store in all, with its nodes to itself."""
+    power_cap_wait_s: float = 0.0
+    """How long the job has waited while enough nodes were idle, of which the power cap let too few be used."""
 
     def __str__(self) -> str:
         lines = [
@@ -58,6 +60,8 @@ class Explanation:
         lines += [f"  restarted after node {node} failed at {second:,.0f} s" for node, second in self.failed]
         if self.store_wait_s:
             lines.append(f"  waited for the checkpoint store, on its nodes, for {self.store_wait_s:,.0f} s")
+        if self.power_cap_wait_s:
+            lines.append(f"  the power cap kept enough idle nodes from it for {self.power_cap_wait_s:,.0f} s")
         return "\n".join(lines)
 
 
@@ -73,6 +77,7 @@ def explanation(records: JobRecords, job: int, reason: Reason) -> Explanation:
         "reserved_s": records.column("reserved")[index],
         "head_since_s": records.blocked_since[index],
         "store_wait_s": (overheads.end[waits] - overheads.start[waits]).sum(),
+        "power_cap_wait_s": records.cap_waits.get(index, 0),
     }
     failed = []
     for attempt in records.each_stopped_run():

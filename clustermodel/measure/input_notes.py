@@ -16,7 +16,7 @@ from clustermodel.formatting import four_digits
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
-from clustermodel.measure.site_notes import notes_on_rules
+from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
@@ -129,6 +129,8 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
         yield Note(
             f"the order of the site has no effect under {names}, which has one of its own", "choose another policy", "--policy"
         )
+    if capped := [run for run in runs if run.machine.power_cap_w is not None]:
+        yield Note(*cap_note(max(capped, key=lambda run: int(run.records.column("cap_wait").sum()))))
     for run in (run for run in runs if run.scenario.used_site is not None):
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
         if jobs := int((held_s > 0).sum()):

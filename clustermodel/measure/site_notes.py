@@ -12,8 +12,9 @@ from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
 from clustermodel.formatting import four_digits
 from clustermodel.job import DEPENDENCIES
-from clustermodel.machine import has_features
+from clustermodel.machine import Machine, has_features
 from clustermodel.recording.run_attempts import Status
+from clustermodel.schedule.power_cap import capped_pools, most_in_use
 from clustermodel.site import EACH, SUBJECTS, FairShare, Limits, Multifactor, Site
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.workload.table import Workload
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Words = tuple[str, str, str]  # fact, advice and option of a note
 _NAMED: Final = 3
 _OPTION: Final = "--site"
+_CAP_OPTION: Final = "--power-cap-w"
 _OK, _NOT_OK = map(DEPENDENCIES.index, ("after_ok", "after_not_ok"))
 
 
@@ -102,8 +104,10 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
             yield _naming(lost, "node with features", {name for each in types for name in each})
             number -= len(lost)
             ids -= lost.keys()
-    for fact, beyond in _beyond_partitions(run, jobs, ids):
-        yield f"{_are_rejected(len(beyond))}: {fact}", "raise the limit, or leave such jobs out", _OPTION
+    capped = ids.intersection(np.array(jobs.ids)[records.column("nodes") > nodes_under_cap(machine)].tolist())
+    for fact, beyond in [(_cap_lets(machine), capped)] * bool(capped) + [*_beyond_partitions(run, jobs, ids - capped)]:
+        option = _CAP_OPTION if beyond is capped else _OPTION
+        yield f"{_are_rejected(len(beyond))}: {fact}", "raise the limit, or leave such jobs out", option
         number -= len(beyond)
         ids -= beyond
     completed = set(np.array(jobs.ids)[records.column("ended_as") == Status.COMPLETED].tolist())
@@ -133,7 +137,32 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
         yield from none_within
     if (number := number - limited) > 0:
         fact = f"{_are_rejected(number)}: no nodes that they may have are ever enough"
-        yield fact, "look at partitions, types of nodes, reservations and shapes", ""
+        others = "" if machine.power_cap_w is None else ", and at the power cap"
+        yield fact, f"look at partitions, types of nodes, reservations and shapes{others}", ""
+
+
+def nodes_under_cap(machine: Machine) -> int:
+    """Return how many nodes of a machine may be in use at a time."""
+    return most_in_use(
+        capped_pools(machine.processors, machine.kinds_of_nodes(), machine.draws, machine.power_cap), machine.processors
+    )
+
+
+def _cap_lets(machine: Machine) -> str:
+    nodes = f"{nodes_under_cap(machine):,} of {counted(machine.processors, 'node')}"
+    return f"the power cap of {four_digits(machine.power_cap_w or 0)} W lets {nodes} be in use"
+
+
+def cap_note(run: Result) -> Words:
+    """Return the note on what a power cap does."""
+    machine, waits = run.machine, run.records.column("cap_wait")
+    if nodes_under_cap(machine) == machine.processors:
+        fact = f"all nodes together never draw the {four_digits(machine.power_cap_w or 0)} W of the power cap"
+        return fact, "it has no effect", _CAP_OPTION
+    ran = run.records.finished
+    jobs, mean_s = int((waits > 0).sum()), to_seconds(float(waits[ran].mean())) if ran.any() else 0.0
+    more = f"{jobs:,} {'job waits' if jobs == 1 else 'jobs wait'} for that under {run.scenario.label}"
+    return f"{_cap_lets(machine)}; {more}, {four_digits(mean_s)} s of the mean wait", "", ""
 
 
 def _beyond_partitions(run: Result, jobs: _Jobs, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:

@@ -62,7 +62,8 @@ class JobRecords:
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; ``due``, the
     guaranteed start that was the first to come, after renewals; ``eligible``, when the job joined the queue, later than it was
-    submitted if it was held; and of the job's last run attempt ``start``, ``end``;
+    submitted if it was held; ``cap_wait``, how long it waited because of the power cap; and of the job's last run attempt
+    ``start``, ``end``;
     ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded
     work; ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before the attempt;
     ``backfilled``, 1 if the attempt started while a job ahead in the queue kept waiting.  ``UNKNOWN`` where something never
@@ -83,6 +84,7 @@ class JobRecords:
         self._moves = array("q")  # of gangs that have their nodes to themselves: attempt, time, the nodes that they gave up
         self.kept_free_since: list[tuple[int, int]] = []  # from when how many idle nodes were reserved
         self.gave_up: dict[int, int] = {}  # when jobs left the queue that could not start any more, by index, ticks
+        self.cap_waits: dict[int, int] = {}  # how long jobs waited because of the power cap, by index, ticks
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
         self._memory = array("q")  # of the memory in use, where it is limited: time, change
@@ -120,6 +122,10 @@ class JobRecords:
     def held(self, index: int, until: int) -> None:
         """Note until when the rules of the site have kept the job from the queue."""
         self._eligible[index] = until
+
+    def waited_for_cap(self, index: int, ticks: int) -> None:
+        """Note for how much longer enough nodes were idle for the waiting job, of which the power cap let too few be used."""
+        self.cap_waits[index] = self.cap_waits.get(index, 0) + ticks
 
     def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
         attempt = self._attempt[index]
@@ -226,6 +232,10 @@ class JobRecords:
             return _rows(self._submitted, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
         if name in ("reserved", "due"):
             return _numbers(self._reserved if name == "reserved" else self._due)
+        if name == "cap_wait":
+            waits = np.zeros(len(self), dtype=np.int64)
+            waits[list(self.cap_waits)] = list(self.cap_waits.values())
+            return waits
         if name == "eligible":
             values, others = self.column("submit"), self._eligible
         else:

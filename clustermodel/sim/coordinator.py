@@ -37,6 +37,7 @@ class Coordinator:
         self.env = run.env
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
+        self._cap, self._cap_waits = run.cap, run.cap_waits
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
@@ -78,7 +79,7 @@ class Coordinator:
         self._settled.arm()
         job = JobInSystem(row, index)
         if (
-            not 0 < row.nodes <= self._nodes
+            not 0 < row.nodes <= (self._nodes if self._cap is None else self._cap.most(None))
             or (self._node_memory is not None and row.memory > self._node_memory)
             or not (self._any_node or self._may_have_nodes(job, place))
             or (held is not None and held.refuses(row))
@@ -114,6 +115,7 @@ class Coordinator:
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
         fits = self._requests is None or self._requests.lay_out(queued)
+        fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.allowed))
         return fits and (self._reservations is None or self._reservations.admit(job))
 
     def stream_finished(self) -> None:
@@ -171,7 +173,7 @@ class Coordinator:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
         reservations = self._reservations
-        by_rules = reservations is not None or self._order is not None
+        by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
@@ -197,7 +199,7 @@ class Coordinator:
                 self._running
                 or self.open_streams
                 or self._alarm.at
-                or self._states.down
+                or self._states.broken
                 or (reservations is not None and not reservations.is_over)
             ):
                 if reservations is not None and (lost := reservations.lost()):
@@ -224,6 +226,8 @@ class Coordinator:
             pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
             submitted.sort(key=lambda job: job.queue_order)
             requeued.sort(key=lambda job: job.queue_order)
+        if self._cap_waits is not None:
+            self._cap_waits.joined([*submitted, *requeued])
         return submitted
 
     def _note_rules(self) -> None:
@@ -231,6 +235,8 @@ class Coordinator:
             self._reservations.note()
         if self._order is not None:
             self._order.note(self._running.values())
+        if self._cap_waits is not None:
+            self._cap_waits.note()
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""

@@ -143,6 +143,8 @@ class Decisions:
         else:
             self._granted.append(request)
         self.started.append(queued)
+        if self._run.cap_waits is not None:
+            self._run.cap_waits.started(job)
         self._records.started(job.index, self._now, gang.columns, gang.nodes)
         if self._run.reasons is not None:
             self._run.reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")

@@ -18,7 +18,7 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import holds_any
 from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.sim.resizing import discard_saved
-from clustermodel.ticks import duration_to_ticks, to_seconds
+from clustermodel.ticks import NEVER, duration_to_ticks, to_seconds
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -55,7 +55,9 @@ class NodeStates:
 
     def __init__(self, run: RunContext) -> None:
         failures = run.machine.failures
-        self.down: dict[int, Outage] = {}  # the outages of the nodes that are down, by node
+        # The outages of the nodes that are down, or out of service because of the power cap, by node.
+        self.down: dict[int, Outage] = {}
+        self.broken = 0  # number of nodes that have failed and are not repaired
         self.changing = False  # whether nodes fail or are repaired at the present instant
         self.without_start = 0  # failures since the last start of a job
         self._run = run
@@ -63,7 +65,12 @@ class NodeStates:
         self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
         self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
-        self._uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved
+        self._uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved, or off
+        self._cap = run.cap
+        self._out: list[int] = [] if run.cap is None else run.cap.first_out  # nodes to take out of service when the run begins
+        if self._out:
+            self.changing = True
+            run.settled.arm()
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process."""
@@ -110,16 +117,24 @@ class NodeStates:
         self._repaired.clear()
         self.changing = False
         for node in failing:
-            known = 0 if (reservations := self._run.reservations) is None else reservations.windows.down_until(node, now)
-            self.down[node] = Outage(node, now, known or now + self._mean_repair)
-            sharing.change_nodes((node, node + 1), down=True)
             self._records.node_failed(node, now)
-        outages = [self.down[node] for node in failing], [self.down.pop(node) for node in repaired]
         for node in repaired:
-            sharing.change_nodes((node, node + 1), down=False)
             self._records.node_repaired(node, now)
         if change := len(failing) - len(repaired):
+            self.broken += change
             self.put_off(now, Account.DOWN, change)
+        leaving, entering = dict.fromkeys(failing, False), repaired  # nodes that leave service, perhaps for good
+        if self._cap is not None:
+            leaving, entering = self._cap.exchange(failing, repaired)
+            leaving.update(dict.fromkeys(self._out, True))
+            self._out.clear()
+        for node, for_good in leaving.items():
+            known = 0 if (reservations := self._run.reservations) is None else reservations.windows.down_until(node, now)
+            self.down[node] = Outage(node, now, NEVER if for_good else known or now + self._mean_repair)
+            sharing.change_nodes((node, node + 1), down=True)
+        outages = [self.down[node] for node in leaving], [self.down.pop(node) for node in entering]
+        for node in entering:
+            sharing.change_nodes((node, node + 1), down=False)
         return outages
 
     def put_off(self, now: int, account: Account, nodes: int) -> None:

@@ -26,6 +26,7 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import Partitions
+from clustermodel.sim.power_cap import CapWaits, cap_of
 from clustermodel.sim.reservations import Names, Reservations
 from clustermodel.sim.resizing import Resizes
 from clustermodel.sim.saved_work import SavedWork
@@ -88,6 +89,7 @@ class RunContext:
         self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.saved = SavedWork(self)  # what is saved of preempted jobs
+        self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
         self.states = NodeStates(self)  # which nodes are down
         self.sizes = sizes  # of the malleable jobs, by id
         self.resizes = Resizes(self)
@@ -96,6 +98,8 @@ class RunContext:
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
         self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
+        # How long jobs wait because of the power cap.
+        self.cap_waits = None if self.cap is None or records.ids_rise else CapWaits(self, self.cap)
 
 
 class Outcome(NamedTuple):

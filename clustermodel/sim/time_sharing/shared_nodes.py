@@ -293,7 +293,7 @@ class TimeSharing:
             )
         self.slice_log = SliceLog()  # what ran between scheduling events
         self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
-        self._reservations = run.reservations
+        self._reservations, self._states = run.reservations, run.states
         self.rows = MatrixRows(machine)  # which gangs are in which row
         self.nodes = self.up = machine.processors  # all, and from the last scheduling event on those not down or kept free
         self.waiting = False  # whether jobs have waited since then
@@ -357,7 +357,7 @@ class TimeSharing:
         if rows.changed:
             rows.require_possible()
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
-        self.waiting, self.up = waiting, self.nodes - rows.down.bit_count() - kept_free
+        self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
         order, held = self.go_on(), rows.held
         self.in_use = [held[row] for row in order]
         rows.changed.clear()
