@@ -79,8 +79,7 @@ class _EquipartitionRun(ResizingRun):
                 cycle.change(member.gang, split)
         splits_of = {member.job.id: split for member, split in zip(members, splits, strict=True) if member.gang is None}
         for job, split in admitted:
-            given = splits_of.get(job.id, split)
-            cycle.start(job, sum(number for _, number in given), given, _ADMITTED)
+            cycle.start(job, splits_of.get(job.id, split), _ADMITTED)
         return ()
 
     def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> RunningJob | None:
@@ -118,10 +117,13 @@ class _EquipartitionRun(ResizingRun):
         for job in view.waiting.values():
             if len(closed) == len(pools):
                 break
-            least, allowed = self.least(job, view), pools.of(job.allowed)
-            split = None
+            allowed = pools.of(job.allowed)
+            least, split = 0, None
             if closed.isdisjoint(allowed):
-                split = split_of(spare, least, self.pools_for(job, least, now))
+                # On few nodes it may take too long for the time before nodes are reserved.
+                for least in dict.fromkeys((self.least(job, view), self.needs(job, view))):  # noqa: B007
+                    if (split := split_of(spare, least, self.pools_for(job, least, now))) is not None:
+                        break
             if split is None:
                 closed.update(allowed)
                 continue
@@ -129,7 +131,7 @@ class _EquipartitionRun(ResizingRun):
                 spare[pool] -= number
             admitted.append((job, split))
             if job.sizes is not None and view.saved_on(job) is None:
-                members.append(_Member(job, None, *job.sizes))
+                members.append(_Member(job, None, least, job.sizes[1]))
                 splits.append(dict(split))
                 owns.append({})
         if len(pools) == 1:

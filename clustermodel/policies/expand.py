@@ -39,15 +39,14 @@ class _ExpandRun(ResizingRun):
         gangs = [gang for gang in cycle.view.running.values() if self.can_be_resized(gang, cycle.now)]
         reservations = self._start(cycle, gangs) if cycle.view.waiting else []
         if any(cycle.idle):
-            most = [(gang, gang.job.sizes[1]) for gang in gangs if gang.job.sizes and not cycle.is_resized(gang)]
-            grow(cycle, most, self._order)
+            grow(cycle, gangs, self._order, lambda job: job.nodes if job.sizes is None else job.sizes[1])
         return reservations
 
     def _start(self, cycle: Cycle, gangs: Iterable[RunningJob]) -> list[Reserve]:
         """Start jobs as under EASY on idle and lent nodes; take lent nodes back that they need."""
         lenders = {gang.job.id: gang for gang in gangs if self._is_lent_nodes(gang, cycle)}
         lent = {number: self._lent(gang, cycle) for number, gang in lenders.items()}
-        last_first = sorted(lenders.values(), key=lambda gang: self._order(gang, gang.nodes), reverse=True)
+        last_first = sorted(lenders.values(), key=lambda gang: self._order(gang.job, gang.start, gang.nodes), reverse=True)
         left = {number: dict(split) for number, split in lent.items()}
 
         def start(job: QueuedJob, nodes: int, split: Split) -> None:
@@ -62,7 +61,7 @@ class _ExpandRun(ResizingRun):
                         cycle.give_up(gang, back, (pool,))
             if job.sizes is not None:
                 self._own[job.id] = nodes
-            cycle.start(job, nodes, split, _FITS)
+            cycle.start(job, split, _FITS)
 
         return list(self.backfill(cycle, self.plan(cycle, lent), start))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heapreplace
 from math import isnan
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies import predictors
@@ -27,6 +27,8 @@ from clustermodel.validation import require_number, require_seconds
 
 Begin = Callable[[QueuedJob, int, Split], object]
 Admit = Callable[[QueuedJob, RunningPlan, Group], bool]
+Order = Callable[[QueuedJob, int, int], Any]
+"""Sorting key of jobs that may have another node, given the job, its start and its number of nodes with that one."""
 ORDERS: Final = ("efficiency", "age")
 """Which gang gets an idle node first: the one that uses it best, or the one that started first."""
 
@@ -291,7 +293,7 @@ class ResizingRun:
             left[split[0][0]] -= 1
             plan.reserve(now, max(self.outage_end(outage.id) - now, 1), split, beyond_capacity=True)
         if unknown := tuple((pool, number) for pool, number in enumerate(left) if number > 0):
-            plan.reserve(now, 1, unknown)  # of gangs whose ends are still to be reported
+            plan.reserve(now, 1, unknown, beyond_capacity=True)  # of gangs whose ends are still to be reported
         return plan
 
     def backfill(self, cycle: Cycle, plan: RunningPlan, start: Begin, admit: Admit | None = None) -> Iterator[Reserve]:
@@ -317,14 +319,14 @@ class ResizingRun:
             length, sized = self.length(job, nodes), self.on(job, nodes)
             split = plan.split(now, length, sized, group) if nodes <= group.idle else None
             if split is not None:
-                plan.reserve(now, length, split)
+                plan.reserve(now, length, split, beyond_capacity=True)  # gangs that shrink may take longer than a plan had them
                 start(job, nodes, split)
             elif group.protected:
                 continue
             elif admit is None or not admit(job, plan, group):
                 at_the_latest, split = plan.earliest(length, sized, group)
                 if at_the_latest >= 0:
-                    plan.reserve(at_the_latest, length, split)
+                    plan.reserve(at_the_latest, length, split, beyond_capacity=True)
                     group.protected = 1
                     if job.id not in self._told:
                         self._told.add(job.id)
@@ -332,11 +334,11 @@ class ResizingRun:
             plan.count_idle()
 
 
-def order_of(run: ResizingRun, name: str) -> Callable[[RunningJob, int], Any]:
-    """Return the sorting key of a gang with a number of nodes, by the name of an order; the smallest comes first."""
+def order_of(run: ResizingRun, name: str) -> Order:
+    """Return the order of a name."""
     if name == "age":
-        return lambda gang, _: (gang.start, gang.job.queue_order)
-    return lambda gang, nodes: (-run.efficiency(gang.job, nodes), gang.start, gang.job.queue_order)
+        return lambda job, start, _: (start, job.queue_order)
+    return lambda job, start, nodes: (-run.efficiency(job, nodes), start, job.queue_order)
 
 
 class Cycle:
@@ -349,7 +351,7 @@ class Cycle:
         self.idle = [view.idle] if self._plain else run.pools.numbers(as_mask(view.idle_nodes()))
         self._splits: dict[int, Split] = {}  # of the gangs that are resized, by job id
         self._gangs: dict[int, RunningJob] = {}
-        self._starts: list[tuple[QueuedJob, int, Split, Reason]] = []
+        self._starts: dict[int, tuple[QueuedJob, Split, Reason]] = {}
 
     def split(self, gang: RunningJob) -> Split:
         """Return the nodes of a gang by pool."""
@@ -378,11 +380,14 @@ class Cycle:
 
     def grow(self, gang: RunningJob, nodes: int, pools: Iterable[int]) -> None:
         """Give a gang so many idle nodes of some pools more."""
-        added, after = split_of(self.idle, nodes, pools), dict(self.split(gang))
+        self.change(gang, self._with(self.split(gang), nodes, pools))
+
+    def _with(self, split: Split, nodes: int, pools: Iterable[int]) -> Split:
+        added, after = split_of(self.idle, nodes, pools), dict(split)
         assert added is not None, "so many are idle"
         for pool, number in added:
             after[pool] = after.get(pool, 0) + number
-        self.change(gang, tuple(sorted(after.items())))
+        return tuple(sorted(after.items()))
 
     def change(self, gang: RunningJob, split: Split) -> None:
         """Give a gang so many nodes of each pool instead of its own."""
@@ -395,11 +400,22 @@ class Cycle:
             self.idle[pool] -= number
         self._gangs[gang.job.id], self._splits[gang.job.id] = gang, split
 
-    def start(self, job: QueuedJob, nodes: int, split: Split, reason: Reason) -> None:
-        """Start a job on so many idle nodes."""
+    def start(self, job: QueuedJob, split: Split, reason: Reason) -> None:
+        """Start a job on so many idle nodes of each pool."""
         for pool, number in split:
             self.idle[pool] -= number
-        self._starts.append((job, nodes, split, reason))
+        self._starts[job.id] = job, split, reason
+
+    def starts(self) -> list[tuple[QueuedJob, int]]:
+        """Return the jobs that start, and their numbers of nodes."""
+        return [(job, sum(number for _, number in split)) for job, split, _ in self._starts.values()]
+
+    def grow_start(self, job: QueuedJob, nodes: int, pools: Iterable[int]) -> None:
+        """Give a job that starts so many idle nodes of some pools more."""
+        _, split, reason = self._starts[job.id]
+        self.start(job, self._with(split, nodes, pools), reason)
+        for pool, number in split:
+            self.idle[pool] += number
 
     @property
     def still_waiting(self) -> bool:
@@ -424,7 +440,8 @@ class Cycle:
                 mask |= own & ~kept
                 run.note_resize(gang, nodes, now)
                 yield self._resize(gang, nodes, kept)
-        for job, nodes, split, reason in self._starts:
+        for job, split, reason in self._starts.values():
+            nodes = sum(number for _, number in split)
             chosen = self._lowest(mask, split)
             mask &= ~chosen
             run.note_start(job, nodes, now)
@@ -454,37 +471,70 @@ class Cycle:
         return Resize(job=gang.job, nodes=nodes, columns=columns)
 
 
-def grow(cycle: Cycle, gangs: Iterable[tuple[RunningJob, int]], order: Callable[[RunningJob, int], Any]) -> None:
-    """Give idle nodes, one by one, to the first gang in an order that may have more; given with the most nodes of each.
+class _Candidate(NamedTuple):
+    """A job that may have more nodes: it runs, or it starts now, without a resize (``gang`` is ``None``)."""
 
-    ``order`` is the sorting key of a gang with a number of nodes.  A gang for which its growth does not pay gets none.
+    job: QueuedJob
+    gang: RunningJob | None
+    start: int
+    nodes: int
+    most: int
+    pools: tuple[int, ...]
+
+
+def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int]) -> None:
+    """Give idle nodes, one by one, to the first malleable job in an order that may have more: a running one, or one that starts.
+
+    Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
-    candidates = [(gang, most, run.pools_to_grow(gang, now)) for gang, most in gangs]
+    candidates = [
+        _Candidate(gang.job, gang, gang.start, gang.nodes, most_of(gang.job), run.pools_to_grow(gang, now))
+        for gang in gangs
+        if not cycle.is_resized(gang)
+    ]
+    candidates += [
+        _Candidate(job, None, now, nodes, most_of(job), run.pools_for(job, nodes, now))
+        for job, nodes in cycle.starts()
+        if job.sizes is not None and cycle.view.saved_on(job) is None
+    ]
     while candidates and any(cycle.idle):
-        idle, targets = list(cycle.idle), [gang.nodes for gang, _, _ in candidates]
-        heap = [(order(gang, gang.nodes + 1), place) for place, (gang, most, _) in enumerate(candidates) if gang.nodes < most]
-        heapify(heap)
-        while heap:
-            place = heap[0][1]
-            gang, most, pools = candidates[place]
-            pool = next((pool for pool in pools if idle[pool]), None)
-            if pool is not None:
-                idle[pool] -= 1
-                targets[place] += 1
-            if pool is None or targets[place] == most:
-                heap[0] = heap[-1]
-                heap.pop()
-                heapify(heap)
-            else:
-                heapreplace(heap, (order(gang, targets[place] + 1), place))
-            if not any(idle):
-                break
-        grown = [(*each, target) for each, target in zip(candidates, targets, strict=True) if target > each[0].nodes]
-        refused = [gang for gang, _, _, target in grown if not run.pays(gang, target, now)]
+        targets = _one_by_one(list(cycle.idle), candidates, order)
+        grown = [pair for pair in zip(candidates, targets, strict=True) if pair[1] > pair[0].nodes]
+        refused = [each for each, target in grown if not _pays(run, each, target, now)]
         if not refused:
-            for gang, _, pools, target in grown:
-                cycle.grow(gang, target - gang.nodes, pools)
+            for each, target in grown:
+                if each.gang is None:
+                    cycle.grow_start(each.job, target - each.nodes, each.pools)
+                else:
+                    cycle.grow(each.gang, target - each.nodes, each.pools)
             return
-        last = max(refused, key=lambda gang: order(gang, gang.nodes + 1))
-        candidates = [each for each in candidates if each[0] is not last]
+        last = max(refused, key=lambda each: order(each.job, each.start, each.nodes + 1))
+        candidates = [each for each in candidates if each is not last]
+
+
+def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool:
+    if candidate.gang is not None:
+        return run.pays(candidate.gang, nodes, now)
+    return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
+
+
+def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> list[int]:
+    """Return how many nodes each candidate has if idle ones, by pool, go to the first that may have another one."""
+    targets = [each.nodes for each in candidates]
+    heap = [
+        (order(each.job, each.start, each.nodes + 1), place) for place, each in enumerate(candidates) if each.nodes < each.most
+    ]
+    heapify(heap)
+    while heap and any(idle):
+        place = heap[0][1]
+        each = candidates[place]
+        pool = next((pool for pool in each.pools if idle[pool]), None)
+        if pool is not None:
+            idle[pool] -= 1
+            targets[place] += 1
+        if pool is None or targets[place] == each.most:
+            heappop(heap)
+        else:
+            heapreplace(heap, (order(each.job, each.start, targets[place] + 1), place))
+    return targets

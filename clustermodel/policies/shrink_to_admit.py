@@ -54,13 +54,11 @@ class _ShrinkToAdmitRun(ResizingRun):
             else:
                 reservations += self._backfilled(cycle, victims)
         if self._expand != "no" and any(cycle.idle) and not cycle.still_waiting:
-            most = [
-                (gang, gang.job.sizes[1] if self._expand == "most" else gang.job.nodes)
-                for gang in gangs
-                if gang.job.sizes and not cycle.is_resized(gang)
-            ]
-            grow(cycle, most, self._growth_order)
+            grow(cycle, gangs, self._growth_order, self._most)
         return reservations
+
+    def _most(self, job: QueuedJob) -> int:
+        return job.nodes if job.sizes is None or self._expand == "asked" else job.sizes[1]
 
     def _in_order(self, cycle: Cycle, victims: list[RunningJob]) -> None:
         """Start jobs in queue order; a job that does not fit closes the nodes that it may have."""
@@ -75,7 +73,7 @@ class _ShrinkToAdmitRun(ResizingRun):
             nodes = self.needs(job, view)
             split = split_of(cycle.idle, nodes, self.pools_for(job, nodes, now))
             if split is not None:
-                cycle.start(job, nodes, split, _FITS["fcfs"])
+                cycle.start(job, split, _FITS["fcfs"])
             elif (admission := self._admission(cycle, job, victims)) is None:
                 closed.update(allowed)
             else:
@@ -84,7 +82,7 @@ class _ShrinkToAdmitRun(ResizingRun):
                     cycle.give_up(gang, number, pools)
                 split = split_of(cycle.idle, nodes, pools)
                 assert split is not None, "so many nodes have been given up"
-                cycle.start(job, nodes, split, _ADMITTED)
+                cycle.start(job, split, _ADMITTED)
 
     def _backfilled(self, cycle: Cycle, victims: list[RunningJob]) -> Iterable[Decision]:
         """Start jobs as under EASY; the first blocked ones are admitted if they can be."""
@@ -101,14 +99,14 @@ class _ShrinkToAdmitRun(ResizingRun):
             if split is None:  # other jobs have reserved some of the nodes
                 plan.take_steps(before)
                 return False
-            plan.reserve(now, length, split)
+            plan.reserve(now, length, split, beyond_capacity=True)
             for gang, number in given:
                 cycle.give_up(gang, number, pools)
-            cycle.start(job, nodes, split, _ADMITTED)
+            cycle.start(job, split, _ADMITTED)
             return True
 
-        def start(job: QueuedJob, nodes: int, split: Any) -> None:
-            cycle.start(job, nodes, split, _FITS["easy"])
+        def start(job: QueuedJob, _nodes: int, split: Any) -> None:
+            cycle.start(job, split, _FITS["easy"])
 
         return self.backfill(cycle, self.plan(cycle), start, admit)
 
