@@ -121,7 +121,7 @@ class _EquipartitionRun(ResizingRun):
             least, split = 0, None
             if closed.isdisjoint(allowed):
                 # On few nodes it may take too long for the time before nodes are reserved.
-                for least in dict.fromkeys((self.least(job, view), self.needs(job, view))):  # noqa: B007
+                for least in dict.fromkeys((self.least(job, view), self.needs(job, view))):
                     if (split := split_of(spare, least, self.pools_for(job, least, now))) is not None:
                         break
             if split is None:

@@ -483,7 +483,7 @@ class _Candidate(NamedTuple):
 
 
 def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int]) -> None:
-    """Give idle nodes, one by one, to the first malleable job in an order that may have more: a running one, or one that starts.
+    """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
     Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
     """
