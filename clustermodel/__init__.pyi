@@ -76,6 +76,7 @@ from .workload.job_stream import (
     MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
 )
 from .logs.lsf import read_lsf as read_lsf
+from .workload.malleable import Malleable as Malleable
 from .workload.model import (
     RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel, fit_model as fit_model,
     load_model as load_model,

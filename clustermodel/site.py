@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from clustermodel.power import Power
 from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, table_at, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
+from clustermodel.workload.malleable import Malleable
 
 EACH: Final = "*"
 """Stands for each user, account and so on, with a limit of its own."""
@@ -164,7 +165,10 @@ class Multifactor:
 
 WEIGHTS: Final = ("age", "fair_share", "size", "partition", "qos", "queue")
 """Factors of :class:`Multifactor`."""
-_LISTS: Final = (("limits", Limits), ("partitions", Partition), ("node_types", NodeType), ("reservations", Reservation))
+_LISTS: Final = (
+    ("limits", Limits), ("malleable", Malleable), ("partitions", Partition), ("node_types", NodeType),
+    ("reservations", Reservation),
+)  # fmt: skip
 ORDERS: Final[Mapping[str, type[FairShare | Multifactor]]] = {order.name: order for order in (FairShare, Multifactor)}
 """Orders of the queue by name."""
 
@@ -221,6 +225,9 @@ class Site:
     order: FairShare | Multifactor | str | None = None
     """In which order jobs stand in the queue, among jobs of equal priority: ``"fair-share"``, ``"multifactor"``, with
     parameters as policies have them, or an object; ``None``: as they joined it."""
+    malleable: Sequence[Malleable] = ()
+    """Which jobs are malleable, beside those of which the workload says so: each rule chooses among the jobs that are still
+    rigid.  Jobs must be in memory."""
     partitions: Sequence[Partition] = ()
     """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
     reservations: Sequence[Reservation] = ()
@@ -237,12 +244,11 @@ class Site:
             object.__setattr__(self, "order", order_of(self.order))
         allowed = f"it must be one of {', '.join(ORDERS)}, FairShare(...) or Multifactor(...)"
         require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
-        if isinstance(self.limits, Limits):
-            object.__setattr__(self, "limits", (self.limits,))
         if self.power_cap_w is not None:
             require_number("Site.power_cap_w", self.power_cap_w, "a number of watts > 0", lambda watts: 0 < watts < inf)
         for name, kind in _LISTS:
             values = getattr(self, name)
+            values = (values,) if isinstance(values, Limits | Malleable) else values
             known = isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
             require(known, f"Site.{name}", values, f"they must be {kind.__name__}(...)")
             object.__setattr__(self, name, tuple(values))
@@ -252,13 +258,18 @@ class Site:
         """Which of :data:`SUBJECTS` the limits name."""
         return tuple(name for name in SUBJECTS if any(getattr(limit, name) is not None for limit in self.limits))
 
+    @property
+    def only_malleable(self) -> bool:
+        """Whether it says nothing but which jobs are malleable."""
+        return bool(self.malleable) and replace(self, malleable=()) == Site()
+
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
-        ``[[partitions]]`` for each :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each
-        :class:`~clustermodel.machine.NodeType`, ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`,
-        ``power_cap_w``, and ``order``, a text or a table with the name and the fields of :class:`FairShare` or
-        :class:`Multifactor`.
+        ``[[malleable]]`` for each :class:`~clustermodel.workload.malleable.Malleable`, ``[[partitions]]`` for each
+        :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each :class:`~clustermodel.machine.NodeType`,
+        ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, ``power_cap_w``, and ``order``, a text or a
+        table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from clustermodel.errors import did_you_mean, quoted, shown
+from clustermodel.job import MALLEABLE
 from clustermodel.logs.trace_file import SWF, read_trace, reader_for
 from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
 from clustermodel.workload import distributions, estimates, job_stream
 from clustermodel.workload.job_stream import JobStream, TraceArrivals
+from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from, shipped_models
 from clustermodel.workload.streams import JobStreamMix, merge
 from clustermodel.workload.swf import SwfStream, read_swf
@@ -40,8 +42,8 @@ TYPES: Final[dict[str, type]] = {
 }
 """What ``type`` may be."""
 RUN_TIME: Final = "run-time"  # text of estimates that are the run times
-_STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY, SHAPES)
-_PARTS: Final[dict[str, type[Any]]] = {KEEP: JobFilter, SCALE: LoadScale}
+_STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY, SHAPES, MALLEABLE)
+_PARTS: Final[dict[str, type[Any]]] = {KEEP: JobFilter, SCALE: LoadScale, MALLEABLE: Malleable}
 
 
 def workload_from(value: object, place: Place) -> JobSource:
@@ -82,7 +84,7 @@ def _made_of(kind: str, value: Any, arguments: dict[str, Any], place: Place) -> 
         path = others["path"] = place.folder / _of_type(str, value, inside, "the name of a file")
         if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
             raise inside.error(f"{quoted(value)}: there is no such file")
-        arguments |= {key: _part(key, arguments[key], place) for key in _PARTS if key in arguments}
+        arguments |= {key: _part(key, arguments[key], place) for key in (KEEP, SCALE) if key in arguments}
         if arguments.pop("stream", False) is True:
             make = SwfStream
         else:
@@ -127,8 +129,11 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     ((key, value),) = table.items()
     inside = place.at(key)
     if key in _PARTS:
-        part, change = _part(key, value, place), workload.select if key == KEEP else workload.scaled
-        return placed(lambda: change(part), place, ())
+        part = _part(key, value, place)
+        changes: dict[str, Callable[[Any], Workload]] = {
+            KEEP: workload.select, SCALE: workload.scaled, MALLEABLE: workload.with_malleable,
+        }  # fmt: skip
+        return placed(lambda: changes[key](part), place, ())
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), inside, ())
     if key == SHAPES:

@@ -23,8 +23,10 @@ from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.power import Power
 from clustermodel.price import Price, read_price
 from clustermodel.site import ORDERS, Site, table_of_site
+from clustermodel.speedup import speedup_of
 from clustermodel.tables import Place, inline_text
 from clustermodel.validation import LONGEST_S
+from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.model import MODEL_JOBS, load_model
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
@@ -93,19 +95,6 @@ def option_name(parameter: str) -> str:
     )
 
 
-POLICY: Final = option(
-    "--policy policies", "Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
-    multiple=True, shell_complete=completion(policy_names),
-)  # fmt: skip
-SITE: Final = option("--site", "Rules of the site, as limits of users: a TOML file (docs/site).", FILE)
-ORDER: Final = option("--order", f"Order of the queue: {', '.join(ORDERS)}, with parameters as fair-share:half_life_s=86400.")
-RESERVATION: Final = option(
-    "--reservation reservations", "Keep nodes free: 0-63,start_s=86400,end_s=90000,every_s=604800,accounts=bio; repeat for "
-    "several.  every_s, accounts and users may be left out; all: all nodes.", multiple=True, metavar="NODES,KEY=VALUE,...",
-)  # fmt: skip
-SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
-
-
 # Types of values
 
 
@@ -122,6 +111,33 @@ class Parsed(click.ParamType[Any]):
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as problem:
             self.fail(str(problem), param, ctx)
+
+
+# Options of several commands
+
+POLICY: Final = option(
+    "--policy policies", "Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
+    multiple=True, shell_complete=completion(policy_names),
+)  # fmt: skip
+SITE: Final = option("--site", "Rules of the site, as limits of users: a TOML file (docs/site).", FILE)
+ORDER: Final = option("--order", f"Order of the queue: {', '.join(ORDERS)}, with parameters as fair-share:half_life_s=86400.")
+RESERVATION: Final = option(
+    "--reservation reservations", "Keep nodes free: 0-63,start_s=86400,end_s=90000,every_s=604800,accounts=bio; repeat for "
+    "several.  every_s, accounts and users may be left out; all: all nodes.", multiple=True, metavar="NODES,KEY=VALUE,...",
+)  # fmt: skip
+MALLEABLE: Final = option(
+    "--malleable", "Let the size of a share of the jobs change: 0.3,min=0.5x,max=2x,seed=1,users=ann,nodes=4-64,resize_s=60; "
+    "repeat for several.  x: multiples of the nodes that a job asks for; all but the share may be left out (docs/malleable).",
+    multiple=True, metavar="SHARE,KEY=VALUE,...",
+)  # fmt: skip
+SPEEDUP: Final = option(
+    "--speedup", "How run times depend on the sizes of jobs, where these are not as asked for: linear, or Downey's model.",
+    Parsed("linear|downey:SIGMA", speedup_of), "linear",
+)  # fmt: skip
+SEED: Final = option("--seed", "Root of all random streams.", click.IntRange(min=0), 1)
+
+
+# Parsing values
 
 
 def _number(text: str) -> float:
@@ -293,6 +309,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
                          "lowest numbers, or those of as few nodes as possible."),
         "--kill-at-estimate/--no-kill-at-estimate": (
             "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
+        "--resize-s": ("resize_s", float, "How long a change of the size of a malleable job takes, seconds; default: as long "
+                       "as a checkpoint and a restart."),
         "--node-memory": ("node_memory_gib", float, "Memory of each node, GiB."),
         "--suspended-per-node": ("suspended_per_node", int, "Largest number of suspended tasks in a node's memory."),
         "--round": ("round_s", float, "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at "
@@ -341,6 +359,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
                       "instead of --node-mtbf."),
         "--known-outages": ("failures.known", click.Path(exists=True, dir_okay=False, path_type=Path), "The same, of outages "
                             "that are all known in advance: no job starts that would reach into one."),
+        "--on-failure": ("on_failure", click.Choice(spec.ON_FAILURES), "What becomes of a malleable job of which a node fails: "
+                         "it waits again, or goes on with its other nodes."),
     },
 }  # fmt: skip
 """Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, type and help."""
@@ -432,13 +452,16 @@ def require_size(processors: int | None, trace: object) -> int:
 
 
 def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[spec.Reservation] = ()) -> Site | None:
-    """Return the rules of ``--site``, or ``site``, with the order of ``--order`` and more reservations than there are."""
+    """Return the rules of ``--site``, or ``site``, with the order of ``--order``, and more reservations and malleable jobs."""
     if options.get("site") is not None:
         site = Site.from_toml(options["site"])
     if texts := options.get("reservations"):
         site = site or Site()
         present = site.reservations or reservations
         site = replace(site, reservations=(*present, *map(spec.Reservation.from_text, texts)))
+    if texts := options.get("malleable"):
+        site = site or Site()
+        site = replace(site, malleable=(*site.malleable, *map(Malleable.from_text, texts)))
     return site if options.get("order") is None else replace(site or Site(), order=options["order"])
 
 

@@ -36,7 +36,6 @@ from clustermodel.policies import registry
 from clustermodel.policies.predictors import CORRECTIONS, PREDICTORS
 from clustermodel.policies.queue_order import QUEUE_ORDERS, SITE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
-from clustermodel.speedup import speedup_of
 from clustermodel.tables import SUFFIX
 from clustermodel.validation import choice
 from clustermodel.workload.model import shipped_models
@@ -99,13 +98,12 @@ _JOBS: Final = option_group(
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
 )  # fmt: skip
 _RUNS: Final = option_group(
-    "Runs", opt.POLICY, opt.SITE, opt.ORDER, opt.RESERVATION, opt.SEED,
+    "Runs", opt.POLICY, opt.SITE, opt.ORDER, opt.RESERVATION, opt.MALLEABLE, opt.SEED,
     option("--fidelity", "Time sharing only: compute progress between scheduling events, or simulate every time slice on every "
            "node, slowly.", click.Choice(FIDELITIES), "fast"),
     option("--events", "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of "
            "its own.", click.Choice(EVENTS), "together"),
-    option("--speedup", "How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
-           opt.Parsed("linear|downey:SIGMA", speedup_of), "linear"),
+    opt.SPEEDUP,
     option("--stream", "Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of "
            "more than 10,000 jobs within 0.1 %.", is_flag=True),
 )  # fmt: skip
@@ -168,7 +166,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
         specified = opt.scenarios_of(options, machine, workload, **{name: options[name] for name in (*_OF_RUNS, "stream")})
     _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     _require_groups(specified, by := tuple(dict.fromkeys(options["by"])))
-    told: set[tuple[int, str]] = set()
+    told: set[tuple[str, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
     if twice := [label for label in labels if labels.count(label) > 1]:
@@ -216,7 +214,7 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
         policies = options.get("policies") or (scenario.policy,)
         changes: dict[str, Any] = {name: options[name] for name in _OF_RUNS if name in options}
         changes["site"] = opt.site_of(options, scenario.site, scenario.used_machine.reservations)
-        if options.keys() - changes.keys() - {"policies", "order", "reservations"}:
+        if options.keys() - changes.keys() - {"policies", "order", "reservations", "malleable"}:
             machine = opt.machine_with(scenario.used_machine, options)
             changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
         name = scenario.name or (path.stem if len(paths) > 1 else "")
@@ -265,7 +263,7 @@ def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None]) -> dic
 
 def _run_all(
     scenarios: Sequence[Scenario], results: list[Result], files: Mapping[str, Path], notes: Console,
-    told: set[tuple[int, str]], *, with_traceback: bool,
+    told: set[tuple[str, str]], *, with_traceback: bool,
 ) -> None:  # fmt: skip
     """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     simulated_s = 0.0
@@ -303,13 +301,15 @@ def _run_all(
         notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple[int, str]]) -> None:
+def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple[str, str]]) -> None:
     """Print what has been left out or changed of the jobs; each line once, which ``told`` keeps."""
-    for source in [source for scenario in scenarios for source in scenario.sources]:
-        for line in source.provenance.lines():
-            if (id(source), line) not in told:
-                told.add((id(source), line))
-                notes.print(f"{literal(source.name)}: {literal(line)}")
+    for scenario in scenarios:
+        by_site = scenario.site is not None and scenario.site.malleable
+        for source in scenario.streams if by_site else scenario.sources:
+            for line in source.provenance.lines():
+                if (source.name, line) not in told:
+                    told.add((source.name, line))
+                    notes.print(f"{literal(source.name)}: {literal(line)}")
 
 
 def _report(results: Sequence[Result], by: Sequence[str], notes: Console, *, as_json: bool) -> None:

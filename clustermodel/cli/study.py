@@ -47,6 +47,7 @@ _TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback o
 @opt.SITE
 @opt.ORDER
 @opt.RESERVATION
+@opt.MALLEABLE
 @option("--run-timeout run_timeout_s", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
 @_TRACEBACK
 @option("--tls-ca tls_ca_file", "Dask with TLS: file of the certificate authority.", click.Path())
@@ -59,6 +60,7 @@ def sweep(
     site: Path | None,
     order: str | None,
     reservations: tuple[str, ...],
+    malleable: tuple[str, ...],
     run_timeout_s: float | None,
     *,
     tracebacks: bool,
@@ -84,7 +86,8 @@ def sweep(
     with leaving_quietly():
         from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
-    given = opt.site_settings(opt.site_of({"site": site, "order": order, "reservations": reservations})) | settings_of(settings)
+    rules = opt.site_of({"site": site, "order": order, "reservations": reservations, "malleable": malleable})
+    given = opt.site_settings(rules) | settings_of(settings)
     code, _, _ = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
     return code
 

@@ -68,12 +68,12 @@ class _OfTrace(opt.GroupedCommand):
 @option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
 @option_group(
     "Rules of the site",
-    opt.SITE, opt.ORDER, opt.RESERVATION,
+    opt.SITE, opt.ORDER, opt.RESERVATION, opt.MALLEABLE,
     option("--infer-site", "Find out which limits and priorities the log shows, and simulate with them too.",
            is_flag=True),
     option("--write-site", "Write the rules that the log shows to a site file, for --site.", opt.FILE),
 )  # fmt: skip
-@option_group("Runs", opt.POLICY, opt.SEED)
+@option_group("Runs", opt.POLICY, opt.SPEEDUP, opt.SEED)
 @option_group(
     "Output",
     option("--by", "Show the waits of each user, group, account, partition, QOS, queue or size too; repeat for several.",
@@ -108,9 +108,9 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     _require_recorded_jobs({**options, "write_site": write_site})
     sites: dict[str, Site | None] = {"none": None}
     if (site := opt.site_of(options)) is not None:
-        given = (options["site"], options["order"], *options["reservations"])
+        given = (options["site"], options["order"], *options["reservations"], *options["malleable"])
         sites[" ".join(str(each) for each in given if each is not None)] = site
-    options |= {"site": None, "order": None, "reservations": ()}  # each policy runs without them too
+    options |= {"site": None, "order": None, "reservations": (), "malleable": ()}  # each policy runs without them too
     workload = opt.load_workload(options, waits=True)
     _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
     peak = observed_schedule(workload).peak_nodes
@@ -125,7 +125,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         sites |= {"inferred": inferred.site}
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
-    scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"])
+    scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"], speedup=options["speedup"])
     scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
     rows: list[dict[str, Any]] = []
     kept: dict[str, list[Result]] = {label: [] for label in sites}
@@ -139,7 +139,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
     for label, site in sites.items():
         if site is not None:
-            print_notes((f"{label}: {note.with_option()}" for note in rule_notes(kept[label])), notes)
+            _note_rules(label, site, kept[label], notes)
     observed = {name: getattr(recorded, name) for name in _MEASURES}
     if as_json and (by or len(sites) > 1):
         print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
@@ -153,6 +153,12 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
             print_table(_table_of_groups(each, names))
     if options["figure"] is not None:  # after the answer, which a log that cannot be drawn does not cost
         _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
+
+
+def _note_rules(label: str, site: Site, results: Sequence[Result], notes: Console) -> None:
+    print_notes((f"{label}: {note.with_option()}" for note in rule_notes(results)), notes)
+    for source in results[0].scenario.streams if site.malleable else ():
+        _print_lines((f"{label}: {line}" for line in source.provenance.notes[-len(site.malleable) :]), notes)
 
 
 def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], notes: Console) -> Iterator[tuple[str, Result]]:

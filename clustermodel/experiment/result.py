@@ -93,7 +93,8 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
         table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
-        if self.scenario.used_site is not None or self.scenario.streams.has_dependencies:
+        site = self.scenario.used_site
+        if (site is not None and not site.only_malleable) or self.scenario.streams.has_dependencies:
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         if self.machine.power_cap_w is not None:
             table["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))

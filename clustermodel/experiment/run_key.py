@@ -494,9 +494,11 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
             del each["power"]
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain |= {name: each for name, each in named.items() if each}
-    for name in ("power", "price", "power_cap_w", "idle_off_s"):
+    for name in ("power", "price", "power_cap_w", "idle_off_s", "resize_s"):
         if getattr(machine, name) is None:
             del plain[name]
+    if machine.on_failure == "requeue":
+        del plain["on_failure"]
     if machine.processors_per_node == 1:
         del plain["processors_per_node"]
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")

@@ -158,8 +158,16 @@ class Scenario:
 
     @cached_property
     def streams(self) -> JobStreams:
-        """The job streams with the job numbers of the run, which are unique."""
-        return JobStreams(self.sources)
+        """The job streams with the job numbers of the run, which are unique; some jobs malleable, as the site says."""
+        return JobStreams([self._resizable(source) for source in self.sources])
+
+    def _resizable(self, source: JobSource) -> JobSource:
+        for rule in () if self.site is None else self.site.malleable:
+            if not isinstance(source, Workload):
+                problem = f"not allowed for {source.name}, which is read job by job; read it into memory"
+                raise SpecificationError(f"Site.malleable: {problem}")
+            source = source.with_malleable(rule)
+        return source
 
     @property
     def used_machine(self) -> Machine:
@@ -342,6 +350,7 @@ class Scenario:
             ("a machine with partitions is", bool(machine.partitions)),
             ("a machine with types of nodes is", bool(machine.node_types)),
             ("a workload with shapes is", bool(self.streams.shapes())),
+            ("a workload with malleable jobs is", bool(self.streams.sizes())),
             ("a machine with reservations is", bool(machine.reservations)),
             ("a workload with dependencies is", self.streams.has_dependencies),
         ):

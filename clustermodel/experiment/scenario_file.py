@@ -179,7 +179,7 @@ def text_of(scenario: Scenario, folder: Path) -> str:
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         machine = plain(scenario.machine, place.at("machine"))
         unset: list[tuple[str, object]] = [(name, []) for name in ("partitions", "node_types", "reservations")]
-        unset.append(("processors_per_node", 1))
+        unset += [("processors_per_node", 1), ("on_failure", "requeue")]
         table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))

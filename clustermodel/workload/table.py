@@ -56,6 +56,7 @@ from clustermodel.validation import (
 )
 from clustermodel.workload import transforms
 from clustermodel.workload.estimates import PHI, phi_factors
+from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.placements import GivenPlacements, NodeLists, checked_placements
 from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
 
@@ -251,8 +252,8 @@ class Recipe:
     machine_nodes: int | None  # like the name, as the function has given it; it may have been changed since
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
-    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``recorded_shapes`` with ``True``, ``resample``
-    with what is drawn."""
+    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``recorded_shapes`` with ``True``, ``malleable``
+    with a rule, ``resample`` with what is drawn."""
 
 
 JOBS: Final = "jobs"  # key of ImportReport.counts for the lines that gave jobs
@@ -716,6 +717,10 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         dropped: Counter[str] = Counter()
+        return self._derived(self.table[self._selected(keep, dropped)], KEEP, keep, {"filter": keep}, dropped=dropped)
+
+    def _selected(self, keep: JobFilter, dropped: Counter[str]) -> BoolArray:
+        """Return which jobs a filter selects, shape ``(jobs,)``; the others are counted by the first reason."""
         names = {
             name: {str(label): [number] for number, label in self._labels(name).items()}
             for name in transforms.SELECTED.values()
@@ -723,8 +728,7 @@ class Workload:
         }
         numbers = transforms.chosen_numbers(keep, names, self.name, by_number=("user", "group"))
         chosen = {name: (self.column(name), allowed) for name, allowed in numbers.items()}
-        rows = self.table[transforms.filtered(self.table, keep, dropped, chosen)]
-        return self._derived(rows, KEEP, keep, {"filter": keep}, dropped=dropped)
+        return transforms.filtered(self.table, keep, dropped, chosen)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
@@ -752,12 +756,27 @@ class Workload:
         if not (recorded > 0).any():
             why = f"{self.name} has recorded no numbers of nodes beside those of processors"
             raise SpecificationError(f"Workload.with_recorded_shapes: {why}")
-        known = self._places if self.has(name) else {**self._places, name: self.table.shape[1]}
-        rows = np.empty((len(self), len(known)), dtype=np.int64)
-        rows[:, : self.table.shape[1]] = self.table
-        rows[:, known[name]] = np.where(recorded > 0, np.minimum(recorded, self.column("nodes")), UNSET)
-        extra = tuple(known)[len(JobRow._fields) :]
+        most = np.where(recorded > 0, np.minimum(recorded, self.column("nodes")), UNSET)
+        rows, extra = self._with_extra({name: most})
         return self._derived(rows, SHAPES, True, {SHAPES: True}, extra=extra)
+
+    def with_malleable(self, rule: Malleable | None = None, **fields: Any) -> Workload:
+        """Return the same jobs, some of them malleable: those that ``rule`` chooses, or ``Malleable(**fields)``.
+
+        Jobs that are malleable already keep their sizes.  Where no job is chosen, as with a share of 0, all are as they were.
+        A note of the provenance says how many are malleable.
+        """
+        rule = Malleable(**fields) if rule is None else replace(rule, **fields)
+        malleable, nodes = self.column(MALLEABLE) > 0, self.column("nodes")
+        chosen = ~malleable & (nodes > 0) & self._selected(rule, Counter()) & rule.belong(self.column("id"))
+        rows, extra = self.table, self.extra
+        if chosen.any():
+            given, none = rule.columns(nodes), np.full_like(nodes, UNSET)
+            names = [name for name in SIZES if name in given or self.has(name)]
+            columns = {name: np.where(chosen, given.get(name, none), self.column(name)) for name in names}
+            rows, extra = self._with_extra(columns | {MALLEABLE: (malleable | chosen).astype(np.int64)})
+        note = f"{int((malleable | chosen).sum()):,} of {counted(len(self), 'job')} are malleable"
+        return self._derived(rows, MALLEABLE, rule, {MALLEABLE: rule}, extra=extra, notes=(note,))
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""
@@ -853,6 +872,12 @@ class Workload:
         for name, values in columns.items():
             table[:, self._places[name]] = values
         return table
+
+    def _with_extra(self, columns: Mapping[str, IntArray]) -> tuple[IntArray, tuple[str, ...]]:
+        """Return a copy of the table with other extra columns, new ones last, and the names of all of these."""
+        names = dict.fromkeys((*self._places, *columns))
+        table = np.stack([columns[name] if name in columns else self.column(name) for name in names], axis=1)
+        return table, tuple(names)[len(JobRow._fields) :]
 
     def _derived(self, rows: IntArray, step: str, what: object, options: Mapping[str, object], **changes: Any) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one; ``changes`` are counts, notes or names."""

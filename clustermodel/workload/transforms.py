@@ -66,7 +66,7 @@ class JobFilter:
                 fits = fits and all(isinstance(each, of_names) for each in value)
             of = "names or whole numbers" if field in SELECTED else "whole numbers"
             allowed = "(low, high), low <= high" if is_interval else f"a set of {of}"
-            require(fits, f"JobFilter.{field}", value, f"it must be {allowed}")
+            require(fits, f"{type(self).__name__}.{field}", value, f"it must be {allowed}")
             object.__setattr__(self, field, tuple(value) if is_interval else frozenset(value))
 
 

@@ -1,13 +1,32 @@
 """Which jobs are malleable: fields of a job, columns of tables, shares of a workload, rules of a site, options."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Job, LoadScale, Workload, merge, read_csv
-from clustermodel.experiment.run_key import digest_of_jobs
+from clustermodel import (
+    Job,
+    JobFilter,
+    LoadScale,
+    Machine,
+    Malleable,
+    Scenario,
+    Site,
+    Store,
+    SwfStream,
+    Workload,
+    merge,
+    read_csv,
+    synthetic_workload,
+    write_trace,
+)
+from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.job import UNSET, Sizes
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.streams import JobStreams
@@ -104,3 +123,171 @@ def test_csv_files_with_sizes(tmp_path: Path) -> None:
 def test_refused_tables(columns: dict[str, Any], message: str) -> None:
     frame = pd.DataFrame({"submit_s": [0], "nodes": 4, "run_s": 9, **columns})
     assert refusal(lambda: sizes_of(Workload.from_frame(frame))).startswith(message)
+
+
+JOBS = synthetic_workload(jobs=300, nodes=64)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes"),
+    [
+        ({}, {2: (1, LARGEST_WHOLE), 5: (1, LARGEST_WHOLE)}),
+        ({"min_nodes": 3, "max_nodes": 4}, {2: (2, 4), 5: (3, 5)}),
+        ({"min_nodes": "0.5x", "max_nodes": "1.5x"}, {2: (1, 3), 5: (2, 8)}),  # 2.5 and 7.5 to the even numbers
+        ({"min_nodes": "0.1x", "nodes": (3, 9)}, {5: (1, LARGEST_WHOLE)}),
+        ({"users": ["ann"], "min_nodes": "1x", "max_nodes": "1x"}, {2: (2, 2)}),
+        ({"users": ["bob", "ann"], "nodes": (6, 9)}, {}),
+    ],
+)
+def test_sizes_by_rule(rule: dict[str, Any], sizes: dict[int, tuple[int, int]]) -> None:
+    frame = pd.DataFrame({"job": [2, 5, 7], "submit_s": 0, "nodes": [2, 5, 0], "run_s": 9, "user_name": ["ann", "bob", "ann"]})
+    workload = Workload.from_frame(frame).with_malleable(**rule, resize_s=3)
+    assert sizes_of(workload) == {job: Sizes(*both, 3_000_000) for job, both in sizes.items()}
+    assert workload.provenance.notes == (f"{len(sizes)} of 3 jobs are malleable",)
+
+
+def test_jobs_that_are_malleable_keep_their_sizes() -> None:
+    workload = Workload.from_jobs([*RESIZABLE, job(5)]).with_malleable(nodes=(4, 4), min_nodes=2)
+    assert sizes_of(workload) == {**SIZES, 1: Sizes(2, LARGEST_WHOLE, UNSET), 5: Sizes(2, LARGEST_WHOLE, UNSET)}
+
+
+def test_shares_are_nested_and_reproducible() -> None:
+    before: set[int] = set()
+    for share in (0.1, 0.3, 0.6, 1):
+        chosen = set(sizes_of(JOBS.with_malleable(share=share)))
+        assert before <= chosen
+        assert abs(len(chosen) - 300 * share) < 30
+        before = chosen
+    assert len(before) == 300
+    some = sizes_of(JOBS.with_malleable(share=0.3, seed=2))
+    assert some != sizes_of(JOBS.with_malleable(share=0.3))
+    few = JOBS.select(JobFilter(nodes=(1, 2)))  # whether a job is chosen depends on no other job
+    assert sizes_of(few.with_malleable(share=0.3, seed=2)).items() <= some.items()
+    assert Malleable(share=0.5, seed=7).belong(np.arange(1, 11)).tolist() == [place not in (0, 3, 7) for place in range(10)]
+
+
+def test_a_share_of_0_changes_nothing() -> None:
+    none = JOBS.with_malleable(share=0)
+    assert digest_of_jobs(none) == digest_of_jobs(JOBS)
+    assert none.extra == ()
+    scenario = Scenario(workload=JOBS, machine=Machine(nodes=64))
+    pd.testing.assert_frame_equal(replace(scenario, site=Site(malleable=Malleable(share=0))).run().jobs, scenario.run().jobs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2", "Malleable.share: 2.0 is not allowed; it must be a number >= 0 and <= 1"),
+        ("x", "malleable: share: 'x' is not allowed; it must be a number"),
+        ("", "malleable: share: '' is not allowed; it must be a number"),
+        ("0.3,mn=2", "malleable: 'mn' is not allowed (did you mean 'min'?); it must be one of min, max, "),
+        (
+            "0.3,min=2x",
+            "Malleable.min_nodes: '2x' is not allowed; it must be a whole number, or a multiple of at most 1, as '0.5x'",
+        ),
+        ("0.3,min=0x", "Malleable.min_nodes: '0x' is not allowed"),
+        ("0.3,min=0", "Malleable.min_nodes: 0 is not allowed; it must be an integer >= 1"),
+        ("0.3,max=0.5x", "Malleable.max_nodes: '0.5x' is not allowed; it must be a whole number, or a multiple of at least 1"),
+        ("0.3,max=half", "malleable: max_nodes: 'half' is not allowed; it must be a whole number, or a multiple as 2x"),
+        ("0.3,nodes=a-b", "malleable: nodes: 'a-b' is not allowed; it must be LOW-HIGH, as 4-64"),
+        ("0.3,nodes=8-4", "Malleable.nodes: (8, 4) is not allowed; it must be (low, high), low <= high"),
+        ("0.3,seed=1.5", "malleable: seed: '1.5' is not allowed; it must be a whole number"),
+        ("0.3,0.4", "malleable: share: '0.4' is not allowed; write SHARE,key=value,key=value"),
+        ("0.3,users=ann,users=bob", "malleable: users: 'bob' is not allowed; it is given twice"),
+        ("0.3,resize_s=-1", "Malleable.resize_s: -1.0 is not allowed; it must be a finite number of seconds >= 0"),
+    ],
+)
+def test_refused_rules(text: str, message: str) -> None:
+    assert refusal(lambda: Malleable.from_text(text)).startswith(message)
+
+
+def test_a_rule_as_text() -> None:
+    text = "0.3,min=0.5x,max=64,seed=2,users=ann,bob,nodes=4-64,resize_s=60,window_s=0-9.5,statuses=1"
+    assert Malleable.from_text(text) == Malleable(
+        share=0.3, min_nodes="0.5x", max_nodes=64, seed=2, users=["ann", "bob"], nodes=(4, 64), resize_s=60, window_s=(0, 9.5),
+        statuses=[1],
+    )  # fmt: skip
+    assert Malleable.from_text("1") == Malleable()
+
+
+def test_a_rule_that_names_nobody_is_refused() -> None:
+    assert refusal(lambda: JOBS.with_malleable(users=["ann"])).startswith("user: 'ann' has no jobs in synthetic-1")
+
+
+def test_rules_of_a_site(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text(
+        "[[malleable]]\nusers = [1, 2]\nmax_nodes = '2x'\n[[malleable]]\nshare = 0.2\nseed = 4\n"
+    )
+    site = Site.from_toml(tmp_path / "site.toml")
+    assert site == Site(malleable=[Malleable(users=[1, 2], max_nodes="2x"), Malleable(share=0.2, seed=4)])
+    assert Site.from_toml(tmp_path / "site.toml") == site
+    site.to_toml(tmp_path / "again.toml")
+    assert Site.from_toml(tmp_path / "again.toml") == site
+    machine = Machine(nodes=64)
+    scenario = Scenario(workload=JOBS, machine=machine, site=site)
+    workload = JOBS.with_malleable(users=[1, 2], max_nodes="2x").with_malleable(share=0.2, seed=4)
+    assert scenario.streams.sizes() == sizes_of(workload)
+    keys = {key_of_scenario(each) for each in (scenario, replace(scenario, site=None), replace(scenario, workload=workload))}
+    assert len(keys) == 3
+    assert Scenario.from_toml(scenario.to_toml()) == scenario
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[malleable]\nshare = 1", "malleable: {'share': 1} is not allowed; it must be tables [[malleable]]"),
+        ("[[malleable]]\nshar = 1", "malleable[0].shar: unknown key (did you mean 'share'?); known are window_s, nodes"),
+        ("[[malleable]]\nshare = 3", "malleable[0].share: 3 is not allowed; it must be a number >= 0 and <= 1"),
+    ],
+)
+def test_refused_tables_of_a_site(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "site.toml").write_text(text)
+    assert refusal(lambda: Site.from_toml(tmp_path / "site.toml")).startswith(f"{tmp_path / 'site.toml'}: {message}")
+
+
+def test_a_stream_that_is_read_job_by_job_has_no_malleable_jobs(tmp_path: Path) -> None:
+    write_trace(tmp_path / "jobs.swf", JOBS)
+    scenario = Scenario(workload=SwfStream(tmp_path / "jobs.swf"), machine=Machine(nodes=64), site=Site(malleable=Malleable()))
+    assert refusal(scenario.run) == "Site.malleable: not allowed for jobs, which is read job by job; read it into memory"
+    scenario = Scenario(workload=JOBS.with_malleable(), machine=Machine(nodes=64), stream=True)
+    assert refusal(scenario.run).startswith("stream: a workload with malleable jobs is not allowed in a streamed run")
+
+
+def test_options(command_line: Callable[..., Any], tmp_path: Path) -> None:
+    options = ["--jobs", "300", "--nodes", "64", "--policy", "easy", "--malleable", "0.3,max=2x", "--malleable", "1,users=2"]
+    ran = command_line("run", *options, "--resize-s", "60", "--on-failure", "shrink", "--by", "malleable", "--json")
+    workload = synthetic_workload(jobs=300, nodes=64).with_malleable(share=0.3, max_nodes="2x").with_malleable(users=[2])
+    malleable = int(workload.column("malleable").sum())
+    counts = {group["who"]: group["jobs"] for group in json.loads(ran.out)[0]["groups"]}
+    assert counts == {"0": 300 - malleable, "1": malleable}
+    assert f"synthetic-1: {malleable} of 300 jobs are malleable\n" in ran.err
+    wrong = command_line("run", "--malleable", "0.3,mn=2")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert wrong.err.startswith("clustermodel: error: malleable: 'mn' is not allowed (did you mean 'min'?)")
+    (tmp_path / "case.toml").write_text("[machine]\nnodes = 64\n[workload]\nsynthetic = true\njobs = 300\nnodes = 64\n")
+    assert "of 300 jobs are malleable" in command_line("run", tmp_path / "case.toml", "--malleable", "0.5").err
+
+
+def test_whatif_compares_with_malleable_jobs(command_line: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("submit_s,nodes,run_s,wait_s\n0,4,100,0\n1,4,100,9\n")
+    columns = ",".join(f"{name}={name}" for name in ("submit_s", "nodes", "run_s", "wait_s"))
+    options = ["--trace", tmp_path / "jobs.csv", "--columns", columns, "--policy", "fcfs", "--speedup", "downey:1"]
+    ran = command_line("whatif", *options, "--malleable", "1", "--json")
+    assert [row["site"] for row in json.loads(ran.out)["rows"]] == ["none", "1"]
+    assert "1: 2 of 2 jobs are malleable\n" in ran.err
+
+
+def test_a_study_takes_malleable_jobs(command_line: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(
+        "from clustermodel import Job, Machine, Scenario, Study, Workload\n"
+        "jobs = Workload.from_jobs([Job(id=number, nodes=1, submit_s=0, run_s=60) for number in (1, 2, 3)])\n"
+        "def scenario(policy, seed):\n"
+        "    return Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy)\n"
+        "def malleable(result):\n"
+        "    return len(result.scenario.streams.sizes())\n"
+        "study = Study(name='s', factors={'policy': ['easy']}, scenario=scenario, measures={'malleable': malleable})\n"
+    )
+    options = ("--out", tmp_path / "out", "--malleable", "1,max=2x")
+    assert command_line("sweep", tmp_path / "study.py", *options).code == 0
+    with Store.read(tmp_path / "out") as store:
+        assert store.results()["malleable"].tolist() == [3]

@@ -100,6 +100,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     "log of PBS": lambda: cm.read_trace(LOGS / "torque.pbs", unit="nodes"),
     "log of sacct": lambda: cm.read_trace(LOGS / "states.sacct", keep=cm.JobFilter(nodes=(1, 10**6))),
     "log with shapes": lambda: cm.read_trace(LOGS / "states.sacct", unit="cores").with_recorded_shapes(),
+    "malleable jobs": lambda: JOBS.with_malleable(share=0.3, users=[1, 2], max_nodes="2x").with_malleable(share=0.1),
     "trace with feedback": lambda: cm.read_swf("sessions.swf.gz", feedback=True),
     "stream": lambda: cm.SwfStream(Path("jobs.swf").absolute(), scale=cm.LoadScale(run_time=2)),
     "stream with a default memory": lambda: cm.SwfStream(Path("jobs.swf").absolute(), default_memory_gib=0.5),
@@ -162,8 +163,7 @@ def test_the_text_is_what_a_person_would_write() -> None:
     assert scenario.to_toml() == (
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nevents = "together"\n'
         'history = false\nstream = false\nspeedup = "linear"\n\n'
-        '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n'
-        'on_failure = "requeue"\n\n'
+        '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
         '[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\nat_events = "cut"\n\n'
         '[machine.context_switch]\ncharge = "on-change"\n\n'
         '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\ncounts = "gang"\nrestart_charge = "on-start"\n\n'
@@ -252,7 +252,7 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
     "[workload]\nsynthetic = true\nsteps = [{}]":
-        "workload.steps[0]: a step has one of keep, scale, estimates, resample, default_memory_gib and recorded_shapes",
+        "workload.steps[0]: a step has one of keep, scale, estimates, resample, default_memory_gib, recorded_shapes and mall",
     "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]":
         "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB",
     "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]":
