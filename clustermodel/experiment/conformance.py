@@ -15,9 +15,19 @@ import numpy as np
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate, waits_in
 from clustermodel.failures.recorded_outages import Outages
-from clustermodel.job import JobRow
+from clustermodel.job import JobRow, Sizes
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
-from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, decide_of, dependencies_of
+from clustermodel.policies.interface import (
+    RANDOM_NUMBERS,
+    Decision,
+    Policy,
+    Reserve,
+    Resize,
+    Setup,
+    Start,
+    decide_of,
+    dependencies_of,
+)
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -50,6 +60,7 @@ class Case(NamedTuple):
     machine: Machine
     jobs: tuple[JobRow, ...]
     partition_of: Mapping[int, str] = {}
+    sizes: Mapping[int, Sizes] = {}
 
 
 class _StuckError(Exception):
@@ -65,6 +76,7 @@ class _Watched:
         self._calls_left = _CALLS_PER_JOB * (len(case.jobs) + 1)
         self.chosen: dict[int, int | None] = {}  # job id -> nodes last chosen by the policy, if any
         self.guaranteed: dict[int, bool] = {}  # job id -> whether its first reserved start was guaranteed
+        self.resized: set[int] = set()  # ids of jobs that the policy has resized
 
     def start(self, setup: Setup) -> _Watched:
         self._decide = decide_of(self.policy, setup)
@@ -78,6 +90,8 @@ class _Watched:
         for decision in decisions:
             if isinstance(decision, Start):
                 self.chosen[decision.job.id] = decision.nodes
+            elif isinstance(decision, Resize):
+                self.resized.add(decision.job.id)
             elif isinstance(decision, Reserve):
                 self.guaranteed.setdefault(decision.job.id, decision.guaranteed)
         return decisions
@@ -89,7 +103,8 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
     The policy makes no impossible decision.  The schedule does not depend on how jobs are split into streams.  If jobs are
     killed at their wall-time limits and have equal priorities, no job starts after a guaranteed first ``Reserve``, unless nodes
-    fail.  Parts of the machine, and random numbers, on which the policy does not declare to depend
+    fail.  A policy that resizes jobs keeps malleable ones within their sizes.  Parts of the machine, and random numbers, on
+    which the policy does not declare to depend
     (:func:`~clustermodel.policies.interface.dependencies_of`) do not change its schedule.
 
     A policy that ``takes_partitions`` runs on machines with overlapping partitions too.
@@ -109,7 +124,8 @@ def _partitioned(case: Case) -> Case:
     middle = case.machine.nodes // 2
     partitions = [Partition(name="a", nodes=range(middle + 1)), Partition(name="b", nodes=range(middle, case.machine.nodes))]
     named = {job.id: ("a", "b", "a,b")[job.id % 3] for job in case.jobs if job.id % 4}
-    return Case(f"{case.name}, in partitions", replace(case.machine, partitions=partitions), case.jobs, named)
+    machine = replace(case.machine, partitions=partitions)
+    return case._replace(name=f"{case.name}, in partitions", machine=machine, partition_of=named)
 
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
@@ -159,6 +175,7 @@ def cases(seed: int, *, failures: bool) -> Iterator[Case]:
             for n in range(1, int(rng.integers(2, 25)))
         ]  # fmt: skip
         yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
+    yield from _malleable_cases(seed)
     if not failures:
         return
 
@@ -181,6 +198,30 @@ def cases(seed: int, *, failures: bool) -> Iterator[Case]:
             row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)
         ]
         yield failing(f"random failures {number}", nodes, outages, *rows)
+    yield from _malleable_cases(seed, fail=True)
+
+
+def _malleable_cases(seed: int, *, fail: bool = False) -> Iterator[Case]:
+    """Yield random cases in which three jobs in four are malleable; resizes are free or cost time."""
+    rng = np.random.default_rng([seed, _RANDOM_CASES, 1 + fail])
+    for number in range(_RANDOM_CASES // (20 if fail else 10)):
+        nodes = int(rng.integers(2, 9))
+        rows = [
+            row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), run := int(rng.integers(1, 40)), run + n % 9)
+            for n in range(1, 20)
+        ]
+        sizes = {
+            each.id: Sizes(int(rng.integers(1, each.nodes + 1)), int(rng.integers(each.nodes, nodes + 1)))
+            for each in rows
+            if each.id % 4
+        }
+        costs = Checkpointing(checkpoint_s=0.5, restart_s=0.7)
+        machine = Machine(nodes=nodes, resize_s=(0.0, 1.5, None)[number % 3], checkpointing=costs)
+        if fail:
+            begins = rng.integers(90, size=5).astype(float)
+            outages = Outages(node=rng.integers(nodes, size=5), down_s=begins, up_s=begins + 20, nodes=nodes)
+            machine = replace(machine, failures=outages, on_failure="shrink")
+        yield Case(f"malleable {number}{', nodes fail' if fail else ''}", machine, tuple(rows), sizes=sizes)
 
 
 def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
@@ -231,6 +272,8 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
             rule("keeps guaranteed starts", f"job {late[0]} started after its first guaranteed start")
+    if watched.resized and (detail := next(_outside_sizes(case, outcome), None)):
+        rule("keeps malleable jobs within their sizes", detail)
     unfinished = records.column("id")[records.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         rule("leaves no job behind", f"job {unfinished[0]} never ended")
@@ -244,7 +287,8 @@ def _run(
     watched = _Watched(policy, case)
 
     def simulated(policy: Policy) -> Outcome:
-        return simulate(machine, streams, policy, np.random.default_rng(seed), partition_of=case.partition_of)
+        rng = np.random.default_rng(seed)
+        return simulate(machine, streams, policy, rng, partition_of=case.partition_of, sizes=case.sizes)
 
     try:
         watched.policy = calibrate(policy, lambda other: waits_in(simulated(make_policy(other)).records))
@@ -258,10 +302,20 @@ def _run(
         return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
     records = outcome.records
     for job, nodes, allocated in zip(records.column("id"), records.column("nodes"), records.allocated, strict=True):
-        if allocated and allocated != (watched.chosen.get(int(job)) or nodes):
+        resized = int(job) in watched.resized or (int(job) in case.sizes and machine.on_failure == "shrink")
+        if allocated and not resized and allocated != (watched.chosen.get(int(job)) or nodes):
             detail = f"job {job} held another number of nodes than it had asked for or was given"
             return BrokenRule("starts gangs whole", case.name, detail)
     return watched, outcome
+
+
+def _outside_sizes(case: Case, outcome: Outcome) -> Iterator[str]:
+    """Yield run attempts of malleable jobs on fewer or more nodes than these may have."""
+    ids, attempts = outcome.records.column("id").tolist(), outcome.records.runs
+    for index, nodes in zip(attempts.job.tolist(), attempts.nodes.tolist(), strict=True):
+        sizes = case.sizes.get(ids[index])
+        if sizes is not None and nodes and not sizes.least <= nodes <= sizes.most:
+            yield f"job {ids[index]} had {nodes} nodes; it may have {sizes.least} to {sizes.most}"
 
 
 def _schedule(run: tuple[_Watched, Outcome] | BrokenRule) -> object:
