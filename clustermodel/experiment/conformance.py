@@ -107,13 +107,16 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     which the policy does not declare to depend
     (:func:`~clustermodel.policies.interface.dependencies_of`) do not change its schedule.
 
-    A policy that ``takes_partitions`` runs on machines with overlapping partitions too.
+    A policy that ``takes_partitions`` runs on machines with overlapping partitions too, and one that ``takes_resizes`` with
+    ``failures`` also on those where the failure of a node shrinks a malleable job.
 
     The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
     policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.
     """
     made = make_policy(policy)
     checked = [*cases(seed, failures=failures)]
+    if failures and getattr(made, "takes_resizes", False):
+        checked += _malleable_cases(seed, fail=True)
     if getattr(made, "takes_partitions", False):
         checked += map(_partitioned, checked[::_ONE_IN])
     return [broken for case in checked for broken in _check(made, case, seed)]
@@ -198,7 +201,6 @@ def cases(seed: int, *, failures: bool) -> Iterator[Case]:
             row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)
         ]
         yield failing(f"random failures {number}", nodes, outages, *rows)
-    yield from _malleable_cases(seed, fail=True)
 
 
 def _malleable_cases(seed: int, *, fail: bool = False) -> Iterator[Case]:

@@ -48,6 +48,7 @@ class ResizingPolicy:
     name: ClassVar[str]
     takes_partitions: ClassVar[bool] = True
     takes_reservations: ClassVar[bool] = True
+    takes_resizes: ClassVar[bool] = True
     in_run: ClassVar[type[ResizingRun]]
     predictor: str | Predictor = "estimate"
     correction: str | Correction | None = None
