@@ -7,7 +7,7 @@ from clustermodel.errors import SpecificationError, quoted, refused
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, require, require_number, seconds_fields
 
-MOST_WATTS: Final = 1e9
+MOST_WATTS: Final = 1e6
 MICROWATTS: Final = 1_000_000
 """Microwatts in a watt: microwatts x ticks (microseconds) are picojoules, whole numbers."""
 PICOJOULES_PER_JOULE: Final = 10**12

@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
 from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
+from clustermodel.measure.energy import (
+    Cost,
+    Picojoules,
+    PowerDraw,
+    cost_of,
+    draw_of,
+    energy_by_account,
+    energy_of_jobs,
+    energy_table,
+    kwh,
+)  # fmt: skip
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
 from clustermodel.measure.recorded_groups import GROUPINGS, NO_NAME, SIZE
+from clustermodel.price import Price
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -98,6 +111,8 @@ class Result:
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         if self.machine.power_cap_w is not None:
             table["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
+        if self.machine.powers:
+            table["energy_kwh"] = self._energy_of_jobs
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property
@@ -113,6 +128,10 @@ class Result:
     def _summary(self) -> metrics.Summary:
         scenario = self.scenario
         about: dict[str, Any] = {"policy": scenario.label, "workload": scenario.workload_name, "seed": scenario.seed}
+        if self.machine.powers:
+            about["energy_kwh"] = self.energy_kwh
+            if self.machine.price is not None:
+                about |= self.cost()._asdict()
         if self._sums is not None:
             return self._sums.summary(self.ledger, **about)
         return metrics.summarize(
@@ -153,7 +172,8 @@ class Result:
         group ``"(none)"``.  Jobs submitted sooner than ``warm_up_s`` after the first submission count nowhere in the table.
         """
         groups = self._group_of_jobs(by) if isinstance(by, str) else by
-        return metrics.by_group(self.records, groups, warm_up_s=warm_up_s)
+        sums = {"energy_kwh": self._energy_of_jobs} if self.machine.powers else {}
+        return metrics.by_group(self.records, groups, warm_up_s=warm_up_s, sums=sums)
 
     def _group_of_jobs(self, by: str) -> pd.Series[Any]:
         if choice("by", by, dict.fromkeys([*self.jobs.columns, *GROUPINGS])) == SIZE:
@@ -166,6 +186,45 @@ class Result:
             return self.jobs[f"{by}_name"].astype(object).fillna(numbers).rename(by)
         is_text = column.dtype.kind not in "biuf"
         return column.astype(object).fillna(NO_NAME).rename(by) if is_text and column.isna().any() else column
+
+    @cached_property
+    def _energy(self) -> Picojoules:
+        return energy_by_account(self._records, self.ledger, self.machine)
+
+    @property
+    def energy(self) -> pd.DataFrame:
+        """The energy by account of the ledger: ``energy_j``, ``energy_kwh`` and the ``share`` of all (docs/energy).
+
+        Raises:
+            SpecificationError: the machine has no power.
+        """
+        return energy_table(self._energy)
+
+    @property
+    def energy_kwh(self) -> float:
+        """The energy of all nodes, from the first submission to the last end, kWh; errors as of :attr:`energy`."""
+        return kwh(sum(self._energy.values()))
+
+    @cached_property
+    def _energy_of_jobs(self) -> FloatArray:
+        of_jobs = energy_of_jobs(self.records, self.ledger, self.machine, self.slices)
+        return np.array(list(map(kwh, of_jobs)), dtype=np.float64)
+
+    @cached_property
+    def power_draw(self) -> PowerDraw:
+        """What all nodes draw over time; where nodes are shared in time, the mean between scheduling events."""
+        return draw_of(self.records, self.ledger, self.machine, self.slices)
+
+    def cost(self, price: Price | pd.DataFrame | None = None) -> Cost:
+        """Return what the energy costs, and its carbon, by a price over time, by default that of the machine.
+
+        Raises:
+            SpecificationError: the machine has no power, or there is no price.
+        """
+        price = self.machine.price if price is None else Price.of(price)
+        if price is None:
+            raise SpecificationError("cost: no price is given; give one, or Machine(price=...)")
+        return cost_of(self.power_draw, price)
 
     def fairness(self) -> pd.DataFrame:
         """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.
@@ -201,10 +260,13 @@ class Result:
         """The state of the machine after each scheduling event.
 
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
-        ``running_row`` of the Ousterhout matrix (-1 if none), ``reserved_nodes`` if reservations keep any free, and the
-        ``memory_share`` and ``store_share`` that are in use.
+        ``running_row`` of the Ousterhout matrix (-1 if none), ``reserved_nodes`` if reservations keep any free, the
+        ``memory_share`` and ``store_share`` that are in use, and ``power_w``, what all nodes draw (the mean until the next
+        event), if that is known.
         """
         shares = timeline.shares_over_time(self.records, self.machine, self.events.ticks)
+        if self.machine.powers:
+            shares["power_w"] = self.power_draw.means(self.events.ticks)
         return timeline.states(self.events, self.machine.processors, self._history, shares)
 
     @property

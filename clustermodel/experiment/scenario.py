@@ -344,6 +344,7 @@ class Scenario:
             ("several job streams are", len(self.sources) > 1),
             ("a workload with feedback is", feedback),
             ("a machine with failures is", machine.failures is not None),
+            ("a machine with a price of energy is", machine.price is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
             ("a site is", self.used_site is not None),

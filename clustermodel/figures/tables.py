@@ -44,6 +44,8 @@ _COUNTS: Final = {
     "retried": "restarted", "aborted": "killed by\npolicy", "failures": "node\nfailures", "failed_attempts": "failed\nattempts",
     "killed": "killed\nat limit", "rejected": "rejected",
 }  # fmt: skip
+_OF_ENERGY: Final = {"energy_kwh": "energy\n(kWh)", "energy_cost": "cost of\nenergy", "carbon_kg": "carbon\n(kg)"}
+"""Columns of runs in which it is known what nodes draw."""
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
 _OF_GROUPS: Final = ("jobs", *_WAIT, "mean_bounded_slowdown")
 _MOST_GROUPS: Final = 20  # rows of a table of groups
@@ -111,9 +113,11 @@ def group_table(run: Result, by: str) -> TextTable:
         least = sorted((row["jobs"] for row in rows), reverse=True)[_MOST_GROUPS - 1]
         shown = [row for row in rows if row["jobs"] >= least][:_MOST_GROUPS]
         title += f", {_MOST_GROUPS} of {len(rows):,} groups (all with --json)"
-    columns = measure_columns({name: [row[name] for row in shown] for name in _OF_GROUPS}, headings=_HEADINGS)
+    names = [*_OF_GROUPS, *(name for name in _OF_ENERGY if name in (rows[0] if rows else ()))]
+    headings = {**_HEADINGS, **_OF_ENERGY}
+    columns = measure_columns({name: [row[name] for row in shown] for name in names}, headings=headings)
     plain = {"policy": [run.scenario.label] * len(rows), by: [row["who"] for row in rows]}
-    plain |= {name: [row[name] for row in rows] for name in _OF_GROUPS}
+    plain |= {name: [row[name] for row in rows] for name in names}
     return TextTable(title, [Column(by, [row["who"] for row in shown], number=False)], [list(columns.values())], plain)
 
 
@@ -136,13 +140,15 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
         ", ".join([run.scenario.label, *([str(workload)] if several_workloads else []), *([size] if several_sizes else [])])
         for run, workload, size in zip(runs, workloads, sizes, strict=True)
     ]
-    values = {name: [row[name] for row in rows] for name in PLAIN}
-    columns = measure_columns(
-        {name: values[name] for name in _HEADINGS}, headings=_HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2
-    )
+    of_energy = {name: [row.get(name) for row in rows] for name in _OF_ENERGY if any(name in row for row in rows)}
+    values = {**{name: [row[name] for row in rows] for name in PLAIN}, **of_energy}
+    headings = {**_HEADINGS, **_OF_ENERGY}
+    shown = {name: values[name] for name in (*_HEADINGS, *of_energy)}
+    columns = measure_columns(shown, headings=headings, not_if_zero=_NOT_IF_ZERO, share_places=2)
     in_time = any(run.slices is not None for run in runs)
     times = [*_RESPONSE, *_WAIT] if in_time else [*_WAIT, *_RESPONSE]
-    groups = [[columns[name] for name in group if name in columns] for group in (["jobs", *times], _NODE_TIME, _COUNTS)]
+    sections = (["jobs", *times], _NODE_TIME, _OF_ENERGY, _COUNTS)
+    groups = [[columns[name] for name in section if name in columns] for section in sections]
     return TextTable(
         title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, input_notes.run_notes(runs)
     )

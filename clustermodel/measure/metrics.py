@@ -6,9 +6,10 @@ tables 1 to 6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 LARGE_ABOVE_NODES: Final = 32  # a job of more nodes is *large* (Zhang et al. 2003, section 2.2)
 PERCENTILES: Final = (90, 95, 99)
+ENERGY: Final = ("energy_kwh", "energy_cost", "carbon_kg")
+"""Fields of a summary that are there only where it is known what nodes draw, and what that costs."""
 QUANTILE_ERROR: Final = 0.001  # relative, of the median and the 95th percentile of the waits of more streamed jobs than
 EXACT: Final = 10_000  # up to which they are exact: interpolated between neighbours, as for runs that keep their jobs
 
@@ -111,13 +114,20 @@ class Summary:
     down_share: float = _quantity("down nodes, share of capacity")
     horizon_s: float = _quantity("makespan", "s")
     """Makespan: last end - first submission."""
+    energy_kwh: float | None = _quantity("energy", "kWh", default=None)
+    """Energy of all nodes in the makespan; this and what follows from it only if it is known what nodes draw."""
+    energy_cost: float | None = _quantity("cost of energy", default=None)
+    """What it costs, where a price is known."""
+    carbon_kg: float | None = _quantity("carbon", "kg", default=None)
+    """Carbon that it emits, where that is known."""
     warm_up_s: float = _quantity("warm-up", "s", default=0.0)
     """Jobs submitted within this time after the first submission do not count in :attr:`jobs` and in the statistics of waits,
     responses and slowdowns; all other fields cover the whole run."""
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields by name; ``nan`` becomes ``None``, which JSON can hold."""
-        return {key: None if isinstance(value, float) and isnan(value) else value for key, value in asdict(self).items()}
+        """Return the fields by name, those of energy if it is known; ``nan`` becomes ``None``, which JSON can hold."""
+        values = {key: value for key, value in asdict(self).items() if value is not None or key not in ENERGY}
+        return {key: None if isinstance(value, float) and isnan(value) else value for key, value in values.items()}
 
     def _repr_html_(self) -> str:
         """Return the summary for a notebook: field, meaning, value and unit."""
@@ -139,6 +149,7 @@ def quantity(column: str) -> Quantity | None:
     return QUANTITIES.get(column) or account_quantity(column)
 
 
+_NONE: Final[Mapping[str, FloatArray]] = MappingProxyType({})
 _MEANS: Final = ("wait_s", "response_s", "bounded_slowdown", "bounded_slowdown_perkovic")  # plain, in a summary
 
 
@@ -341,10 +352,17 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     return Observed(jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **means, utilization=utilization)
 
 
-def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
+def by_group(
+    records: JobRecords,
+    groups: pd.Series[str] | npt.ArrayLike,
+    *,
+    warm_up_s: float = 0.0,
+    sums: Mapping[str, FloatArray] = _NONE,
+) -> pd.DataFrame:
     """Return the metrics of each group of jobs, by group; of a categorical column also groups without jobs have a row.
 
     ``groups`` has the group of each job; jobs submitted sooner than ``warm_up_s`` after the first count nowhere in the table.
+    ``sums`` are numbers of jobs by name, whose sums are columns too.
     """
     import pandas as pd
 
@@ -379,6 +397,7 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
     columns["mean_bounded_slowdown_perkovic"] = grouped(bounded_slowdown_perkovic(response_s, run_s), ran).mean()
     for name, work in {"useful_node_s": useful(records), "wasted_node_s": jobs.wasted}.items():
         columns[name] = grouped(node_seconds(work)).sum()
+    columns |= {name: grouped(values).sum() for name, values in sums.items()}
     columns["share_of_work"] = columns["useful_node_s"] / (columns["useful_node_s"].sum() or nan)
     return pd.DataFrame(columns).set_axis(pd.Index(labels.categories, name=getattr(groups, "name", None) or "group"))
 

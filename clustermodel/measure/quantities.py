@@ -37,6 +37,9 @@ _SIZES: Final = {name.lower(): name for name in ("KiB", "MiB", "GiB", "TiB", "kB
 _UNITS: Final = {  # by the words that end the names of columns and factors
     **_TIMES,
     **_SIZES,
+    "w": "W",
+    "kwh": "kWh",
+    "kg": "kg",
     **{f"{size}_{per}{time}": f"{_SIZES[size]}/{_TIMES[time]}" for size in _SIZES for per in ("", "per_") for time in _TIMES},
     **{f"{one}_{time}": f"{one}-{_TIMES[time]}" for one in ("node", "core", "processor") for time in _TIMES},
     **{f"gpu_{time}": f"GPU-{symbol}" for time, symbol in _TIMES.items()},

@@ -94,7 +94,7 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
     if not rotations:
         return log
     lengths = np.array([rotation.length for rotation in rotations])
-    busy = [sum(nodes * time for nodes, time in _row_times(rotation, quantum)) for rotation in rotations]
+    busy = [sum(nodes * time for nodes, time in row_times(rotation, quantum)) for rotation in rotations]
     means = [rotation.up - held / max(rotation.length, 1) for rotation, held in zip(rotations, busy, strict=True)]
     empty = np.array([*means, float(rotations[-1].up)])
     ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
@@ -122,7 +122,7 @@ def idle_before(records: JobRecords, slices: SliceLog, nodes: int) -> list[Logge
     ]
 
 
-def _row_times(rotation: LoggedRotation, quantum: int) -> list[tuple[int, int]]:
+def row_times(rotation: LoggedRotation, quantum: int) -> list[tuple[int, int]]:
     """Return on how many nodes each row ran, and for how many ticks."""
     laps, rest = divmod(rotation.begun + rotation.length, max(len(rotation.held), 1) * quantum)
     times = [laps * quantum + min(max(rest - place * quantum, 0), quantum) for place in range(len(rotation.held))]
@@ -183,6 +183,21 @@ class RowUse(NamedTuple):
     """
 
 
+def switch_time(rotation: LoggedRotation, quantum: int, switch: int) -> int:
+    """Return the node-ticks of context switches; where events do not cut slices short, ``migration`` has them instead."""
+    rows = len(rotation.held)
+    if not rows or not switch:
+        return 0
+    slices, rest = divmod(rotation.length, quantum)
+    spent = 0
+    for place, (first, later) in enumerate(rotation.switching):
+        full = -(-max(slices - place, 0) // rows)  # complete slices of this row
+        spent += ((first + (full - 1) * later) if full else 0) * switch
+        if place == slices % rows:  # its slice was cut short by the event
+            spent += (later if full else first) * min(rest, switch)
+    return spent
+
+
 def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> tuple[int, int]:
     """Return how many context switches there were, by node, and how many events, which end slices, cut short."""
     begun = cut = 0
@@ -208,7 +223,7 @@ def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
         used += rotation.length if rows else 0
         in_rows += rows * rotation.length
         if rows > 1:
-            idle[rotation.waiting] += sum((rotation.up - nodes) * time for nodes, time in _row_times(rotation, quantum))
+            idle[rotation.waiting] += sum((rotation.up - nodes) * time for nodes, time in row_times(rotation, quantum))
     return RowUse(in_rows / used if used else nan, Amount(queue_empty=idle[False], job_waiting=idle[True]))
 
 
@@ -227,7 +242,7 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     """Return the accounts of a run on dedicated nodes; work that is discarded later is *lost* while it is executed."""
     runs, held = records.runs, records.overheads
     ended = runs.end != UNKNOWN
-    begins, ends, widths = np.array(list(_lost_intervals(records)), dtype=np.int64).reshape(-1, 3).T
+    _, begins, ends, widths = np.array(list(lost_intervals(records)), dtype=np.int64).reshape(-1, 4).T
     outages = records.outages
     fails = outages.start.clip(ledger.start, ledger.end)
     repaired = np.where(outages.end == UNKNOWN, ledger.end, outages.end).clip(ledger.start, ledger.end)
@@ -257,8 +272,8 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     return AccountRates(ticks, held_by, np.where(waiting, held_by[Account.IDLE.value], 0))
 
 
-def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
-    """Yield when work was executed that was discarded later: begin, end (ticks) and nodes."""
+def lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
+    """Yield when work was executed that was discarded later: index of the job, begin, end (ticks) and nodes."""
     runs, held = records.runs, records.overheads
     concerned = np.unique(runs.job[runs.lost > 0])
     overheads: dict[int, list[tuple[int, int]]] = {}
@@ -281,7 +296,7 @@ def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
                 kept.append((first, last - lost, nodes))
                 first = last - lost
             lost -= last - first
-            yield first, last, nodes
+            yield job, first, last, nodes
 
 
 def rates_in_matrix(records: JobRecords, history: History, ledger: Ledger) -> AccountRates:

@@ -226,6 +226,8 @@ class DedicatedNodes:
             )
         if self.run.speeds is not None:
             raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
+        if len(self.run.machine.powers) > 1:
+            raise DecisionError("nodes cannot be shared in time where they differ in power (NodeType.power)")
         # Runs without gangs in rows do not import the modules.
         from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
         from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
