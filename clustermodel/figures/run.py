@@ -143,6 +143,29 @@ class ResultPlots:
         figure.legend(loc="outside right center", reverse=True)
         return figure
 
+    def power(self, *, bins: int = 200) -> Figure:
+        """Draw what all nodes draw over time, and the price of energy, if the machine has one.
+
+        The dashed line is the mean, the energy of the run over its length.
+        """
+        edges, run = self._edges("power", bins), self._run
+        watts = run.power_draw.between(run.ledger.start, run.ledger.end, len(edges) - 1)
+        _, name, unit = time_unit(float(edges[-1]))
+        figure, axes = style.new_figure(9, 3.5)
+        axes.stairs(watts / 1000, edges / unit, linewidth=1.2)
+        axes.axhline(watts.mean() / 1000, color="0.4", linewidth=0.8, linestyle="--")
+        axes.set(xlabel=f"time since the first submission ({name})", xlim=(0, edges[-1] / unit))
+        axes.set(ylabel="power (kW)", ylim=(0, None))
+        axes.grid(alpha=0.25)
+        axes.set_title(f"{style.title_of(run)}: {run.energy_kwh:,.4g} kWh")
+        if (price := run.machine.price) is not None:
+            begins, steps = zip(*price.steps(run.ledger.start, run.ledger.end), strict=True)
+            times = (np.array([*begins, run.ledger.end]) - run.ledger.start) / TICKS_PER_SECOND / unit
+            other = axes.twinx()
+            other.stairs([price.price[step] for step in steps], times, color=style.ORANGE, linewidth=0.8)
+            other.set_ylabel("price per kWh", color=style.ORANGE)
+        return figure
+
     def _edges(self, figure: str, bins: int) -> FloatArray:
         bins = require_whole(f"{figure}: bins", bins, at_least=1)
         style.require_drawable(self._run, figure)

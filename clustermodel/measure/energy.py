@@ -42,15 +42,6 @@ class PowerDraw(NamedTuple):
     ticks: list[int]  # ascending
     picojoules: list[int]  # between each two of them
 
-    @property
-    def watts(self) -> FloatArray:
-        """The mean between each two of the times, shape ``(len(ticks) - 1,)``."""
-        return np.array([energy / (end - begin) for energy, (begin, end) in self._parts], dtype=np.float64) / MICROWATTS
-
-    @property
-    def _parts(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        return zip(self.picojoules, pairwise(self.ticks), strict=True)
-
     def means(self, ticks: IntArray) -> FloatArray:
         """Return the mean from each of some times, ascending, until the next, watts; 0 at the last; shape ``(times,)``."""
         sums = [0]
@@ -67,6 +58,10 @@ class PowerDraw(NamedTuple):
         lengths = np.diff(ticks).tolist()
         means = [(after - before) / length for (before, after), length in zip(pairwise(values), lengths, strict=True)]
         return np.array([*means, 0.0][: len(ticks)], dtype=np.float64) / MICROWATTS
+
+    def between(self, begin: int, end: int, bins: int) -> FloatArray:
+        """Return the means in equal intervals, of whole ticks, between two times, watts; shape ``(bins,)``."""
+        return self.means(np.array([begin + (end - begin) * place // bins for place in range(bins + 1)]))[:-1]
 
 
 class Cost(NamedTuple):

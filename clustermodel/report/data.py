@@ -72,11 +72,11 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def measure_title(name: str) -> str:
-    """Return the name of a measure for readers, with its unit if that is seconds."""
+    """Return the name of a measure for readers, with its unit if that is one of time, energy or mass."""
     known = quantity(name)
     if known is None:
         return _words(name)
-    return known.label() if known.unit in ("s", "node-seconds") else known.name
+    return known.label() if known.unit in ("s", "node-seconds", "kWh", "kg") else known.name
 
 
 def _words(name: str) -> str:

@@ -153,9 +153,10 @@ def _axis_of(factor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BINS: Final = 400  # of time, of a curve
-_HEIGHTS: Final = {  # down if nodes fail in a run, reserved if they are in one, memory and store if a run has such a limit
+_HEIGHTS: Final = {  # down if nodes fail in a run, reserved if they are in one, the rest if a run has such a limit or a power
     "busy": "busy nodes / nodes", "waiting": "waiting jobs", "down": "nodes down", "reserved": "idle nodes reserved",
     "memory": "memory in use / memory", "store": "store: in use / bandwidth",
+    "power": "power (kW)",
 }  # fmt: skip
 
 
@@ -178,12 +179,13 @@ def curve_of(run: StatesOfRun, edges: FloatArray) -> dict[str, list[float]]:
     if run.states.empty:
         return dict.fromkeys(columns, [0.0] * len(edges))
     times = run.states["time_s"].to_numpy(dtype=float)
-    others = {"reserved": "reserved_nodes", "memory": "memory_share", "store": "store_share"}
+    others = {"reserved": "reserved_nodes", "memory": "memory_share", "store": "store_share", "power": "power_w"}
+    units = {"busy": run.nodes, "power": 1000}
     columns |= {name: column for name, column in others.items() if column in run.states}
     curve = {}
     for name, column in columns.items():
         means = mean_of_steps(times - times[0], run.states[column].to_numpy(dtype=float), edges)
-        curve[name] = [*np.round(means / (run.nodes if name == "busy" else 1), 5).tolist(), 0.0]
+        curve[name] = [*np.round(means / units.get(name, 1), 5).tolist(), 0.0]
     return curve
 
 
@@ -203,7 +205,7 @@ def curves_over_time(groups: Sequence[Mapping[str, Any]], labels: list[str], uni
         for name, label in _HEIGHTS.items()
         if name in there
     }
-    for name in plots.keys() - {"waiting", "down", "reserved"}:
+    for name in plots.keys() - {"waiting", "down", "reserved", "power"}:
         plots[name].y_range = Range1d(0, 1.02)
     list(plots.values())[-1].xaxis.axis_label = f"time since the first submission ({unit})"
     lines: list[dict[str, Any]] = []

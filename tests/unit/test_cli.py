@@ -80,7 +80,18 @@ def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
     titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert titles == [
         f"{title}:"
-        for title in ("Jobs", "Runs", "Output", "Machine", "Time sharing", "Checkpoints", "Failures", "Logs", "Other options")
+        for title in (
+            "Jobs",
+            "Runs",
+            "Output",
+            "Machine",
+            "Time sharing",
+            "Checkpoints",
+            "Energy",
+            "Failures",
+            "Logs",
+            "Other options",
+        )
     ]
 
 
