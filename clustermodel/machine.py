@@ -592,6 +592,10 @@ class Machine:
         for name, given in (("power_cap_w", self.power_cap_w), ("idle_off_s", self.idle_off_s)):
             must = "say what nodes draw, Machine(power=Power(...))"
             require(given is None or self.powers, f"Machine.{name}", given, must, " without a power")
+        where = " where types of nodes differ in power"
+        require(
+            self.idle_off_s is None or len(self.powers) == 1, "Machine.idle_off_s", self.idle_off_s, "it must be None", where
+        )
         if self.power_cap_w is None:
             return
         allowed = "a number of watts > 0"
@@ -714,14 +718,9 @@ class Machine:
         return None if self.idle_off_s is None else to_ticks(self.idle_off_s)
 
     @property
-    def boots(self) -> list[int]:
-        """How long each processor takes to boot, ticks."""
-        boots = [0] * self.processors
-        for power, sets in self.powers.items():
-            for bounds in sets:
-                for low, high in zip(bounds[::2], bounds[1::2], strict=True):
-                    boots[low:high] = [power.boot] * (high - low)
-        return boots
+    def boot(self) -> int:
+        """How long a gang may have to wait until its nodes have booted, ticks; 0 where idle nodes stay on."""
+        return 0 if self.idle_off_s is None else max(power.boot for power in self.powers)
 
     def _by_node(self, other: _Number, of_type: Callable[[NodeType], _Number | None]) -> list[_Number]:
         """Return a number of each node: that of its type, if it has one, else ``other``."""

@@ -331,12 +331,13 @@ IDLE_WAITING: Final = "idle while jobs wait"
 IDLE_EMPTY: Final = "idle, queue empty"
 _OVERHEADS: Final = {
     Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
-    Account.BLOCKED: style.BLACK,
+    Account.RESIZE: "#8c564b", Account.BOOT: "#bcbd22", Account.BLOCKED: style.BLACK,
 }  # fmt: skip
 _COLOURS: Final = {
     **{account.value: colour for account, colour in _OVERHEADS.items()},
     Account.DOWN.value: style.YELLOW,
     Account.RESERVED.value: style.GREEN,
+    Account.OFF.value: "#f2efe9",
     IDLE_WAITING: "#999999",
     IDLE_EMPTY: "#dedede",
 }
@@ -358,6 +359,7 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
 
 _DOWN: Final = account_column(Account.DOWN, "share")
 _RESERVED: Final = account_column(Account.RESERVED, "share")
+_OFF: Final = account_column(Account.OFF, "share")
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
 _WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
@@ -369,7 +371,7 @@ SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
 def account_shares(means: pd.DataFrame) -> pd.DataFrame:
     """Return the shares of each use of ``ACCOUNT_COLOURS``, which sum to 1, from means of ``SHARE_COLUMNS``."""
     shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
-    for account, column in ((Account.DOWN, _DOWN), (Account.RESERVED, _RESERVED)):
+    for account, column in ((Account.DOWN, _DOWN), (Account.RESERVED, _RESERVED), (Account.OFF, _OFF)):
         shares[account.value] = pd.to_numeric(means[column]) if column in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
     return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})

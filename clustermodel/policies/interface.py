@@ -190,7 +190,8 @@ class Setup(NamedTuple):
     :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
     holding: Callable[[QueuedJob, int], int] = lambda _job, ticks: ticks
     """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all:
-    without what has been saved of it, with restoring that, and with its periodic checkpoints."""
+    without what has been saved of it, with restoring that, with its periodic checkpoints, and with booting, where nodes are
+    switched off."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
     resize_time: Callable[[QueuedJob, int, int], int] = lambda _job, _before, _after: 0

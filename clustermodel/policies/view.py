@@ -58,7 +58,7 @@ class GangState(Enum):
     """Where a run attempt stands, until it ends."""
 
     RUNNING = "running"  # it executes, or waits for its slice
-    RESTORING = "restoring"  # it does not execute yet: the job's saved work has still to be restored on its nodes
+    RESTORING = "restoring"  # it does not execute yet: nodes of it boot, or the job's saved work has still to be restored
     MIGRATING = "migrating"  # it has been moved to other nodes, and the checkpoint and restart are pending
     RESIZING = "resizing"  # the number of its nodes has been changed, and what that costs is pending
     STOPPING = "stopping"  # it has been preempted, and holds its nodes or rows until its work has been saved
@@ -79,7 +79,7 @@ class RunningJob:
     __slots__ = {  # noqa: RUF023
         "job": "",
         "start": "Start time, ticks.",
-        "expected_end": """Start plus estimate or time limit, and what restoring and migrating the gang takes, ticks.  A gang
+        "expected_end": """Start plus estimate or time limit, and what booting, restoring and migrating takes, ticks.  A gang
         may end earlier; later only where nothing kills it at the estimate, where it shares its nodes in time, or where it
         queues at the checkpoint store.""",
         "columns": "The nodes it runs on; it holds them alone unless nodes are shared in time.",
@@ -101,7 +101,7 @@ class RunningJob:
 
     @property
     def fetching(self) -> bool:
-        """Whether it does not execute yet: the job's saved work has still to be restored on its nodes."""
+        """Whether it does not execute yet: nodes of it boot, or the job's saved work has still to be restored there."""
         return self.state is RESTORING or self.state is RETURNING
 
     @property

@@ -83,6 +83,7 @@ class JobRecords:
         self._overheads = array("q")  # start, end, nodes, job, account
         self._moves = array("q")  # of gangs that have their nodes to themselves: attempt, time, the nodes that they gave up
         self.kept_free_since: list[tuple[int, int]] = []  # from when how many idle nodes were reserved
+        self.off_since: list[tuple[int, int]] = []  # from when how many nodes were switched off
         self.gave_up: dict[int, int] = {}  # when jobs left the queue that could not start any more, by index, ticks
         self.cap_waits: dict[int, int] = {}  # how long jobs waited because of the power cap, by index, ticks
         self._outages = array("q")  # node, start, end; in order of the failures
@@ -198,6 +199,10 @@ class JobRecords:
     def kept_free(self, now: int, nodes: int) -> None:
         """Note how many idle nodes are reserved from ``now`` on."""
         self.kept_free_since.append((now, nodes))
+
+    def switched_off(self, now: int, nodes: int) -> None:
+        """Note how many nodes are off from ``now`` on."""
+        self.off_since.append((now, nodes))
 
     def memory_changed(self, now: int, kib: int) -> None:
         """Note that jobs have so much more memory from ``now`` on, or less if negative, on all nodes together."""
@@ -444,6 +449,9 @@ class StreamedRecords(JobRecords):
         job.start = now
         job.allocated = nodes
         job.attempts += 1
+
+    def switched_off(self, now: int, nodes: int) -> None:
+        """Note nothing, so that no log grows."""
 
     def moved(self, index: int, now: int, columns: NodeSet) -> None:
         """Note nothing: which nodes a job had is not kept."""

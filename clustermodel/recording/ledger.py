@@ -31,17 +31,24 @@ class Account(StrEnum):
     RESTART = "restart"
     RESIZE = "resize"
     """Changes of the number of a gang's nodes."""
+    BOOT = "boot"
+    """Of nodes that boot, which were switched off, for the gang that has them."""
     BLOCKED = "blocked"
-    """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
+    """Held by a gang that waits for another gang's checkpoint, for the checkpoint store, or until its other nodes are on."""
     IDLE = "idle"
     DOWN = "down"
     """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses; but see
     :attr:`Ledger.capacity_loss_with_outages`."""
     RESERVED = "reserved"
     """Of idle nodes while a reservation keeps them free.  Not lost capacity."""
+    OFF = "off"
+    """Of idle nodes that are switched off."""
 
 
-OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BLOCKED, Account.IDLE)
+OVERHEADS = (
+    Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BOOT, Account.BLOCKED, Account.IDLE,
+    Account.OFF,
+)  # fmt: skip
 """Accounts that count as lost capacity while a job waits."""
 CHARGED = (*OVERHEADS, Account.DOWN, Account.RESERVED)  # charged as time passes; work is charged when a run attempt ends
 

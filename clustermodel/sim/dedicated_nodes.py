@@ -33,7 +33,7 @@ _GOES_ON: Final = "goes on"  # the cause of an interrupt after which a gang goes
 class DedicatedGang(Execution):
     """A gang that has its nodes to itself."""
 
-    __slots__ = ("_executed", "_nodes", "_resize", "_since")
+    __slots__ = ("_boots", "_executed", "_nodes", "_resize", "_since")
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes.env.now, columns, terms)
@@ -41,6 +41,7 @@ class DedicatedGang(Execution):
         self._executed = 0  # up to the last interruption, ticks
         self._resize = NO_RESIZE  # what the pending change of its size costs
         self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
+        self._boots = 0  # how many of its nodes have still to boot
 
     def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
         self.interval = interval
@@ -73,7 +74,7 @@ class DedicatedGang(Execution):
                 with suppress(Interrupt):  # killed before it was saved
                     yield from self._spend(nodes.saved.saving(self, self.outcome))
                 break
-        nodes.pool.idle_nodes.give_back(self.columns)
+        nodes.pool.give_back(self.columns)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -101,7 +102,11 @@ class DedicatedGang(Execution):
     def _get_ready(self) -> Generator[Event, object, None]:
         """Restore what was saved, or finish a migration; then begin to execute."""
         saved = self._nodes.saved
-        if self.fetching:
+        if self._boots:
+            yield from self._boot()
+        if self.fetching and self.owner.image is None:
+            self.enter(RUNNING)
+        elif self.fetching:
             yield from self._spend(saved.restoring(self.owner, self.columns))
             saved.restored(self)
         elif self.migrating:
@@ -111,6 +116,25 @@ class DedicatedGang(Execution):
             yield from self._spend_resize(self._resize)
             self.enter(RUNNING)
         self._since = self._nodes.env.now
+
+    def wake(self) -> int:
+        if (switched_off := self._nodes.run.switched_off) is None:
+            return 0
+        self._boots = switched_off.taken_by_gang(self.columns)
+        if not self._boots:
+            return 0
+        self._since = None
+        if self.state is RUNNING:
+            self.state = RESTORING
+        return switched_off.boot
+
+    def _boot(self) -> Generator[Event, object, None]:
+        switched_off = self._nodes.run.switched_off
+        assert switched_off is not None
+        with self._held(Account.BOOT, self._boots), self._held(Account.BLOCKED, self.nodes - self._boots):
+            yield Timeout(self._nodes.env, switched_off.boot)
+        self._boots = 0
+        switched_off.booted(self.columns)
 
     def _spend(self, overheads: list[Overhead], *, executing: bool = False) -> Generator[Event, object, None]:
         """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
@@ -150,8 +174,9 @@ class DedicatedGang(Execution):
             yield from self._transfer(tasks, ticks, Account.RESIZE)
 
     @contextmanager
-    def _held(self, account: Account) -> Iterator[None]:
-        env, ledger, nodes = self._nodes.env, self._nodes.ledger, self.nodes  # of which it may soon have another number
+    def _held(self, account: Account, nodes: int = -1) -> Iterator[None]:
+        env, ledger = self._nodes.env, self._nodes.ledger
+        nodes = self.nodes if nodes < 0 else nodes  # of which it may soon have another number
         began = env.now
         ledger.hold(began, account, nodes)
         try:
@@ -159,7 +184,7 @@ class DedicatedGang(Execution):
         finally:
             ends = env.now
             ledger.hold(ends, account, -nodes)
-            if ends > began:
+            if ends > began and nodes:
                 self._nodes.records.overhead(self.owner.index, began, ends, nodes, account)
 
     def _pause(self) -> None:
@@ -184,7 +209,7 @@ class DedicatedGang(Execution):
         self._pause()
         self.columns = columns
         if self.fetching:
-            overheads = saved.restoring(self.owner, columns)
+            overheads = [] if self.owner.image is None else saved.restoring(self.owner, columns)
             self.expected_end = self._nodes.env.now + self.length
         else:
             overheads = saved.migration(self)
@@ -224,6 +249,8 @@ class DedicatedNodes:
                 f"nodes cannot be shared in time where restarts are charged {self._charge} (Checkpointing.restart_charge), "
                 "because gangs in rows go on without a restart; use 'on-start'"
             )
+        if self.run.switched_off is not None:
+            raise DecisionError("nodes cannot be shared in time where idle ones are switched off (Machine.idle_off_s)")
         if self.run.speeds is not None:
             raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
         if len(self.run.machine.powers) > 1:
@@ -252,6 +279,7 @@ class DedicatedNodes:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
         self.saved.begin(gang)
+        gang.expected_end += gang.wake()
         return gang
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
@@ -264,11 +292,12 @@ class DedicatedNodes:
                 raise DecisionError(f"{refused}: it has not been restarted yet where it {_moved(gang)} last")
             if self.saved.costs.tasks_at_a_time == 0:
                 raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
-            self.pool.idle_nodes.give_back(gang.columns)
+            self.pool.give_back(gang.columns)
         for gang, columns in moves:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
+            gang.expected_end += gang.wake()
             self.saved.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 

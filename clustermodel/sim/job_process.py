@@ -215,6 +215,10 @@ class Execution(RunningJob):
         """Go on with another number of nodes, after what that costs; of this number, it has executed for so many ticks."""
         raise NotImplementedError  # gangs in rows cannot
 
+    def wake(self) -> int:
+        """Wait, before all else, until those of its nodes have booted that were off; return how long that takes, ticks."""
+        return 0
+
     @abstractmethod
     def stop(self, how: Status) -> bool:
         """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows."""

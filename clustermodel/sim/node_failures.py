@@ -15,7 +15,7 @@ from clustermodel.failures.failure import Failure
 from clustermodel.policies.view import Outage
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import holds_any
+from clustermodel.schedule.node_set import from_members, holds_any
 from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.sim.resizing import discard_saved
 from clustermodel.ticks import NEVER, duration_to_ticks, to_seconds
@@ -123,6 +123,9 @@ class NodeStates:
         if change := len(failing) - len(repaired):
             self.broken += change
             self.put_off(now, Account.DOWN, change)
+        if (switched_off := self._run.switched_off) is not None:
+            switched_off.taken(from_members(failing))
+            switched_off.idle(from_members(repaired))
         leaving, entering = dict.fromkeys(failing, False), repaired  # nodes that leave service, perhaps for good
         if self._cap is not None:
             leaving, entering = self._cap.exchange(failing, repaired)

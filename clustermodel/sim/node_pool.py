@@ -24,6 +24,7 @@ from clustermodel.schedule.node_set import (
 )
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
+from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.validation import to_gib
 
 
@@ -38,6 +39,7 @@ class NodePool:
         # Else the lowest idle ones.
         self.allocation = Allocation(machine.node_sizes[0], machine.allocation) if machine.has_shared_nodes else None
         self.down = 0  # number of nodes that are out of service
+        self.switched_off: SwitchedOff | None = None  # which of them are, where idle ones are switched off
         self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
@@ -140,6 +142,12 @@ class NodePool:
         if idle.bit_count() < nodes:
             raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {idle.bit_count()} are idle")
         return from_mask(lowest(idle, nodes))
+
+    def give_back(self, columns: NodeSet) -> None:
+        """Take back the nodes of a gang, which are idle."""
+        self.idle_nodes.give_back(columns)
+        if self.switched_off is not None:
+            self.switched_off.idle(columns)
 
     def take_whole_machine(self) -> None:
         """Hand all nodes, including failed ones, to the time-slice process for the rest of the run."""

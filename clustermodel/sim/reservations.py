@@ -132,7 +132,8 @@ class Reservations:
     def kept_free(self) -> int:
         """Return how many nodes that no gang has are reserved."""
         reserved = self.windows.reserved(self._run.env.now)
-        return (reserved & self._run.sharing.unused()).bit_count() if reserved else 0
+        off = 0 if (switched_off := self._run.switched_off) is None else switched_off.off
+        return (reserved & self._run.sharing.unused() & ~off).bit_count() if reserved else 0
 
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""

@@ -169,7 +169,7 @@ class Resizes:
     def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
         if (reservations := self._run.reservations) is None:
             return gang.job.allowed
-        return reservations.free_until(gang.job, self._expected_end(gang, nodes))
+        return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
 
     def _barred(self, gang: Execution, columns: NodeSet, nodes: int) -> int:
         """Return which of ``columns`` are reserved before a gang ends on so many nodes, unless they are already, a bitmask."""
@@ -177,7 +177,7 @@ class Resizes:
             return 0
         now = self._run.env.now
         late = reservations.windows.barred(now, max(gang.expected_end - now, 1), gang.job.barred) & as_mask(gang.columns)
-        ticks = max(self._expected_end(gang, nodes) - now, 1)
+        ticks = max(self._expected_end(gang, nodes) + self._run.machine.boot - now, 1)
         return reservations.windows.barred(now, ticks, gang.job.barred) & as_mask(columns) & ~late
 
     def _expected_end(self, gang: Execution, nodes: int) -> int:
@@ -221,8 +221,7 @@ class Resizes:
             converted(saved + ticks, before, after) - counts_from if ticks else 0
             for ticks in (gang.executed(), gang.begun, gang.checkpointed)
         )
-        self._change(gang, columns, image, executed, cost)
-        gang.expected_end = expected_end
+        gang.expected_end = expected_end + self._change(gang, columns, image, executed, cost)
 
     def _require_idle(self, gang: Execution, columns: NodeSet, refused: str) -> None:
         more, idle = as_mask(columns) & ~as_mask(gang.columns), as_mask(self._run.pool.idle_nodes.as_set())
@@ -244,22 +243,23 @@ class Resizes:
         if image is None:
             cost = cost._replace(transfers=())  # it begins again
         gang.begun = gang.checkpointed = 0
-        self._change(gang, columns, image, 0, cost)
-        gang.expected_end = now + self._takes(cost) + self._with_checkpoints(job, nodes, gang.length)
+        boot = self._change(gang, columns, image, 0, cost)
+        gang.expected_end = now + boot + self._takes(cost) + self._with_checkpoints(job, nodes, gang.length)
 
-    def _change(self, gang: Execution, columns: NodeSet, image: Image | None, executed: int, cost: ResizeCost) -> None:
-        """Give a gang other nodes, of whose number it has executed for so many ticks."""
+    def _change(self, gang: Execution, columns: NodeSet, image: Image | None, executed: int, cost: ResizeCost) -> int:
+        """Give a gang other nodes, of whose number it has executed for so many ticks; return how long they boot, ticks."""
         run, job, nodes = self._run, gang.owner, count(columns)
         duration, length, gang.outcome = whole(run, job, nodes)
         job.image = image
         behind = 0 if image is None else image.work
         gang.duration, gang.length = duration - behind, max(length - behind, 1)
         gang.interval = run.saved.checkpoints_of(job, nodes)[0]
-        run.pool.idle_nodes.give_back(gang.columns)
+        run.pool.give_back(gang.columns)
         run.pool.take(gang.job, nodes, columns, to="be resized")
         gang.resize_to(columns, nodes, executed, cost)
         run.saved.hold(job, columns, job.suspended_on)
         self.changed = True
+        return gang.wake()
 
 
 def _mask(nodes: Iterable[int]) -> int:

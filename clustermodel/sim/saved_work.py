@@ -43,6 +43,8 @@ class SavedWork:
         self._of_nodes = of_nodes
         self.free = None if of_nodes is None else FreeMemory.of_nodes(of_nodes, machine.node_sizes)  # if it is limited
         self._is_shared_in_space = of_nodes is not None and machine.has_shared_nodes
+        self._boot = machine.boot  # how long nodes take to boot that are switched off when they are idle, ticks
+        self._in_memory: set[int] = set()  # jobs that have been suspended, by id; some of them go on again
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the nodes of a gang can hold one more suspended task each."""
@@ -137,7 +139,7 @@ class SavedWork:
                 restoring = max(checkpoint + restoring, sum(ticks for _, ticks in self._switch))
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
-        return restoring + ticks + checkpoints * checkpoint
+        return self._boot + restoring + ticks + checkpoints * checkpoint
 
     def restored(self, gang: Execution, since: int | None = None) -> None:
         """Note that what had been saved of a gang's job is on its nodes again; ``since`` when, ticks, ``None`` is now."""
@@ -158,16 +160,27 @@ class SavedWork:
         job, before = gang.owner, gang.owner.image
         if before is None and gang.outcome in ENDS and self.free is None:
             return 0
+        if gang.fetching and gang.outcome in SAVING:
+            self.hold(job, job.suspended_on)
+            return 0  # it was stopped before it had its image, which is where it was, or before its nodes had booted
         if before is not None and gang.fetching:
-            if gang.outcome in SAVING:
-                self.hold(job, before.columns)
-                return 0  # it was stopped before it had its image, which is where it was
             self._note_suspended(before.columns, -1)
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
         self.hold(job, job.suspended_on)
+        if gang.outcome is Status.SUSPENDED and self._run.switched_off is not None:
+            self._in_memory.add(gang.job.id)
         return discarded
+
+    def nodes_with_images(self) -> int:
+        """Return the nodes whose memory keeps suspended jobs, a bitmask."""
+        jobs = self._run.jobs
+        self._in_memory = {number for number in self._in_memory if number in jobs and jobs[number].suspended_on}
+        mask = 0
+        for number in self._in_memory:
+            mask |= as_mask(jobs[number].suspended_on or ())
+        return mask
 
     def lose(self, job: JobInSystem) -> int:
         """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks."""

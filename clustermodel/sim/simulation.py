@@ -32,6 +32,7 @@ from clustermodel.sim.resizing import Resizes
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
+from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.streams import Follower, JobsWithFeedback
@@ -91,6 +92,8 @@ class RunContext:
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
         self.states = NodeStates(self)  # which nodes are down
+        self.switched_off = None if machine.idle_off is None else SwitchedOff(self, machine.idle_off)  # which nodes are off
+        self.pool.switched_off = self.switched_off
         self.sizes = sizes  # of the malleable jobs, by id
         self.resizes = Resizes(self)
         # When nodes are kept free.
