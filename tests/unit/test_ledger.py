@@ -61,8 +61,8 @@ def test_books_that_are_one_node_tick_off_do_not_close(useful: int, total: int) 
         ledger.close()
     assert str(refused.value) == (
         f"the ledger's accounts sum to {total} node-ticks, but 4 nodes x 50 ticks are 200: "
-        f"<Ledger of 4 nodes; useful: {useful}, lost: 0, context switch: 0, checkpoint: 0, restart: 0, resize: 0, blocked: 0, "
-        "idle: 60, down: 0, reserved: 0>"
+        f"<Ledger of 4 nodes; useful: {useful}, lost: 0, context switch: 0, checkpoint: 0, restart: 0, resize: 0, boot: 0, "
+        "blocked: 0, idle: 60, down: 0, reserved: 0, off: 0>"
     )
     assert isinstance(refused.value, cm.ClusterModelError)
 
@@ -116,10 +116,12 @@ def test_the_frame_splits_overheads_by_the_queue_and_shares_add_up_to_one() -> N
         "checkpoint",
         "restart",
         "resize",
+        "boot",
         "blocked",
         "idle",
         "down",
         "reserved",
+        "off",
     ]
     assert list(frame) == ["queue_empty_node_s", "job_waiting_node_s", "total_node_s", "share"]
     assert frame.loc["idle"].tolist() == [6, 2, 8, 0.8]
