@@ -311,6 +311,7 @@ class Scenario:
             order=self._site_order(machine),
             **named,
             shapes=shapes,
+            sizes=self.streams.sizes(),
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
             reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,
