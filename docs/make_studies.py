@@ -223,6 +223,7 @@ GALLERY = {
     "tradeoffs": "Trade-offs",
     "hypothetical": "Hypothetical machines and workloads",
     "sites": "Logs of sites with rules",
+    "learning": "Policies that learn",
     "validation": "Validation against theory",
 }
 """Sections of the gallery by folder of scenarios."""

@@ -34,6 +34,7 @@ OF_EXTRAS = {
 """The packages that test modules, by their names or their folders', cannot do without."""
 PAGES_OF_THE_SECOND_TIER = {
     "backfilling.md": (), "guide_cluster.md": ("distributed",), "guide_machine.md": (), "guide_policy.md": (),
+    "learning.md": ("gymnasium",),
     "notebook.md": ("IPython", "xarray"), "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (),
     "studies.md": (), "validation.md": (), "workloads.md": (),
 }  # fmt: skip

@@ -48,7 +48,7 @@ _place: Final = itemgetter(0, 1)
 
 def log_time(seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return log(1 + seconds) in units of that of the longest time, 1e10 s; in [0, 1], of the same shape."""
-    return np.asarray(np.log1p(np.clip(seconds, 0.0, LONGEST_S)) / _LONGEST)
+    return np.asarray(np.log1p(np.minimum(np.maximum(seconds, 0.0), LONGEST_S)) / _LONGEST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,10 @@ class AgentRun:
     """One run of an agent's policy."""
 
     def __init__(self, policy: AgentPolicy, setup: Setup) -> None:
-        self._policy, self._holding, self._nodes = policy, setup.holding, setup.nodes
+        self._policy, self._nodes = policy, setup.nodes
+        # Without anything that is saved, a job holds its nodes for its estimate.
+        saves = policy.preempt == "checkpoint" or setup.machine.checkpointing.interval_s is not None
+        self._holding = setup.holding if saves else None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Ask the agent for one action after the other, until it waits or can do nothing else."""
@@ -127,16 +130,17 @@ class AgentRun:
         view, size = cycle.view, self._nodes
         now = view.now
         parts = {name: np.zeros(shape, dtype=np.float32) for name, shape in self._policy.shapes.items()}
-        shown = cycle.running[: self._policy.running]
-        for part, rows in (
-            ("queue", [(1.0, job.nodes, self._holding(job, job.estimate), now - job.submit) for job in cycle.queue]),
-            ("running", [(1.0, gang.nodes, gang.end - now, now - gang.start) for gang in shown]),
+        queue, shown, holding = cycle.queue, cycle.running[: self._policy.running], self._holding
+        lengths = [job.estimate if holding is None else holding(job, job.estimate) for job in queue]
+        for part, nodes, times, since in (
+            ("queue", [job.nodes for job in queue], lengths, [job.submit for job in queue]),
+            ("running", [gang.nodes for gang in shown], [gang.end - now for gang in shown], [gang.start for gang in shown]),
         ):
-            if rows:
-                table = np.array(rows)
-                table[:, 1] /= size
-                table[:, 2:] = log_time(table[:, 2:] / TICKS_PER_SECOND)
-                parts[part][: len(rows)] = table
+            if nodes:
+                rows = parts[part][: len(nodes)]
+                rows[:, 0] = 1.0
+                rows[:, 1] = np.array(nodes) / size
+                rows[:, 2:] = log_time(np.array((times, now - np.array(since))).T / TICKS_PER_SECOND)
         hand, waiting = 2 * pi * (now % _DAY) / _DAY, len(view.waiting) - cycle.started
         clock = (1 + sin(hand)) / 2, (1 + cos(hand)) / 2
         parts["machine"][:] = (cycle.idle / size, 1 - view.up / size, waiting / (waiting + 100), *clock)

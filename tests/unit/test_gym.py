@@ -25,6 +25,7 @@ from clustermodel.gym import REWARDS, SchedulingEnv
 from clustermodel.workload.transforms import LoadScale
 from tests.agents import first_allowed, shortest
 from tests.conftest import refusal
+from tests.scripts import defined_in
 
 JOBS = Scenario(workload=synthetic_workload(jobs=40, nodes=16, load=2.0), machine=Machine(nodes=16))
 NAME = "clustermodel/Scheduling-v0"
@@ -219,3 +220,13 @@ def test_an_episode_must_have_begun_and_have_jobs() -> None:
 def test_a_policy_of_an_environment_has_what_it_sees() -> None:
     policy = SchedulingEnv(JOBS, window=7, running=3, preempt="kill").to_policy(first_allowed, name="mine")
     assert policy == AgentPolicy(act=first_allowed, window=7, running=3, preempt="kill", name="mine")
+
+
+def test_the_agent_of_the_scenarios_is_trained_in_the_environment() -> None:
+    training, halves = defined_in("learning/train"), defined_in("learning/halves")
+    weights = (0.0, -1.0, 0.0, 0.0, 0.0, -9.0)
+    (total,) = training.returns(weights, range(3, 4), trace=None, nodes=16)
+    env = SchedulingEnv(Scenario(workload=halves.halves(None, 0, 16)[0], machine=Machine(nodes=16)), jobs=256)
+    env.reset(seed=3)
+    result = replace(env.scenario, policy=defined_in("learning/scorer").agent(weights)).run()
+    assert total == pytest.approx(-result.summary().mean_bounded_slowdown)
