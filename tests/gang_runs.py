@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 from math import isnan
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSl
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.machine import AT_EVENTS, COUNTS, AtEvents
+from clustermodel.measure import job_table
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Place, Policy, Rows, Setup, Suspend, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
@@ -58,9 +60,17 @@ def check_books(result: Result) -> None:
     assert sum(sum(ledger.amount(account)) for account in Account) == ledger.nodes * horizon
     assert all(amount >= 0 for account in Account for amount in ledger.amount(account))
     attempts, held = records.stopped_runs, records.allocated[accepted]
+    if (malleable := records.malleable[accepted]).any():
+        check_work(result)
+        worked, size, ended_as, run_time, estimate, held = (
+            column[~malleable] for column in (worked, size, ended_as, run_time, estimate, held)
+        )
+    else:
+        lost = ended_as == Status.ABORTED
+        discarded = int(np.dot(held[lost], worked[lost]) + np.dot(attempts.nodes, attempts.lost))
+        assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(held[~lost], worked[~lost]))
+        assert sum(ledger.amount(Account.LOST)) == discarded
     lost = ended_as == Status.ABORTED
-    assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(held[~lost], worked[~lost]))
-    assert sum(ledger.amount(Account.LOST)) == int(np.dot(held[lost], worked[lost]) + np.dot(attempts.nodes, attempts.lost))
     killed = ended_as == Status.KILLED
     asked = np.minimum(run_time, estimate) if result.machine.kill_at_estimate else run_time
     due, limit = (
@@ -77,7 +87,36 @@ def check_books(result: Result) -> None:
     ends = np.where(down.end < 0, last, down.end).clip(first, last)
     assert sum(ledger.amount(Account.DOWN)) == int((ends - down.start.clip(first, last)).sum())
     once = np.bincount(attempts.job, minlength=len(records))[accepted] == 0
-    assert (end - start >= worked)[once].all()
+    assert (end - start >= records.column("worked")[accepted])[once].all()
+
+
+def check_work(result: Result) -> None:
+    """Check, run attempt by run attempt, that malleable jobs have done their work to the tick, and that its books are exact."""
+    records, runs, ledger = result.records, result.records.runs, result.ledger
+    executed = job_table.executed(records)
+    assert sum(job_table.useful(records).tolist()) == sum(ledger.amount(Account.USEFUL))
+    of_attempts = zip(*(column.tolist() for column in (runs.nodes, executed, runs.lost)), strict=True)
+    amounts = [(nodes * (ticks - lost), nodes * lost) for nodes, ticks, lost in of_attempts]
+    assert tuple(map(sum, zip(*amounts, strict=True))) == (
+        sum(ledger.amount(Account.USEFUL)),
+        sum(ledger.amount(Account.LOST)),
+    )
+    jobs = zip(*(records.column(name).tolist() for name in ("nodes", "run", "estimate", "ended_as")), strict=True)
+    for index, (asked, run_time, estimate, ended_as) in enumerate(jobs):
+        own = np.flatnonzero(runs.job == index)
+        done, rounding = Fraction(0), Fraction(0)
+        for nodes, ticks in zip(runs.nodes[own].tolist(), (executed - runs.lost)[own].tolist(), strict=True):
+            due, limit = (
+                ticks if nodes == asked else result.scenario.speedup.time_on(ticks, asked, nodes)
+                for ticks in (run_time, estimate)
+            )
+            whole = min(due, limit) if result.machine.kill_at_estimate else due
+            done += Fraction(ticks, whole)
+            rounding += Fraction(2, whole)  # a resize, and a checkpoint before a failure, round down to a tick of this size
+        if ended_as in (Status.COMPLETED, Status.KILLED):
+            assert 1 <= done <= 1 + rounding
+        else:
+            assert done <= 1
 
 
 def seen(result: Result) -> tuple[dict[str, list[int]], dict[Account, Amount]]:

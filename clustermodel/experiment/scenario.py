@@ -277,7 +277,7 @@ class Scenario:
         return last[1]
 
     def _simulate(self, machine: Machine, policy: Policy, **options: Any) -> Outcome:
-        shapes = self.streams.shapes()
+        shapes, sizes = self.streams.shapes(), self.streams.sizes()
         named: dict[str, Any] = {
             name: self.streams.names_of_jobs(field)
             for name, field, is_used in (
@@ -294,6 +294,7 @@ class Scenario:
             ("takes_partitions", places is not None, f"on a machine with {nodes}"),
             ("takes_reservations", bool(machine.windows), windows),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
+            ("takes_resizes", bool(sizes) and machine.on_failure == "shrink", "where failures shrink malleable jobs"),
         ):
             # Where it depends on parameters, the policy says itself which of them.
             if is_needed and not getattr(type(policy), takes, getattr(policy, takes, False)):
@@ -311,7 +312,7 @@ class Scenario:
             order=self._site_order(machine),
             **named,
             shapes=shapes,
-            sizes=self.streams.sizes(),
+            sizes=sizes,
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
             reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel import Batch, DecisionError, Kill, Start, View
-from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Place, Rows, Setup, Suspend, WakeAt
+from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Place, Resize, Rows, Setup, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -43,6 +43,7 @@ kill = partial(_order, Kill, requeue=True)
 abort = partial(_order, Kill)
 checkpoint = partial(_order, Checkpoint)
 suspend = partial(_order, Suspend)
+resize = partial(_order, Resize)
 
 
 def migrate(moves: Mapping[int, NodeSet]) -> Order:
@@ -63,6 +64,7 @@ class Script:
     """Decides what its script says when it says so, nothing else, and notes what ``watch`` sees of each running gang."""
 
     name: Final = "script"
+    takes_resizes: Final = True
 
     def __init__(self, script: Timetable, watch: Callable[[View, RunningJob], object] | None = None) -> None:
         self._script = {to_ticks(second): orders for second, orders in script.items()}
