@@ -15,6 +15,7 @@ from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.schedule.windows import Windows
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem
+from clustermodel.sim.resizing import times_on
 from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
 
@@ -163,7 +164,8 @@ class Reservations:
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
-        return self._stretched(self._run.saved.holding(job, job.queued.estimate))
+        ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
+        return self._stretched(self._run.saved.holding(job, ticks))
 
     def _stretched(self, ticks: int) -> int:
         all_rows, own = self._stretch

@@ -23,6 +23,7 @@ from clustermodel import (
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Resize, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
+from clustermodel.schedule.node_set import as_mask, from_mask, lowest
 from clustermodel.speedup import LINEAR
 from tests.gang_runs import check_books
 from tests.property.strategies import cases
@@ -57,19 +58,20 @@ class Restless:
                 ]
                 decisions.append(kinds[int(rng.integers(len(kinds)))](job=job))
         for job in [] if grows else view.waiting.values():
-            saved_on, sizes = view.saved_on(job), job.sizes
-            if (suspended_on := view.suspended_on(job)) and (saved_on != job.nodes or view.fits(job) is None):
-                decisions.append(Kill(job=job, requeue=True))  # its image is in memory of nodes that it may not get again
-            elif (sizes is not None or saved_on in (None, job.nodes)) and (columns := view.fits(job)) is not None:
-                decisions.append(Start(job=job, nodes=job.nodes, columns=columns))
-            elif sizes is not None and job.allowed is None and not job.barred and view.free_memory() is None:
+            saved_on, sizes, suspended_on = view.saved_on(job), job.sizes, view.suspended_on(job)
+            room = as_mask(view.idle_nodes()) & (-1 if job.eligible is None else as_mask(job.eligible))
+            if (free := view.free_memory()) is not None:
+                room &= free.nodes_with(job.memory) | as_mask(suspended_on or ())
+            nodes = saved_on or job.nodes
+            if sizes is not None and saved_on is None and not job.barred:
                 nodes = int(rng.integers(sizes[0], sizes[1] + 1))
-                if suspended_on or nodes > view.idle:
-                    continue
-                decisions.append(Start(job=job, nodes=nodes))
-            else:
-                continue
-            break
+            elif sizes is not None and not (suspended_on or job.barred) and rng.random() < 0.5:
+                nodes = job.nodes
+            if room.bit_count() >= nodes:
+                decisions.append(Start(job=job, nodes=nodes, columns=from_mask(lowest(room, nodes))))
+                break
+            if suspended_on:
+                decisions.append(Kill(job=job, requeue=True))  # its image is in memory of nodes that it may not get again
         if view.waiting or view.running:
             decisions.append(WakeAt(time=view.now + 1_000_000 * int(rng.integers(1, 60))))
         return decisions

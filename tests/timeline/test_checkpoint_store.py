@@ -169,6 +169,18 @@ def test_the_store_takes_so_many_tasks_at_a_time() -> None:
     check_books(result)
 
 
+def test_gangs_behind_one_that_leaves_the_queue_at_the_store_go_on_at_once() -> None:
+    # Two tasks at a time: 1 is written 10-14.  2 needs room for two and waits from 11 on, 3 for one behind it from 12 on; 2 is
+    # killed at 13, and 3 written 13-17.
+    script = {0: [start(1), start(2), start(3)], 10: [checkpoint(1)], 11: [checkpoint(2)], 12: [checkpoint(3)], 13: [kill(2)]}
+    script |= {20: [start(1), start(2), start(3)]}
+    costs = cm.Checkpointing(checkpoint_s=4, max_tasks_per_slice=2)
+    result = play(4, "1 0 1 30\n2 0 2 30\n3 0 1 30", Script(script), checkpointing=costs)
+    ends = {job: end for job, _, end, _, _ in stopped(result)}
+    assert ends == {1: 14, 2: 13, 3: 17}
+    check_books(result)
+
+
 # The bandwidth in use.
 
 
