@@ -105,7 +105,8 @@ class Result:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
-        table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        jobs = Jobs.of(self.records)
+        table = job_table(jobs).assign(stream=self.scenario.streams.of(self.records.column("id")))
         site = self.scenario.used_site
         if (site is not None and not site.only_malleable) or self.scenario.streams.has_dependencies:
             table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
@@ -113,6 +114,8 @@ class Result:
             table["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
         if self.machine.powers:
             table["energy_kwh"] = self._energy_of_jobs
+        if self.scenario.streams.has_malleable:
+            table["resizes"] = jobs.resizes
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property

@@ -349,11 +349,10 @@ class Scenario:
             ("a machine with a price of energy is", machine.price is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
-            ("a site is", self.used_site is not None),
+            ("a site is", self.used_site is not None and not self.used_site.only_malleable),
             ("a machine with partitions is", bool(machine.partitions)),
             ("a machine with types of nodes is", bool(machine.node_types)),
             ("a workload with shapes is", bool(self.streams.shapes())),
-            ("a workload with malleable jobs is", bool(self.streams.sizes())),
             ("a machine with reservations is", bool(machine.reservations)),
             ("a workload with dependencies is", self.streams.has_dependencies),
         ):
@@ -365,7 +364,7 @@ class Scenario:
 
         policy, sums = make_policy(self.policy), Sums(constant_memory=True)
         policy = calibrate(policy, refuse)
-        with nullcontext() if self.stream is True else _jobs_file(str(self.stream)) as write:
+        with nullcontext() if self.stream is True else _jobs_file(str(self.stream), self.streams.has_malleable) as write:
 
             def take(left: list[StreamedJob]) -> None:
                 jobs = Jobs.of_streamed(left)
@@ -380,7 +379,7 @@ class Scenario:
 
 
 @contextmanager
-def _jobs_file(path: str) -> Iterator[Callable[[Jobs], None]]:
+def _jobs_file(path: str, has_malleable: bool) -> Iterator[Callable[[Jobs], None]]:
     """Yield what writes jobs to a Parquet file; the file is there when the block has ended without an error."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -388,7 +387,8 @@ def _jobs_file(path: str) -> Iterator[Callable[[Jobs], None]]:
     from clustermodel.files import replacing  # noqa: PLC0415  few runs need it
 
     def table_of(jobs: Jobs) -> pd.DataFrame:
-        return job_table(jobs).assign(dedicated_run_s=jobs.dedicated / TICKS_PER_SECOND)
+        others = {"resizes": jobs.resizes} if has_malleable else {}
+        return job_table(jobs).assign(dedicated_run_s=jobs.dedicated / TICKS_PER_SECOND, **others)
 
     kinds = {"b": pa.bool_(), "f": pa.float64(), "i": pa.int64()}
     columns = table_of(Jobs.of_streamed([])).dtypes.items()

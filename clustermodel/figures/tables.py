@@ -36,11 +36,12 @@ _RESPONSE: Final = {
 }  # fmt: skip
 _NODE_TIME: Final = {
     "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
-    "checkpoint_share": "checkpoint", "restart_share": "restart", "blocked_share": "blocked\ngangs",
+    "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "blocked_share": "blocked\ngangs",
     "down_share": "down\nnodes", "reserved_share": "reserved\nnodes", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
 }  # fmt: skip
 _COUNTS: Final = {
     "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",
+    "resizes": "resizes",
     "retried": "restarted", "aborted": "killed by\npolicy", "failures": "node\nfailures", "failed_attempts": "failed\nattempts",
     "killed": "killed\nat limit", "rejected": "rejected",
 }  # fmt: skip

@@ -108,6 +108,8 @@ class Summary:
     """Mean number of preemptions per preempted job: MKT of Yuan et al. 2010; 0 if there are none."""
     runtime_waste: float = _quantity("run time waste RTW")
     """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); or 0."""
+    resizes: int = _quantity("resizes", "resizes")
+    """How often the number of a gang's nodes was changed."""
     failures: int = _quantity("failures of nodes", "failures")
     """Failures of nodes within the makespan."""
     failed_attempts: int = _quantity("failed run attempts", "run attempts")
@@ -186,7 +188,7 @@ class Sums:
         self._sketch = QuantileSketch() if constant_memory else None
         counted = ("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted")
         self._counts: dict[str, Any] = dict.fromkeys(counted, 0)
-        self._preemptions, self._waste = 0, 0.0
+        self._preemptions, self._resizes, self._waste = 0, 0, 0.0
         self._first_s, self._last_s = inf, -inf  # submissions
 
     def add(self, jobs: Jobs) -> None:
@@ -200,6 +202,7 @@ class Sums:
         for name, chosen in which.items():
             self._counts[name] += int(chosen.sum())
         self._preemptions += int(jobs.preemptions.sum())
+        self._resizes += int(jobs.resizes.sum())
         self._waste += float((jobs.lost / np.maximum(jobs.executed, 1))[preempted].sum())  # Yuan et al. 2010, eq. (3)
         submit_s = in_seconds(jobs.submit[accepted])
         self._first_s = float(submit_s.min(initial=self._first_s))
@@ -278,6 +281,7 @@ class Sums:
             **by_later,
             mean_killed_times=_per(self._preemptions, self._counts["preempted"], otherwise=0.0),
             runtime_waste=_per(self._waste, self._counts["preempted"], otherwise=0.0),
+            resizes=self._resizes,
             failures=failures,
             failed_attempts=failed_attempts,
             down_share=ledger.down_share,

@@ -167,6 +167,11 @@ class JobStreams:
                     shapes[job] = per_node, most, whole == 1
         return shapes
 
+    @property
+    def has_malleable(self) -> bool:
+        """Whether a job in memory is malleable."""
+        return any(isinstance(source, Workload) and bool((source.column(MALLEABLE) > 0).any()) for source in self._sources)
+
     def sizes(self) -> dict[int, Sizes]:
         """Return the sizes that malleable jobs in memory may have, by number; one that has a shape too is refused."""
         sizes: dict[int, Sizes] = {}

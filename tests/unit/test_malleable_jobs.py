@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -249,8 +250,6 @@ def test_a_stream_that_is_read_job_by_job_has_no_malleable_jobs(tmp_path: Path) 
     write_trace(tmp_path / "jobs.swf", JOBS)
     scenario = Scenario(workload=SwfStream(tmp_path / "jobs.swf"), machine=Machine(nodes=64), site=Site(malleable=Malleable()))
     assert refusal(scenario.run) == "Site.malleable: not allowed for jobs, which is read job by job; read it into memory"
-    scenario = Scenario(workload=JOBS.with_malleable(), machine=Machine(nodes=64), stream=True)
-    assert refusal(scenario.run).startswith("stream: a workload with malleable jobs is not allowed in a streamed run")
 
 
 def test_options(command_line: Callable[..., Any], tmp_path: Path) -> None:
@@ -291,3 +290,45 @@ def test_a_study_takes_malleable_jobs(command_line: Callable[..., Any], tmp_path
     assert command_line("sweep", tmp_path / "study.py", *options).code == 0
     with Store.read(tmp_path / "out") as store:
         assert store.results()["malleable"].tolist() == [3]
+
+
+TABLE = "submit_s,nodes,run_s,malleable,max_nodes\n0,2,100,1,4\n0,2,20,0,\n"
+"""At 20 s, when job 2 has ended, job 1 gets its nodes, which takes 10 s.  Of its 100 s on 2 nodes 80 are left, 40 on 4 nodes, so it
+ends at 70 s.  4 nodes for 10 of these 70 s are a seventh of the capacity."""
+
+
+def test_resizes_in_outputs(command_line: Callable[..., Any], terminal: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(TABLE)
+    columns = ",".join(f"{name}={name}" for name in TABLE.partition("\n")[0].split(","))
+    options = ["--trace", tmp_path / "jobs.csv", "--columns", columns, "--nodes", "4", "--resize-s", "10"]
+    rows = json.loads(command_line("run", *options, "--policy", "easy", "--policy", "expand", "--json").out)
+    assert [(row["mean_response_s"], row["resizes"], row["resize_share"]) for row in rows] == [(60, 0, 0), (45, 1, 1 / 7)]
+    shown = [terminal("run", *options, "--policy", policy).out for policy in ("easy", "expand")]
+    assert ["resize" in table for table in shown] == [False, True]
+
+
+def test_resizes_in_the_job_table(tmp_path: Path) -> None:
+    frame = pd.read_csv(StringIO(TABLE)).assign(job=[1, 2])
+    scenario = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=4, resize_s=10), policy="expand")
+    shown = scenario.run().jobs[["end_s", "resizes", "malleable", "max_nodes"]]
+    assert shown.to_numpy().tolist() == [[70, 1, 1, 4], [20, 0, 0, -1]]
+    replace(scenario, stream=str(tmp_path / "jobs.parquet")).run()
+    assert pd.read_parquet(tmp_path / "jobs.parquet").set_index("job")["resizes"].to_dict() == {1: 1, 2: 0}
+    rigid = Workload.from_frame(frame.assign(malleable=0))
+    assert "resizes" not in replace(scenario, workload=rigid).run().jobs
+
+
+def test_keys_know_costs_of_resizes() -> None:
+    def key(**machine: Any) -> str:
+        return key_of_scenario(Scenario(workload=JOBS, machine=Machine(nodes=64, **machine)))
+
+    assert len({key(), key(resize_s=0), key(resize_s=1), key(on_failure="shrink")}) == 4
+    assert key(on_failure="requeue", resize_s=None) == key()
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "conservative", "gs", "ss"])
+def test_policies_that_do_not_resize_run_malleable_jobs_as_rigid_ones(policy: str) -> None:
+    rigid = Scenario(workload=JOBS, machine=Machine(nodes=64), policy=policy).run().jobs
+    jobs = Scenario(workload=JOBS.with_malleable(), machine=Machine(nodes=64), policy=policy).run().jobs
+    pd.testing.assert_frame_equal(jobs[rigid.columns], rigid)
+    assert jobs["resizes"].sum() == 0
