@@ -293,8 +293,8 @@ def test_a_study_takes_malleable_jobs(command_line: Callable[..., Any], tmp_path
 
 
 TABLE = "submit_s,nodes,run_s,malleable,max_nodes\n0,2,100,1,4\n0,2,20,0,\n"
-"""At 20 s, when job 2 has ended, job 1 gets its nodes, which takes 10 s.  Of its 100 s on 2 nodes 80 are left, 40 on 4 nodes, so it
-ends at 70 s.  4 nodes for 10 of these 70 s are a seventh of the capacity."""
+"""At 20 s, when job 2 has ended, job 1 gets its nodes, which takes 10 s.  Of its 100 s on 2 nodes 80 are left, 40 on 4 nodes:
+its end is at 70 s.  4 nodes for 10 of these 70 s are a seventh of the capacity."""
 
 
 def test_resizes_in_outputs(command_line: Callable[..., Any], terminal: Callable[..., Any], tmp_path: Path) -> None:

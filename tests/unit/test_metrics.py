@@ -172,7 +172,7 @@ def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
     numbers = {key: value for key, value in found.as_dict().items() if key not in ("policy", "workload", "nodes", "seed")}
     zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s", "warm_up_s"}
     zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations"}
-    zero |= {"preempted", "mean_killed_times", "runtime_waste", "failures", "failed_attempts", "failure_violations"}
+    zero |= {"preempted", "mean_killed_times", "runtime_waste", "resizes", "failures", "failed_attempts", "failure_violations"}
     assert numbers == {key: 2 if key == "rejected" else 0 if key in zero else None for key in numbers}
 
 
