@@ -20,7 +20,7 @@ from clustermodel.policies.pools import plan_of, pools_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
-from clustermodel.schedule.pool_plans import Group, RunningPlan, split_of
+from clustermodel.schedule.pool_plans import Group, RunningPlan
 from clustermodel.schedule.pools import Split
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number, require_seconds
@@ -379,16 +379,9 @@ class Cycle:
         """Let a gang give up so many nodes, of some pools first; they are idle."""
         self.change(gang, self.without(self.split(gang), nodes, pools))
 
-    def grow(self, gang: RunningJob, nodes: int, pools: Iterable[int]) -> None:
-        """Give a gang so many idle nodes of some pools more."""
-        self.change(gang, self._with(self.split(gang), nodes, pools))
-
-    def _with(self, split: Split, nodes: int, pools: Iterable[int]) -> Split:
-        added, after = split_of(self.idle, nodes, pools), dict(split)
-        assert added is not None, "so many are idle"
-        for pool, number in added:
-            after[pool] = after.get(pool, 0) + number
-        return tuple(sorted(after.items()))
+    def grow(self, gang: RunningJob, more: Mapping[int, int]) -> None:
+        """Give a gang so many idle nodes of each pool more."""
+        self.change(gang, _added(self.split(gang), more))
 
     def change(self, gang: RunningJob, split: Split) -> None:
         """Give a gang so many nodes of each pool instead of its own."""
@@ -411,10 +404,10 @@ class Cycle:
         """Return the jobs that start, and their numbers of nodes."""
         return [(job, sum(number for _, number in split)) for job, split, _ in self._starts.values()]
 
-    def grow_start(self, job: QueuedJob, nodes: int, pools: Iterable[int]) -> None:
-        """Give a job that starts so many idle nodes of some pools more."""
+    def grow_start(self, job: QueuedJob, more: Mapping[int, int]) -> None:
+        """Give a job that starts so many idle nodes of each pool more."""
         _, split, reason = self._starts[job.id]
-        self.start(job, self._with(split, nodes, pools), reason)
+        self.start(job, _added(split, more), reason)
         for pool, number in split:
             self.idle[pool] += number
 
@@ -472,6 +465,13 @@ class Cycle:
         return Resize(job=gang.job, nodes=nodes, columns=columns)
 
 
+def _added(split: Split, more: Mapping[int, int]) -> Split:
+    after = dict(split)
+    for pool, number in more.items():
+        after[pool] = after.get(pool, 0) + number
+    return tuple(sorted(after.items()))
+
+
 class _Candidate(NamedTuple):
     """A job that may have more nodes: it runs, or it starts now, without a resize (``gang`` is ``None``)."""
 
@@ -500,15 +500,15 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         if job.sizes is not None and cycle.view.saved_on(job) is None
     ]
     while candidates and any(cycle.idle):
-        targets = _one_by_one(list(cycle.idle), candidates, order)
-        grown = [pair for pair in zip(candidates, targets, strict=True) if pair[1] > pair[0].nodes]
-        refused = [each for each, target in grown if not _pays(run, each, target, now)]
+        added = _one_by_one(list(cycle.idle), candidates, order)
+        grown = [(each, more) for each, more in zip(candidates, added, strict=True) if more]
+        refused = [each for each, more in grown if not _pays(run, each, each.nodes + sum(more.values()), now)]
         if not refused:
-            for each, target in grown:
+            for each, more in grown:
                 if each.gang is None:
-                    cycle.grow_start(each.job, target - each.nodes, each.pools)
+                    cycle.grow_start(each.job, more)
                 else:
-                    cycle.grow(each.gang, target - each.nodes, each.pools)
+                    cycle.grow(each.gang, more)
             return
         last = max(refused, key=lambda each: order(each.job, each.start, each.nodes + 1))
         candidates = [each for each in candidates if each is not last]
@@ -520,9 +520,9 @@ def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool
     return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
 
 
-def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> list[int]:
-    """Return how many nodes each candidate has if idle ones, by pool, go to the first that may have another one."""
-    targets = [each.nodes for each in candidates]
+def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
+    """Return how many nodes of each pool candidates get if idle ones go to the first that may have another one."""
+    targets, added = [each.nodes for each in candidates], [dict[int, int]() for _ in candidates]
     heap = [
         (order(each.job, each.start, each.nodes + 1), place) for place, each in enumerate(candidates) if each.nodes < each.most
     ]
@@ -534,8 +534,9 @@ def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> 
         if pool is not None:
             idle[pool] -= 1
             targets[place] += 1
+            added[place][pool] = added[place].get(pool, 0) + 1
         if pool is None or targets[place] == each.most:
             heappop(heap)
         else:
             heapreplace(heap, (order(each.job, each.start, targets[place] + 1), place))
-    return targets
+    return added

@@ -11,7 +11,7 @@ import clustermodel as cm
 from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.policies.interface import Decision, Policy
+from clustermodel.policies.interface import Decision, Policy, decide_of
 from clustermodel.policies.registry import policy_label, policy_parameters, policy_settings, policy_summary, unregister_policy
 from tests.tiers import some
 
@@ -379,6 +379,8 @@ def test_shipped_policies_are_specifications(name: str) -> None:
         "backfilling:predictor=last,correction=second,guarantees=none", "pv-easy:correction=tsafrir",
         "pv-easy:predictor=last-submitted", "bf", "bf:queue_order=widest", "adaptive", "adaptive:threshold=0.4,window_s=30",
         *(f"{policy}:urgent={mode}" for policy in ("bgs", "mbgs") for mode in ("kill", "checkpoint", "suspend")),
+        "equipartition", "equipartition:min_gain=-inf,predictor=last", "expand", "expand:order=age,min_interval_s=7",
+        "shrink-to-admit", "shrink-to-admit:order=fcfs,expand=no", "shrink-to-admit:fewer=false,victim=largest,predictor=last",
         "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),
@@ -434,6 +436,18 @@ BROKEN: dict[str, tuple[Decide, str, str]] = {
     "promises the running": (
         starts_and(lambda _, view: [cm.Reserve(job=gang.job, start=view.now) for gang in view.running.values()]),
         IMPOSSIBLE, "cannot hold a reservation: it does not wait",
+    ),
+    "resizes a rigid job": (
+        starts_and(lambda _, view: [cm.Resize(job=gang.job, nodes=1) for gang in view.running.values()]),
+        IMPOSSIBLE, "cannot be resized to 1 nodes: its job is not malleable",
+    ),
+    "resizes too far": (
+        starts_and(
+            lambda _, view: [
+                cm.Resize(job=gang.job, nodes=gang.job.sizes[0] - 1) for gang in view.running.values() if gang.job.sizes
+            ]
+        ),
+        IMPOSSIBLE, "cannot be resized to",
     ),
     "alarm in the past": (
         starts_and(lambda _, view: [cm.WakeAt(time=view.now - SECOND)]), IMPOSSIBLE, "the alarm clock cannot be set",
@@ -538,6 +552,25 @@ def test_a_gang_of_another_size_than_it_asked_for_is_found() -> None:
 
     found = cm.check_policy(Mine(shrinks))
     assert any(one.rule == "starts gangs whole" and "held another number of nodes" in one.detail for one in found)
+
+
+def test_a_malleable_job_that_starts_outside_its_sizes_is_found() -> None:
+    class Outside:
+        """Equipartition that starts malleable jobs on one node."""
+
+        name = "outside"
+
+        def start(self, setup: cm.Setup) -> object:
+            self._decide = decide_of(cm.make_policy("equipartition"), setup)
+            return lambda batch, view: [self._changed(decision) for decision in self._decide(batch, view)]
+
+        def _changed(self, decision: Any) -> Any:
+            malleable = isinstance(decision, cm.Start) and decision.job.sizes is not None
+            return cm.Start(job=decision.job, nodes=1) if malleable else decision
+
+    found = cm.check_policy(Outside())
+    assert {one.rule for one in found} >= {"keeps malleable jobs within their sizes"}
+    assert any(" had 1 nodes; it may have " in one.detail for one in found)
 
 
 def test_a_finding_reads_as_a_line_with_the_case_that_shows_it() -> None:
