@@ -44,7 +44,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
-from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
+from clustermodel.policies.registry import make_policy, may_resize, policy_factory, policy_settings
 from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:
@@ -473,8 +473,9 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     # Parts of the machine on which the policy does not depend, and the seed if it draws no random numbers, are left out.
     machine = scenario.used_machine
     checkpointing, memory = machine.checkpointing, machine.node_memory
+    policy, shrinks = make_policy(scenario.policy), machine.on_failure == "shrink"
     whatever_the_policy_decides = {
-        "checkpointing": checkpointing.interval_s is not None or checkpointing.restart_charge != "on-start",
+        "checkpointing": checkpointing.interval_s is not None or checkpointing.restart_charge != "on-start" or shrinks,
         RANDOM_NUMBERS: machine.failures is not None,
         "node_memory_gib": memory is not None  # some jobs may need more than a node has, or share it
         and (
@@ -483,9 +484,7 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
             or any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
         ),
     }
-    used = dependencies_of(make_policy(scenario.policy)) | {
-        part for part, counts in whatever_the_policy_decides.items() if counts
-    }
+    used = dependencies_of(policy) | {part for part, counts in whatever_the_policy_decides.items() if counts}
     unused = {*PARTS, "failures"} - used
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
     named = {name: list(map(asdict, plain.pop(name))) for name in ("partitions", "node_types", "reservations")}
@@ -497,8 +496,10 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     for name in ("power", "price", "power_cap_w", "idle_off_s", "resize_s"):
         if getattr(machine, name) is None:
             del plain[name]
-    if machine.on_failure == "requeue":
+    if not shrinks:
         del plain["on_failure"]
+        if not may_resize(policy):
+            plain.pop("resize_s", None)
     if machine.processors_per_node == 1:
         del plain["processors_per_node"]
     plain["failures"] = None if machine.failures is None else fingerprint(machine.failures, "Machine.failures")

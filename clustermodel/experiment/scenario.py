@@ -22,7 +22,7 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, refused
 from clustermodel.experiment.result import Result
 from clustermodel.formatting import html_fields
-from clustermodel.job import JobRow
+from clustermodel.job import MALLEABLE, JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
@@ -160,6 +160,12 @@ class Scenario:
     def streams(self) -> JobStreams:
         """The job streams with the job numbers of the run, which are unique; some jobs malleable, as the site says."""
         return JobStreams([self._resizable(source) for source in self.sources])
+
+    @property
+    def may_have_malleable(self) -> bool:
+        """Whether the site or a workload says of jobs whether they are malleable."""
+        of_site = self.site is not None and bool(self.site.malleable)
+        return of_site or any(isinstance(source, Workload) and source.has(MALLEABLE) for source in self.sources)
 
     def _resizable(self, source: JobSource) -> JobSource:
         for rule in () if self.site is None else self.site.malleable:

@@ -20,7 +20,7 @@ from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
-from clustermodel.policies.registry import make_policy
+from clustermodel.policies.registry import make_policy, may_resize
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
@@ -272,6 +272,8 @@ class Costs(NamedTuple):
     stopped: bool  # run attempts ended before their jobs did
     reshaped: bool  # a job ran on another number of nodes than it asks for
     in_rounds: bool  # the policy may decide in rounds
+    malleable: bool  # jobs may be malleable
+    resized: bool  # gangs were resized
     speedup: Speedup
 
     @classmethod
@@ -284,13 +286,17 @@ class Costs(NamedTuple):
         machine, in_time = scenario.used_machine, "time_slicing" in uses
         saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
         restarts = saves or machine.checkpointing.restart_charge != "on-start"
-        return cls(scenario.label, machine, uses, in_time, saves, restarts, True, True, in_rounds, scenario.speedup)
+        malleable, resized = scenario.may_have_malleable, may_resize(policy)
+        return cls(
+            scenario.label, machine, uses, in_time, saves, restarts, True, True, in_rounds, malleable, resized, scenario.speedup
+        )  # fmt: skip
 
     @classmethod
     def of_run(cls, run: Result) -> Costs:
         """Return what a run used."""
         saved, restarted = (sum(run.ledger.amount(account)) > 0 for account in (Account.CHECKPOINT, Account.RESTART))
         costs = cls.of(run.scenario)._replace(in_time=run.slices is not None, saved=saved, restarted=restarted)
+        costs = costs._replace(resized=costs.malleable and run.summary().resizes > 0)
         if run.streamed:
             return costs
         allocated = run.records.allocated
@@ -313,6 +319,7 @@ _Cost = tuple[str, Callable[[Machine], object], str, str, Callable[[Costs], bool
 _SHARE: Final = "compare policies that share nodes in time, such as bgs"
 _SAVE: Final = "compare policies that save or migrate gangs, such as mbgs or pv-easy:mode=checkpoint"
 _SWITCH: Final = "compare policies that share nodes in time or suspend jobs, such as bgs or ss"
+_RESIZE: Final = "compare policies that resize malleable jobs, such as expand"
 _of: Final[Any] = attrgetter
 _COSTS: Final[tuple[_Cost, ...]] = (
     ("--quantum", _of("time_slicing.quantum_s"), "a quantum of {:g} s", _SHARE,
@@ -337,6 +344,8 @@ _COSTS: Final[tuple[_Cost, ...]] = (
      lambda run: run.in_time and run.saves and run.machine.checkpointing.max_tasks_per_slice is not None),
     ("--checkpoint-interval", _of("checkpointing.interval_s"), "periodic checkpoints without a cost (interval_s={})",
      "let nodes fail", lambda run: run.machine.failures is not None or run.stopped or run.saved),
+    ("--resize-s", _of("resize_s"), "resizes of {:g} s", _RESIZE, _of("resized")),
+    ("--on-failure", _of("on_failure"), "on_failure={}", _RESIZE, _of("resized")),
     ("--round", _of("round_s"), "rounds of {:g} s", "compare policies that decide in rounds, such as srtf",
      lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted)),
     ("--allocation", lambda machine: machine.allocation == "consolidate", "allocation=consolidate",
@@ -363,6 +372,8 @@ def unused_costs(runs: Sequence[Costs]) -> list[Note]:
             *others, last = words
             given_costs = f"{', '.join(others)} and {last}" if others else last
             notes.append(Note(f"{given_costs}: no effect under {names}", f"leave it out, or {needed}", ", ".join(options)))
+    if any(run.malleable for run in runs) and not any(run.malleable and run.resized for run in runs):
+        notes.append(Note(f"malleable jobs: no effect under {names}", _RESIZE, "--policy"))
     models = [run for run in runs if run.speedup != LINEAR]
     if models and not any(run.reshaped for run in models):
         advice = "leave it out, or compare policies that choose sizes, such as R/L:width=half"

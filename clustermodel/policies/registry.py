@@ -185,6 +185,12 @@ def require_no_module(policy: str) -> None:
             )
 
 
+def may_resize(policy: Policy) -> bool:
+    """Return whether a policy may resize gangs: it says so, or does not come from this package."""
+    own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
+    return bool(getattr(policy, "takes_resizes", own))
+
+
 def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
     """Return ``policy`` itself, or the one that ``"name:key=value"`` or a function of the setup describes.
 

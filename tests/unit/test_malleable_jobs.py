@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import (
+    Checkpointing,
     Job,
     JobFilter,
     LoadScale,
@@ -253,7 +254,7 @@ def test_a_stream_that_is_read_job_by_job_has_no_malleable_jobs(tmp_path: Path) 
 
 
 def test_options(command_line: Callable[..., Any], tmp_path: Path) -> None:
-    options = ["--jobs", "300", "--nodes", "64", "--policy", "easy", "--malleable", "0.3,max=2x", "--malleable", "1,users=2"]
+    options = ["--jobs", "300", "--nodes", "64", "--policy", "expand", "--malleable", "0.3,max=2x", "--malleable", "1,users=2"]
     ran = command_line("run", *options, "--resize-s", "60", "--on-failure", "shrink", "--by", "malleable", "--json")
     workload = synthetic_workload(jobs=300, nodes=64).with_malleable(share=0.3, max_nodes="2x").with_malleable(users=[2])
     malleable = int(workload.column("malleable").sum())
@@ -319,11 +320,27 @@ def test_resizes_in_the_job_table(tmp_path: Path) -> None:
 
 
 def test_keys_know_costs_of_resizes() -> None:
-    def key(**machine: Any) -> str:
-        return key_of_scenario(Scenario(workload=JOBS, machine=Machine(nodes=64, **machine)))
+    def key(policy: str, **machine: Any) -> str:
+        return key_of_scenario(Scenario(workload=JOBS, machine=Machine(nodes=64, **machine), policy=policy))
 
-    assert len({key(), key(resize_s=0), key(resize_s=1), key(on_failure="shrink")}) == 4
-    assert key(on_failure="requeue", resize_s=None) == key()
+    restart = Checkpointing(restart_s=9)
+    machines: list[dict[str, Any]] = [{}, {"resize_s": 0}, {"resize_s": 1}, {"checkpointing": restart}]
+    assert len({key("expand", **machine) for machine in machines}) == 4
+    assert len({key("easy", **machine) for machine in machines}) == 1  # which resizes nothing
+    machines = [{"on_failure": "shrink", **machine} for machine in machines]
+    assert len({key("easy", **machine) for machine in [*machines, {}]}) == 5
+    assert key("easy", on_failure="requeue", resize_s=None) == key("easy")
+
+
+def test_notes_say_that_nothing_is_resized(command_line: Callable[..., Any]) -> None:
+    options = ["--jobs", "100", "--nodes", "16", "--resize-s", "5", "--malleable"]
+    unused = [line for line in command_line("run", *options, "0.5", "--policy", "easy").err.splitlines() if "note:" in line]
+    assert unused == [
+        "note: resizes of 5 s: no effect under easy; leave it out, or compare policies that resize malleable jobs, such as "
+        "expand (--resize-s)",
+        "note: malleable jobs: no effect under easy; compare policies that resize malleable jobs, such as expand (--policy)",
+    ]
+    assert "note: " not in command_line("run", *options, "1", "--policy", "easy", "--policy", "equipartition").err
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "conservative", "gs", "ss"])
