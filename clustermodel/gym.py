@@ -57,6 +57,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]
         window: see :class:`~clustermodel.policies.agent.AgentPolicy`.
         running: see there.
         preempt: see there.
+        resize: see there.
 
     Raises:
         SpecificationError: an argument is not allowed, or the scenario: several job streams, a streamed trace or run, the slow
@@ -74,6 +75,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]
         window: int = 16,
         running: int = 16,
         preempt: str | None = None,
+        resize: bool = False,
     ) -> None:
         made = isinstance(scenario, Scenario) or (callable(scenario) and not isinstance(scenario, type))
         require(made, "SchedulingEnv.scenario", scenario, "it must be a Scenario, or a function of a seed that returns one")
@@ -82,7 +84,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]
         self._specified = scenario
         self._jobs = None if jobs is None else require_whole("SchedulingEnv.jobs", jobs, at_least=1)
         self._reward = reward if callable(reward) else choice("SchedulingEnv.reward", reward, REWARDS, other=", or a function")
-        self._policy = AgentPolicy(act=_ask, window=window, running=running, preempt=preempt)
+        self._policy = AgentPolicy(act=_ask, window=window, running=running, preempt=preempt, resize=resize)
         shapes = self._policy.shapes
         self.observation_space = spaces.Dict({part: spaces.Box(0.0, 1.0, shape, np.float32) for part, shape in shapes.items()})
         self.action_space = spaces.Discrete(self._policy.actions)

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.policies.interface import Decision, Setup, Start
+from clustermodel.policies.interface import Decision, Resize, Setup, Start
 from clustermodel.policies.preemption import can_be_saved, preempt, require_store
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import LONGEST_S, choice, require, whole_fields
+from clustermodel.validation import LONGEST_S, choice, flag, require, whole_fields
 
 Observation = dict[str, npt.NDArray[np.float32]]
-"""``"queue"``, shape ``(window, 4)``, ``"running"``, shape ``(running, 4)``, and ``"machine"``, shape ``(5,)``."""
+"""``"queue"``, shape ``(window, 6)``, ``"running"``, shape ``(running, 6)``, and ``"machine"``, shape ``(5,)``."""
 Mask = npt.NDArray[np.int8]
 """1 for each action that is allowed, shape ``(actions,)``."""
 Act = Callable[[Observation, Mask], int]
@@ -32,11 +32,11 @@ Act = Callable[[Observation, Mask], int]
 
 WAIT: Final = 0
 """The action that starts no more jobs until the next event."""
-OF_QUEUE: Final = ("present", "nodes", "estimate", "waited")
+OF_QUEUE: Final = ("present", "nodes", "estimate", "waited", "least", "most")
 """What an observation has of a waiting job: 1, nodes per nodes of the machine, how long it holds them by its estimate, and how
-long it has been in the system, as :func:`log_time`."""
-OF_RUNNING: Final = ("present", "nodes", "rest", "elapsed")
-"""Of a running gang: 1, nodes per nodes of the machine, its expected rest and the time since its start."""
+long it has been in the system, as :func:`log_time`; the numbers of nodes that it may have, which differ if it is malleable."""
+OF_RUNNING: Final = ("present", "nodes", "rest", "elapsed", "least", "most")
+"""Of a running gang: the same, with its expected rest and the time since its start."""
 OF_MACHINE: Final = ("idle", "down", "waiting", "sine of the time of day", "cosine of the time of day")
 """Of the machine: shares of its nodes, n / (n + 100) for n waiting jobs, and (1 + x) / 2 for the two coordinates of a hand that
 turns once a day, from time 0 on."""
@@ -55,10 +55,11 @@ def log_time(seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
 class AgentPolicy:
     """Does what a function chooses, given an observation and a mask of the actions that are allowed.
 
-    Action 0 waits for the next event; 1 to ``window`` start a job of the window; further ones preempt a gang that is shown.
-    The function is called again after each action but 0, and only if there is a job to start or a gang to preempt.  Waiting is
-    not allowed on a machine without a running gang if a job of the window fits.  An action that is not allowed is replaced by
-    the first one that is.
+    Action 0 waits for the next event; 1 to ``window`` start a job of the window.  The next ``running`` preempt a gang that is
+    shown, with ``preempt``; then as many halve its nodes and as many double them, with ``resize``, as far as its sizes and the
+    idle nodes allow.  The function is called again after each action but 0, and only if another one is allowed.  Waiting is not
+    allowed on a machine without a running gang if a job of the window fits.  An action that is not allowed is replaced by the
+    first one that is.
 
     The policy can be pickled, and a study run it in several processes, if the function can be.
     """
@@ -71,6 +72,9 @@ class AgentPolicy:
     """Number of running gangs that it is shown, those that are expected to end first."""
     preempt: str | None = None
     """What preemption does: ``"kill"``, after which the job starts over, or ``"checkpoint"``; ``None``: there is none."""
+    resize: bool = False
+    """Whether it may resize gangs of malleable jobs, and start such a job on all idle nodes where these are fewer than it asks
+    for, and at least its least number."""
     name: str = "agent"
 
     takes_partitions: ClassVar[bool] = False
@@ -82,12 +86,18 @@ class AgentPolicy:
         whole_fields(self, "AgentPolicy.", window=1, running=0)
         if self.preempt is not None:
             choice("AgentPolicy.preempt", self.preempt, ("kill", "checkpoint"), other=", or None")
-            require(self.running, "AgentPolicy.running", self.running, "it must be >= 1", " with preempt")
+        if flag("AgentPolicy.resize", self.resize) or self.preempt is not None:
+            require(self.running, "AgentPolicy.running", self.running, "it must be >= 1", " with preempt or resize")
+
+    @property
+    def takes_resizes(self) -> bool:
+        """Whether it resizes jobs."""
+        return self.resize
 
     @property
     def actions(self) -> int:
         """The number of actions."""
-        return 1 + self.window + (self.running if self.preempt else 0)
+        return 1 + self.window + self.running * (bool(self.preempt) + 2 * self.resize)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -106,14 +116,14 @@ class AgentRun:
     """One run of an agent's policy."""
 
     def __init__(self, policy: AgentPolicy, setup: Setup) -> None:
-        self._policy, self._nodes = policy, setup.nodes
+        self._policy, self._setup, self._nodes = policy, setup, setup.nodes
         # Without anything that is saved, a job holds its nodes for its estimate.
         saves = policy.preempt == "checkpoint" or setup.machine.checkpointing.interval_s is not None
         self._holding = setup.holding if saves else None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Ask the agent for one action after the other, until it waits or can do nothing else."""
-        cycle = _Cycle(self._policy, view)
+        cycle = _Cycle(self._policy, self._setup, view)
         while cycle.offers():
             action = self._policy.act(self._observation(cycle), cycle.mask)
             if not isinstance(action, int | np.integer) or not 0 <= action < len(cycle.mask):
@@ -132,15 +142,20 @@ class AgentRun:
         parts = {name: np.zeros(shape, dtype=np.float32) for name, shape in self._policy.shapes.items()}
         queue, shown, holding = cycle.queue, cycle.running[: self._policy.running], self._holding
         lengths = [job.estimate if holding is None else holding(job, job.estimate) for job in queue]
-        for part, nodes, times, since in (
-            ("queue", [job.nodes for job in queue], lengths, [job.submit for job in queue]),
-            ("running", [gang.nodes for gang in shown], [gang.end - now for gang in shown], [gang.start for gang in shown]),
+        ends = [gang.end - now for gang in shown]
+        for part, jobs, nodes, times, since in (
+            ("queue", queue, [job.nodes for job in queue], lengths, [job.submit for job in queue]),
+            ("running", [gang.job for gang in shown], [gang.nodes for gang in shown], ends, [gang.start for gang in shown]),
         ):
             if nodes:
                 rows = parts[part][: len(nodes)]
                 rows[:, 0] = 1.0
                 rows[:, 1] = np.array(nodes) / size
-                rows[:, 2:] = log_time(np.array((times, now - np.array(since))).T / TICKS_PER_SECOND)
+                rows[:, 2:4] = log_time(np.array((times, now - np.array(since))).T / TICKS_PER_SECOND)
+                rows[:, 4:] = rows[:, 1:2]
+                for place, job in enumerate(jobs):
+                    if job.sizes is not None:
+                        rows[place, 4:] = job.sizes[0] / size, min(job.sizes[1] / size, 1.0)
         hand, waiting = 2 * pi * (now % _DAY) / _DAY, len(view.waiting) - cycle.started
         clock = (1 + sin(hand)) / 2, (1 + cos(hand)) / 2
         parts["machine"][:] = (cycle.idle / size, 1 - view.up / size, waiting / (waiting + 100), *clock)
@@ -152,15 +167,17 @@ class _Shown(NamedTuple):
 
     end: int  # expected, ticks
     queue_order: tuple[int, int, int]
+    job: QueuedJob
     nodes: int
     start: int
-    gang: RunningJob | None  # if it may be preempted
+    gang: RunningJob | None = None  # if it may be preempted
+    is_resizable: bool = False
 
 
 class _Cycle:
     """What an agent has chosen in one scheduling cycle, and what it may still choose."""
 
-    def __init__(self, policy: AgentPolicy, view: View) -> None:
+    def __init__(self, policy: AgentPolicy, setup: Setup, view: View) -> None:
         self.policy, self.view, self.idle, self.started = policy, view, view.idle, 0
         self.decisions: list[Decision] = []
         self._jobs = iter(view.waiting.values())
@@ -168,47 +185,83 @@ class _Cycle:
         self.running: list[_Shown] = []
         self._is_listed = False  # which takes time, and often there is nothing to choose
         self.mask: Mask = np.zeros(policy.actions, dtype=np.int8)
-        self._now = view.now
+        self._setup, self._now = setup, view.now
+        self._changes_gangs = policy.preempt is not None or policy.resize
 
     def offers(self) -> bool:
         """Return whether there is a choice beside waiting; set the mask, and what is shown of running gangs."""
-        policy, idle = self.policy, self.idle
-        starts = [job.nodes <= idle for job in self.queue]
+        policy = self.policy
+        starts = [self._size(job) > 0 for job in self.queue]
         fits = True in starts
-        if policy.preempt is None and not fits:
+        if not (fits or self._changes_gangs):
             return False
         if not self._is_listed:
             self._is_listed = True
             self.running = sorted(map(self._shown, self.view.running.values()), key=_place)
-        preempts: list[bool] = []
-        if policy.preempt is not None:
-            preempts = [shown.gang is not None for shown in self.running[: policy.running]]
-            if not fits and True not in preempts:
-                return False
         mask = self.mask = np.zeros(policy.actions, dtype=np.int8)
-        mask[WAIT] = not fits or bool(self.running) or bool(self.view.running)
         mask[1 : 1 + len(starts)] = starts
-        mask[1 + policy.window : 1 + policy.window + len(preempts)] = preempts
+        shown, first = self.running[: policy.running], 1 + policy.window
+        if policy.preempt is not None:
+            mask[first : first + len(shown)] = [gang.gang is not None for gang in shown]
+            first += policy.running
+        if policy.resize:
+            mask[first : first + len(shown)] = [self._smaller(gang) < gang.nodes for gang in shown]
+            first += policy.running
+            mask[first : first + len(shown)] = [self._larger(gang) > gang.nodes for gang in shown]
+        if not (fits or mask.any()):
+            return False
+        mask[WAIT] = not fits or bool(self.running) or bool(self.view.running)
         return True
+
+    def _size(self, job: QueuedJob) -> int:
+        """Return the number of nodes on which a waiting job would start, 0 if it does not fit."""
+        nodes, idle = job.nodes, self.idle
+        if job.sizes is not None:
+            if (saved := self.view.saved_on(job)) is not None:
+                nodes = saved
+            elif self.policy.resize and job.sizes[0] <= idle < nodes:
+                return idle
+        return nodes if nodes <= idle else 0
+
+    def _smaller(self, shown: _Shown) -> int:
+        least = shown.nodes if shown.job.sizes is None or not shown.is_resizable else shown.job.sizes[0]
+        return max(least, shown.nodes // 2)
+
+    def _larger(self, shown: _Shown) -> int:
+        most = shown.nodes if shown.job.sizes is None or not shown.is_resizable else shown.job.sizes[1]
+        return min(most, 2 * shown.nodes, shown.nodes + self.idle)
 
     def _shown(self, gang: RunningJob) -> _Shown:
         mode, can = self.policy.preempt, None
         # A gang that starts and is stopped at one instant would make no progress.
         if mode is not None and gang.state is RUNNING and gang.start < self._now and can_be_saved(gang, mode, self.view):
             can = gang
-        return _Shown(gang.expected_end, gang.job.queue_order, gang.nodes, gang.start, can)
+        resizable = self.policy.resize and self.view.resizable(gang, gang.nodes) is not None
+        return _Shown(gang.expected_end, gang.job.queue_order, gang.job, gang.nodes, gang.start, can, resizable)
 
     def take(self, action: int) -> None:
         """Carry out an action other than waiting."""
+        kind, place = divmod(action - 1 - self.policy.window, max(self.policy.running, 1))
         if action <= self.policy.window:
-            job = self.queue.pop(action - 1)
-            self.queue.extend(islice(self._jobs, 1))
-            self.started += 1
-            self.idle -= job.nodes
-            self.decisions.append(Start(job=job))
-            insort(self.running, _Shown(self._now + job.estimate, job.queue_order, job.nodes, self._now, None), key=_place)
-            return
-        gang = self.running.pop(action - 1 - self.policy.window).gang
-        assert gang is not None
-        assert self.policy.preempt is not None
-        self.decisions.append(preempt(gang.job, self.policy.preempt))
+            self._start(self.queue.pop(action - 1))
+        elif self.policy.preempt is not None and kind == 0:
+            self.decisions.append(preempt(self.running.pop(place).job, self.policy.preempt))
+        else:
+            self._resize(self.running.pop(place), grows=kind > (self.policy.preempt is not None))
+
+    def _start(self, job: QueuedJob) -> None:
+        nodes = self._size(job)
+        self.queue.extend(islice(self._jobs, 1))
+        self.started += 1
+        self.idle -= nodes
+        self.decisions.append(Start(job=job, nodes=None if nodes == job.nodes else nodes))
+        length = job.estimate if nodes == job.nodes else self._setup.speedup.time_on(job.estimate, job.nodes, nodes)
+        insort(self.running, _Shown(self._now + length, job.queue_order, job, nodes, self._now), key=_place)
+
+    def _resize(self, shown: _Shown, *, grows: bool) -> None:
+        job, nodes = shown.job, self._larger(shown) if grows else self._smaller(shown)
+        self.idle += shown.nodes - nodes
+        self.decisions.append(Resize(job=job, nodes=nodes))
+        before, after = (self._setup.speedup.time_on(job.estimate, job.nodes, on) for on in (shown.nodes, nodes))
+        rest = max(shown.end - self._now, 0) * after // before + self._setup.resize_time(job, shown.nodes, nodes)
+        insort(self.running, _Shown(self._now + rest, shown.queue_order, job, nodes, shown.start), key=_place)

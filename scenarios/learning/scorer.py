@@ -34,7 +34,7 @@ class Scorer:
         """Return the action with the best score."""
         queue, running = observation["queue"], observation["running"]
         present = int(queue[:, 0].sum())
-        _, nodes, estimate, waited = queue[:present].T.astype(np.float64)
+        _, nodes, estimate, waited, *_ = queue[:present].T.astype(np.float64)
         of_nodes, of_estimate, of_both, of_waited, delays, waiting = self.weights
         score = of_nodes * nodes + of_estimate * estimate + of_both * nodes * estimate + of_waited * waited
         fits = mask[1 : 1 + present] == 1

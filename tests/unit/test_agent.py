@@ -43,12 +43,14 @@ def test_what_an_agent_is_shown() -> None:
     at_0, at_20, *_ = seen(shortest, *THREE, machine=Machine(nodes=4))
     observation, mask = at_0
     assert mask.tolist() == [0, 1, 0]  # waiting is not allowed on an idle machine
-    assert observation["queue"].tolist() == [pytest.approx([1, 3 / 4, *in_log(100, 0)]), [0, 0, 0, 0]]
-    assert observation["running"].tolist() == [[0, 0, 0, 0]] * 2
+    assert observation["queue"].tolist() == [pytest.approx([1, 3 / 4, *in_log(100, 0), 3 / 4, 3 / 4]), [0] * 6]
+    assert observation["running"].tolist() == [[0] * 6] * 2
     observation, mask = at_20
     assert mask.tolist() == [1, 0, 1]
-    assert observation["queue"] == pytest.approx(np.array([[1, 2 / 4, *in_log(40, 10)], [1, 1 / 4, *in_log(5, 0)]]))
-    assert observation["running"].tolist() == [pytest.approx([1, 3 / 4, *in_log(80, 20)]), [0, 0, 0, 0]]
+    assert observation["queue"] == pytest.approx(
+        np.array([[1, 2 / 4, *in_log(40, 10), 2 / 4, 2 / 4], [1, 1 / 4, *in_log(5, 0), 1 / 4, 1 / 4]])
+    )
+    assert observation["running"].tolist() == [pytest.approx([1, 3 / 4, *in_log(80, 20), 3 / 4, 3 / 4]), [0] * 6]
     hand = 2 * np.pi * 20 / 86_400
     clock = (1 + np.sin(hand)) / 2, (1 + np.cos(hand)) / 2
     assert observation["machine"] == pytest.approx([1 / 4, 0, 2 / 102, *clock])
@@ -77,15 +79,61 @@ def test_a_preempted_job_waits_again(preempt: str, end_s: float) -> None:
     assert result.jobs["end_s"].max() == end_s
 
 
+RIGID = Job(id=1, nodes=3, submit_s=0, run_s=100)
+MALLEABLE = Job(id=1, nodes=2, min_nodes=1, max_nodes=4, malleable=True, submit_s=0, run_s=100)
+WIDE = Job(id=1, nodes=4, min_nodes=1, max_nodes=4, malleable=True, submit_s=0, run_s=100)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "masks", "ends"),
+    [
+        # Job 1 has executed 10 s on two nodes, 5 s on four, of 50 s, and the resize takes 3 s.
+        pytest.param(MALLEABLE, {"nodes": 4, "run_s": 30}, ["100 10 10"], [10 + 3 + 45, 58 + 30], id="grows"),
+        # It has executed 20 s of 200 s on two nodes, and job 2 starts at once; from 40 on, after 27 s more, it has four again.
+        pytest.param(
+            WIDE, {"nodes": 2, "run_s": 30}, ["100 10 00", "110 00 00", "100 10 10"], [40 + 3 + 153 / 2, 10 + 30], id="shrinks"
+        ),
+        # Job 2 takes twice as long on one node.
+        pytest.param(
+            RIGID,
+            {"nodes": 2, "min_nodes": 1, "malleable": True, "run_s": 30},
+            ["110 00 00"],
+            [100, 10 + 60],
+            id="starts-on-fewer",
+        ),
+    ],
+)
+def test_an_agent_resizes_jobs(first: Job, second: dict[str, Any], masks: list[str], ends: list[float]) -> None:
+    """Job 2 arrives at 10; the agent takes the last action that is allowed."""
+    shown: list[str] = []
+
+    def act(_: Observation, mask: Mask) -> int:
+        shown.append("".join(map(str, mask)))
+        return last_allowed(_, mask)
+
+    jobs = Workload.from_jobs([first, Job(id=2, submit_s=10, **second)])
+    policy = AgentPolicy(act=act, window=2, running=2, resize=True)
+    result = Scenario(workload=jobs, machine=Machine(nodes=4, resize_s=3), policy=policy).run()
+    assert shown[1 : 1 + len(masks)] == [mask.replace(" ", "") for mask in masks]
+    assert result.jobs["end_s"].tolist() == ends
+
+
+def test_the_sizes_of_malleable_jobs_are_shown() -> None:
+    observation, mask = seen(shortest, MALLEABLE, machine=Machine(nodes=8))[0]
+    assert observation["queue"][0, [1, 4, 5]].tolist() == [2 / 8, 1 / 8, 4 / 8]
+    assert mask.tolist() == [0, 1, 0]  # it may not resize
+
+
 CONFORM = [
-    (first_allowed, None), (last_allowed, "kill"),
-    pytest.param(shortest, None, marks=pytest.mark.long), pytest.param(last_allowed, "checkpoint", marks=pytest.mark.long),
+    (first_allowed, None, False), (last_allowed, "kill", True),
+    *(pytest.param(*of, marks=pytest.mark.long) for of in [(shortest, None, False), (last_allowed, "checkpoint", True)]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("act", "preempt"), CONFORM, ids=lambda of: getattr(of, "__name__", str(of)))
-def test_an_agent_conforms_to_the_rules_of_policies(act: Act, preempt: str | None) -> None:
-    assert check_policy(AgentPolicy(act=act, window=3, running=3, preempt=preempt)) == []
+@pytest.mark.parametrize(("act", "preempt", "resize"), CONFORM, ids=lambda of: getattr(of, "__name__", str(of)))
+def test_an_agent_conforms_to_the_rules_of_policies(act: Act, preempt: str | None, resize: bool) -> None:
+    policy = AgentPolicy(act=act, window=3, running=3, preempt=preempt, resize=resize)
+    assert check_policy(policy, failures=resize) == []
 
 
 def test_the_policy_can_be_pickled_and_compared() -> None:

@@ -22,12 +22,19 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.gym import REWARDS, SchedulingEnv
+from clustermodel.measure.job_table import Jobs
 from clustermodel.workload.transforms import LoadScale
-from tests.agents import first_allowed, shortest
+from tests.agents import first_allowed, last_allowed, shortest
 from tests.conftest import refusal
 from tests.scripts import defined_in
 
 JOBS = Scenario(workload=synthetic_workload(jobs=40, nodes=16, load=2.0), machine=Machine(nodes=16))
+MALLEABLE = replace(
+    JOBS,
+    workload=synthetic_workload(jobs=40, nodes=16, load=2.0).with_malleable(share=0.7),
+    machine=Machine(nodes=16, resize_s=9),
+)
+OPTIONS: list[dict[str, Any]] = [{}, {"preempt": "kill"}, {"preempt": "checkpoint", "resize": True}, {"resize": True}]
 NAME = "clustermodel/Scheduling-v0"
 pytestmark = pytest.mark.long
 
@@ -47,26 +54,27 @@ def at_random(seed: int) -> Any:
     return lambda _, mask: rng.choice(np.flatnonzero(mask))
 
 
-@pytest.mark.parametrize("preempt", [None, "kill", "checkpoint"], ids=str)
-def test_the_checker_of_gymnasium_passes(preempt: str | None) -> None:
-    env = gymnasium.make(NAME, scenario=JOBS, window=4, running=3, preempt=preempt)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_checker_of_gymnasium_passes(options: dict[str, Any]) -> None:
+    env = gymnasium.make(NAME, scenario=MALLEABLE, window=4, running=3, **options)
     check_env(env.unwrapped)
 
 
-@pytest.mark.parametrize("preempt", [None, "kill", "checkpoint"], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("reward", REWARDS)
-def test_rewards_add_up_to_the_measure_of_the_result(reward: str, preempt: str | None) -> None:
-    env = SchedulingEnv(JOBS, reward=reward, window=4, running=3, preempt=preempt)
+def test_rewards_add_up_to_the_measure_of_the_result(reward: str, options: dict[str, Any]) -> None:
+    env = SchedulingEnv(MALLEABLE, reward=reward, window=4, running=3, **options)
     total = 0.0
     for part in played(env, at_random(1)):
         total += part
-    jobs = env.result.jobs
-    response = jobs["response_s"]
+    jobs, attempts = env.result.jobs, env.result.run_attempts
+    response, run = jobs["response_s"], Jobs.of(env.result.records).dedicated / 1e6
+    useful = (attempts["nodes"] * (attempts["executed_s"] - attempts["lost_s"])).sum()
     measures = {
         "mean_wait_s": jobs["wait_s"].mean(),
         "mean_response_s": response.mean(),
-        "mean_bounded_slowdown": (response.clip(10) / jobs["run_s"].clip(10)).mean(),
-        "utilization": (jobs["nodes"] * jobs["run_s"]).sum() / (16 * (jobs["end_s"].max() - jobs["submit_s"].min())),
+        "mean_bounded_slowdown": (response.clip(10) / np.maximum(run, 10)).mean(),
+        "utilization": useful / (16 * (jobs["end_s"].max() - jobs["submit_s"].min())),
     }
     assert total == pytest.approx(REWARDS[reward] * measures[reward], rel=1e-12)
     exact = REWARDS[reward] * getattr(env.result.summary(), reward)
@@ -97,11 +105,11 @@ def test_a_function_of_the_result_is_the_last_reward() -> None:
     assert last == -env.result.summary().p95_wait_s
 
 
-@pytest.mark.parametrize("preempt", [None, "kill", "checkpoint"], ids=str)
-def test_the_exported_policy_gives_the_schedule_of_the_environment(preempt: str | None) -> None:
-    env = SchedulingEnv(JOBS, window=5, running=4, preempt=preempt)
-    played(env, shortest)
-    result = replace(env.scenario, policy=env.to_policy(shortest)).run()
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_exported_policy_gives_the_schedule_of_the_environment(options: dict[str, Any]) -> None:
+    env = SchedulingEnv(MALLEABLE, window=5, running=4, **options)
+    played(env, last_allowed)
+    result = replace(env.scenario, policy=env.to_policy(last_allowed)).run()
     assert result.jobs.equals(env.result.jobs)
     assert result.run_attempts.equals(env.result.run_attempts)
     assert result.scenario.label == "agent"
@@ -189,7 +197,7 @@ def test_an_abandoned_episode_is_given_up_at_once() -> None:
         ({"jobs": 0}, "SchedulingEnv.jobs: 0 is not allowed; it must be an integer >= 1"),
         ({"window": 0}, "AgentPolicy.window: 0 is not allowed; it must be an integer >= 1"),
         ({"preempt": "suspend"}, "AgentPolicy.preempt: 'suspend' is not allowed"),
-        ({"preempt": "kill", "running": 0}, "AgentPolicy.running: 0 is not allowed with preempt; it must be >= 1"),
+        ({"preempt": "kill", "running": 0}, "AgentPolicy.running: 0 is not allowed with preempt or resize; it must be >= 1"),
         ({"scenario": replace(JOBS, stream=True)}, "SchedulingEnv.scenario: a streamed run is not allowed"),
         ({"scenario": replace(JOBS, fidelity="node")}, "SchedulingEnv.scenario: the slow mode is not allowed"),
         ({"scenario": replace(JOBS, workload=[JOBS.workload] * 2)}, "SchedulingEnv.scenario: several job streams are not"),
