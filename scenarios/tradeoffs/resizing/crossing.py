@@ -1,0 +1,36 @@
+"""At which cost of a resize does admission by shrinking stop paying on KTH-SP2?
+
+As in ``cost.py``: four weeks of the log, drawn with replacement, all jobs malleable.  The search narrows down the cost at which
+the mean response of ``policy`` exceeds that of EASY.
+
+    clustermodel sweep scenarios/tradeoffs/resizing/crossing.py --out results --set policy=equipartition
+"""
+
+from pathlib import Path
+
+from malleable_weeks import NODES, SPEEDUP, TRACE, malleable_weeks
+
+from clustermodel import Machine, Scenario, crossover
+from clustermodel.experiment.crossover import CrossoverStudy
+
+
+def study(trace: Path = TRACE, weeks: int = 4, replications: int = 8, policy: str = "shrink-to-admit") -> CrossoverStudy:
+    """Return the search; ``trace`` is the file of KTH-SP2."""
+
+    def scenario(cost_s: float, policy: str, seed: int) -> Scenario:
+        machine = Machine(nodes=NODES, resize_s=cost_s)
+        return Scenario(
+            machine=machine, workload=malleable_weeks(trace, weeks, seed), policy=policy, speedup=SPEEDUP, seed=seed
+        )
+
+    return crossover(
+        scenario,
+        "cost_s",
+        0,
+        1800,
+        [policy, "easy"],
+        "mean_response_s",
+        step=30,
+        replications=replications,
+        name="crossing of the cost of a resize",
+    )

@@ -1,0 +1,22 @@
+"""Some weeks of a log, drawn with replacement, in which jobs are malleable."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from clustermodel import DowneySpeedup, JobFilter, Workload, read_swf
+
+TRACE = Path("../shared/traces/KTH-SP2-1996-2.2.swf.gz")
+NODES = 100
+WEEK_S = 7 * 86_400
+SPEEDUP = DowneySpeedup(sigma=1)
+"""The average parallelism of a job is the number of nodes that it asks for: on more nodes it gains less and less."""
+FROM, TO = "0.25x", "4x"
+"""The sizes of a malleable job, in multiples of the nodes that it asks for."""
+POLICIES = ("equipartition", "shrink-to-admit", "expand")
+
+
+@lru_cache(maxsize=4)
+def malleable_weeks(trace: Path, weeks: int, seed: int, share: float = 1) -> Workload:
+    """Return so many weeks of a log, of which a share of the jobs is malleable."""
+    drawn = read_swf(trace).resampled("weeks", seed=seed).select(JobFilter(window_s=(0, weeks * WEEK_S)))
+    return drawn.with_malleable(share=share, min_nodes=FROM, max_nodes=TO)
