@@ -85,7 +85,8 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
 
 def rule_notes(runs: Sequence[Result]) -> list[Note]:
     """Return what looks wrong in the rules of the site of runs, which is the same for all."""
-    return list(_site_notes(runs, [_beyond_limits(run, _needing_too_much(run)) for run in runs]))
+    limited = [_beyond_limits(run, _needing_too_much(run)) for run in runs]
+    return [*_site_notes(runs, limited), *_unused_malleable([Costs.of_run(run) for run in runs])]
 
 
 def _needing_too_much(run: Result) -> int:
@@ -355,6 +356,12 @@ _COSTS: Final[tuple[_Cost, ...]] = (
 _NOT_GIVEN: Final = Machine(nodes=1)
 
 
+def _unused_malleable(runs: Sequence[Costs]) -> Iterator[Note]:
+    if any(run.malleable for run in runs) and not any(run.malleable and run.resized for run in runs):
+        names = _names([run.policy for run in runs], [run.policy for run in runs])
+        yield Note(f"malleable jobs: no effect under {names}", _RESIZE, "--policy")
+
+
 def unused_costs(runs: Sequence[Costs]) -> list[Note]:
     """Return notes on costs and limits that were given and change nothing in any of the runs, by what would use them."""
     notes = []
@@ -372,8 +379,7 @@ def unused_costs(runs: Sequence[Costs]) -> list[Note]:
             *others, last = words
             given_costs = f"{', '.join(others)} and {last}" if others else last
             notes.append(Note(f"{given_costs}: no effect under {names}", f"leave it out, or {needed}", ", ".join(options)))
-    if any(run.malleable for run in runs) and not any(run.malleable and run.resized for run in runs):
-        notes.append(Note(f"malleable jobs: no effect under {names}", _RESIZE, "--policy"))
+    notes += _unused_malleable(runs)
     models = [run for run in runs if run.speedup != LINEAR]
     if models and not any(run.reshaped for run in models):
         advice = "leave it out, or compare policies that choose sizes, such as R/L:width=half"

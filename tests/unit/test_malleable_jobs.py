@@ -275,6 +275,7 @@ def test_whatif_compares_with_malleable_jobs(command_line: Callable[..., Any], t
     ran = command_line("whatif", *options, "--malleable", "1", "--json")
     assert [row["site"] for row in json.loads(ran.out)["rows"]] == ["none", "1"]
     assert "1: 2 of 2 jobs are malleable\n" in ran.err
+    assert "note: 1: malleable jobs: no effect under fcfs; compare policies that resize malleable jobs" in ran.err
 
 
 def test_a_study_takes_malleable_jobs(command_line: Callable[..., Any], tmp_path: Path) -> None:
