@@ -89,7 +89,7 @@ class Coordinator:
                 self._tell_dependents(row.id, ok=False)
             return None
         if row.id in self._sizes:
-            job.set_sizes(self._sizes[row.id], self._nodes)
+            job.set_sizes(self._sizes[row.id], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
         self._jobs[row.id] = job
         life = job_life(job, self._pool.request, self._attempt_ended)
         request = self._pool.request(job) if held is None or held.lets_go(job) else self._pool.held_request(job)

@@ -279,7 +279,8 @@ class DedicatedNodes:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
         self.saved.begin(gang)
-        gang.expected_end += gang.wake()
+        if self.pool.switched_off is not None:
+            gang.expected_end += gang.wake()
         return gang
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:

@@ -137,7 +137,7 @@ class JobInSystem:
         self.phases: list[Phase] = []  # of a malleable job, those that are over
 
     def set_sizes(self, sizes: Sizes, nodes: int) -> None:
-        """Make it malleable on a machine, or on the nodes that it may have, of which there are so many."""
+        """Make it malleable, on a machine of which so many nodes can be in use at a time."""
         allowed = self.queued.allowed
         most = min(sizes.most, nodes if allowed is None else count(allowed))
         self.sizes = sizes._replace(most=most)

@@ -16,17 +16,21 @@ from clustermodel import (
     Machine,
     NodeFailures,
     Partition,
+    Power,
     Reservation,
     Scenario,
     Workload,
 )
+from clustermodel.measure.energy import energy_by_account, microwatts
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Resize, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.view import Batch, View
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import as_mask, from_mask, lowest
 from clustermodel.speedup import LINEAR
 from tests.gang_runs import check_books
 from tests.property.strategies import cases
+from tests.property.test_energy import check_instant_by_instant, instants
 
 
 class Restless:
@@ -107,6 +111,12 @@ def scenario(seed: int) -> Scenario:
         rules["reservations"] = [Reservation(nodes=[0], start_s=100, end_s=130, every_s=choose(None, 1000))]
     if rng.random() < 0.3:
         rules["node_memory_gib"] = 4
+    if rng.random() < 0.5:
+        power = Power(busy_w=10, idle_w=3, switching_w=12, down_w=1, boot_s=4, boot_w=11)
+        rules |= {"power": power, "idle_off_s": choose(None, None, 9)}
+        if rng.random() < 0.5:
+            # So many nodes can be in use, whatever they do; wider jobs are rejected.
+            rules["power_cap_w"] = 3 * nodes + 9 * int(rng.integers(1, nodes + 1))
     checkpointing = Checkpointing(checkpoint_s=2, restart_s=3, interval_s=choose(None, 15), max_tasks_per_slice=choose(None, 3))
     if rng.random() < 0.5:
         checkpointing = Checkpointing(store=CheckpointStore(bandwidth_gib_s=0.5), interval_s=choose(None, 20))
@@ -138,6 +148,15 @@ def test_gangs_that_change_size_at_random_do_their_work_to_the_tick(seed: int) -
         sizes = of_jobs[int(numbers[runs.job[run]])]
         later = np.flatnonzero((runs.job == runs.job[run]) & (runs.start == runs.end[run]))[-1]
         assert sizes.least <= runs.nodes[later] <= min(sizes.most, result.machine.nodes)
+    if result.machine.powers and result.machine.idle_off_s is None:
+        assert sum(energy_by_account(records, result.ledger, result.machine).values()) == sum(result.power_draw.picojoules)
+    if result.machine.powers and result.machine.idle_off_s is None:
+        check_instant_by_instant(result)
+        if (cap := result.machine.power_cap_w) is not None:
+            (power,) = result.machine.powers
+            for _, _, states in instants(result):
+                draws = [microwatts(power, states.get(node, (Account.IDLE, -1))[0]) for node in range(result.machine.nodes)]
+                assert sum(draws) <= cap * 1_000_000
     # No node has two gangs at a time.
     order = np.lexsort((ranges.since, ranges.first_node))
     for node in range(result.machine.nodes):
