@@ -30,7 +30,8 @@ class Price:
 
     >>> from clustermodel import Machine, Power, Price
     >>> night_and_day = Price(time_s=[0, 7 * 3600], price=[0.1, 0.3], every_s=86_400)
-    >>> machine = Machine(nodes=64, power=Power(busy_w=350, idle_w=120), price=night_and_day)
+    >>> power = Power(busy_w=350, idle_w=120)
+    >>> machine = Machine(nodes=64, power=power, price=night_and_day)
     >>> night_and_day.at(8 * 3600 * 10**6)
     0.3
     """
