@@ -91,7 +91,7 @@ class _EquipartitionRun(ResizingRun):
             nodes = sum(number for _, number in split)
             if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
                 return gang
-            if nodes > gang.nodes and not self.pays(gang, nodes, cycle.now):
+            if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now):
                 refused = gang
         return refused
 
@@ -101,7 +101,7 @@ class _EquipartitionRun(ResizingRun):
         """Return the jobs to admit with their least nodes, the malleable jobs, and the nodes of each of these."""
         view, now, pools = cycle.view, cycle.now, self.pools
         spare, head = list(cycle.idle), next(iter(view.waiting.values()), None)
-        wanted = set() if head is None else set(self.pools_for(head, self.least(head, view), now))
+        wanted = set() if head is None else set(self.pools_for(head, self.least(head), now))
         members, splits, owns = list[_Member](), list[dict[int, int]](), list[dict[int, int]]()
         for gang in sharing:
             assert gang.job.sizes is not None
@@ -121,7 +121,7 @@ class _EquipartitionRun(ResizingRun):
             least, split = 0, None
             if closed.isdisjoint(allowed):
                 # On few nodes it may take too long for the time before nodes are reserved.
-                for least in dict.fromkeys((self.least(job, view), self.needs(job, view))):
+                for least in dict.fromkeys((self.least(job), self.needs(job))):
                     if (split := split_of(spare, least, self.pools_for(job, least, now))) is not None:
                         break
             if split is None:
@@ -130,7 +130,7 @@ class _EquipartitionRun(ResizingRun):
             for pool, number in split:
                 spare[pool] -= number
             admitted.append((job, split))
-            if job.sizes is not None and view.saved_on(job) is None:
+            if job.sizes is not None and self.may_choose(job):
                 members.append(_Member(job, None, least, job.sizes[1]))
                 splits.append(dict(split))
                 owns.append({})

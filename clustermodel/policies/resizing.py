@@ -25,6 +25,7 @@ from clustermodel.schedule.pools import Split
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number, require_seconds
 
+_ROUNDING: Final = 2  # ticks by which times on several numbers of nodes may differ from their ratios
 Begin = Callable[[QueuedJob, int, Split], object]
 Admit = Callable[[QueuedJob, RunningPlan, Group], bool]
 Order = Callable[[QueuedJob, int, int], Any]
@@ -96,9 +97,11 @@ class ResizingRun:
         self._ready: dict[int, int] = {}  # job id -> when its gang can be resized again
         self._told: set[int] = set()  # ids of waiting jobs that hold a reservation, or have held one
         self._alarm: int | None = None
+        self._view: View
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Take note of what has happened, schedule, and wake up when gangs can be resized again that cannot now."""
+        self._view = view
         self._observe(batch, view)
         cycle = Cycle(self, view)
         decisions = [*self.schedule(cycle), *cycle.decisions()]
@@ -152,9 +155,14 @@ class ResizingRun:
 
     def length(self, job: QueuedJob, nodes: int) -> int:
         """Return how long a waiting job is expected to hold so many nodes."""
-        if nodes == job.nodes:
+        saved_on = None if job.sizes is None else self._view.saved_on(job)
+        if nodes == job.nodes and saved_on in (None, nodes):
             return self.lengths.of(job)
-        ticks = self.time_on(job, nodes, self.lengths.predicted(job))
+        predicted = self.lengths.predicted(job)
+        ticks = self.time_on(job, nodes, predicted)
+        if saved_on not in (None, nodes):  # what is saved counts in ticks of another number of nodes
+            saved = self._view.saved(job)
+            ticks += saved - saved * ticks // self.time_on(job, saved_on, predicted)
         return self.setup.holding(job, ticks) if self._holds_longer else ticks
 
     def end(self, gang: RunningJob, nodes: int, now: int) -> int:
@@ -179,28 +187,26 @@ class ResizingRun:
         return gang.job.sizes is not None and gang.state is RUNNING and self._ready.get(gang.job.id, 0) <= now
 
     def may_shrink(self, gang: RunningJob, nodes: int, view: View) -> bool:
-        """Return whether a gang that can be resized may have fewer nodes: it must not reach into a reservation by that."""
-        if view.resizable(gang, nodes) is None:
-            return False
-        windows = self.pools.windows
-        if windows is None:
-            return True
-        now, bits, columns = view.now, gang.job.barred, as_mask(gang.columns)
-        before = windows.barred(now, max(gang.expected_end - now, 1), bits) & columns
-        return not windows.barred(now, self._latest_end(gang, nodes, now) - now, bits) & columns & ~before
+        """Return whether a gang that can be resized may have fewer nodes."""
+        return view.resizable(gang, nodes) is not None and self._keeps_clear(gang, nodes, view.now)
 
-    def _latest_end(self, gang: RunningJob, nodes: int, now: int) -> int:
-        """Return when a gang ends at the latest by its estimate if it has so many nodes from now on."""
-        job = gang.job
-        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
-        rest = max(gang.expected_end - now, 1)
-        return now + self.setup.resize_time(job, gang.nodes, nodes) + max(-(-rest * after // before), 1)
-
-    def pays(self, gang: RunningJob, nodes: int, now: int) -> bool:
+    def may_grow(self, gang: RunningJob, nodes: int, now: int) -> bool:
         """Return whether a gang gains enough by growing to so many nodes."""
         end = self.end(gang, gang.nodes, now)
         gain = end - self.end(gang, nodes, now)
-        return gain >= self._min_gain * max(end - now, 1) and (gain > 0 or self._min_gain < 0)
+        pays = gain >= self._min_gain * max(end - now, 1) and (gain > 0 or self._min_gain < 0)
+        return pays and self._keeps_clear(gang, nodes, now)
+
+    def _keeps_clear(self, gang: RunningJob, nodes: int, now: int) -> bool:
+        """Return whether a gang does not reach into a reservation of its present nodes by a resize."""
+        windows, bits, columns = self.pools.windows, gang.job.barred, as_mask(gang.columns)
+        if windows is None:
+            return True
+        job, rest = gang.job, max(gang.expected_end - now, 1)
+        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
+        rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-rest * after // before), 1) + _ROUNDING
+        already = windows.barred(now, rest, bits)
+        return not windows.barred(now, rest_after, bits) & columns & ~already
 
     def note_resize(self, gang: RunningJob, nodes: int, now: int) -> None:
         end, job = self.end(gang, nodes, now), gang.job
@@ -229,13 +235,20 @@ class ResizingRun:
 
     # Which nodes jobs may have.
 
-    def needs(self, job: QueuedJob, view: View) -> int:
-        """Return on how many nodes a waiting job is to start: as many as it asked for, or was saved with."""
-        return job.nodes if job.sizes is None else view.saved_on(job) or job.nodes
+    def may_choose(self, job: QueuedJob) -> bool:
+        """Return whether a waiting job may start on any of its sizes."""
+        if job.sizes is None or self._view.saved_on(job) is None:
+            return job.sizes is not None
+        # How long it then takes is not known as exactly as reservations want to know.
+        return self._view.suspended_on(job) is None and self.pools.windows is None
 
-    def least(self, job: QueuedJob, view: View) -> int:
+    def needs(self, job: QueuedJob) -> int:
+        """Return on how many nodes a waiting job is to start: as many as it asked for, unless it was saved with others."""
+        return job.nodes if job.sizes is None or self.may_choose(job) else self._view.saved_on(job) or job.nodes
+
+    def least(self, job: QueuedJob) -> int:
         """Return the least number of nodes on which a waiting job can start."""
-        return job.nodes if job.sizes is None else view.saved_on(job) or job.sizes[0]
+        return job.sizes[0] if job.sizes is not None and self.may_choose(job) else self.needs(job)
 
     def on(self, job: QueuedJob, nodes: int) -> QueuedJob:
         """Return a waiting job as it would have to be described if it asked for so many nodes, for plans."""
@@ -252,7 +265,7 @@ class ResizingRun:
         if windows is None:
             return pools
         ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate)), self.length(job, nodes))
-        barred = windows.barred(now, ticks, job.barred)
+        barred = windows.barred(now, ticks + _ROUNDING, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
     def pools_to_grow(self, gang: RunningJob, now: int) -> tuple[int, ...]:
@@ -261,8 +274,8 @@ class ResizingRun:
         pools = self.pools.of(job.allowed)
         if windows is None or job.sizes is None:
             return pools
-        # With more nodes it ends earlier, but for the cost of the resize.
-        cost = max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        # With more nodes it ends earlier, but for the cost of the resize, and for rounding.
+        cost = _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
         barred = windows.barred(now, max(gang.expected_end - now, 1) + cost, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
@@ -314,7 +327,7 @@ class ResizingRun:
                 if len(groups) == 1:
                     break
                 continue
-            nodes = self.needs(job, view)
+            nodes = self.needs(job)
             if group.protected and nodes > group.idle:
                 continue
             length, sized = self.length(job, nodes), self.on(job, nodes)
@@ -497,7 +510,7 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
     candidates += [
         _Candidate(job, None, now, nodes, most_of(job), run.pools_for(job, nodes, now))
         for job, nodes in cycle.starts()
-        if job.sizes is not None and cycle.view.saved_on(job) is None
+        if run.may_choose(job)
     ]
     while candidates and any(cycle.idle):
         added = _one_by_one(list(cycle.idle), candidates, order)
@@ -516,7 +529,7 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
 
 def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool:
     if candidate.gang is not None:
-        return run.pays(candidate.gang, nodes, now)
+        return run.may_grow(candidate.gang, nodes, now)
     return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
 
 

@@ -70,7 +70,7 @@ class _ShrinkToAdmitRun(ResizingRun):
             if not closed.isdisjoint(allowed):
                 closed.update(allowed)
                 continue
-            nodes = self.needs(job, view)
+            nodes = self.needs(job)
             split = split_of(cycle.idle, nodes, self.pools_for(job, nodes, now))
             if split is not None:
                 cycle.start(job, split, _FITS["fcfs"])
@@ -118,8 +118,8 @@ class _ShrinkToAdmitRun(ResizingRun):
 
     def _admission(self, cycle: Cycle, job: QueuedJob, victims: list[RunningJob]) -> tuple[int, tuple[int, ...], _Given] | None:
         """Return how many nodes of which pools a blocked job can have, and which gangs give some up; ``None``: too few."""
-        view, now = cycle.view, cycle.now
-        nodes, least = self.needs(job, view), self.least(job, view) if self._fewer else job.nodes
+        now, nodes = cycle.now, self.needs(job)
+        least = self.least(job) if self._fewer else nodes
         pools = self.pools_for(job, nodes, now)
         free, given = self._given(cycle, victims, pools, nodes)
         if free >= nodes:
