@@ -15,6 +15,7 @@ from clustermodel import (
     Machine,
     NodeFailures,
     Partition,
+    Power,
     Scenario,
     SpecificationError,
     Workload,
@@ -25,6 +26,7 @@ from clustermodel.gym import REWARDS, SchedulingEnv
 from clustermodel.measure.job_table import Jobs
 from clustermodel.workload.transforms import LoadScale
 from tests.agents import first_allowed, last_allowed, shortest
+from tests.bench import environment
 from tests.conftest import refusal
 from tests.scripts import defined_in
 
@@ -120,6 +122,15 @@ def test_failures_of_nodes_are_part_of_an_episode() -> None:
     env = SchedulingEnv(replace(JOBS, machine=machine), window=4)
     played(env, at_random(2))
     assert env.result.summary().failures > 0
+
+
+@pytest.mark.parametrize("given", [{"power_cap_w": 2000}, {"idle_off_s": 60}], ids=str)
+def test_agents_keep_to_power_caps_and_boot_nodes(given: dict[str, Any]) -> None:
+    power = Power(busy_w=200, idle_w=50, off_w=5, boot_s=30, boot_w=100)
+    machine = Machine(nodes=16, power=power, resize_s=9, **given)
+    env = SchedulingEnv(replace(MALLEABLE, machine=machine), window=4, running=3, preempt="kill", resize=True)
+    played(env, at_random(2))
+    assert len(env.result.jobs) == 40
 
 
 def test_a_seed_gives_the_same_episode_and_the_next_one_another() -> None:
@@ -238,3 +249,9 @@ def test_the_agent_of_the_scenarios_is_trained_in_the_environment() -> None:
     env.reset(seed=3)
     result = replace(env.scenario, policy=defined_in("learning/scorer").agent(weights)).run()
     assert total == pytest.approx(-result.summary().mean_bounded_slowdown)
+
+
+def test_the_bench_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "SCENARIO", JOBS)
+    monkeypatch.setattr(environment, "SWITCHES", 10)
+    assert (environment.measured()["µs"] > 0).tolist() == [True] * 6
