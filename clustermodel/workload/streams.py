@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.errors import SpecificationError, TraceError, quoted, refused
 from clustermodel.job import LEAST, MALLEABLE, MOST, RESIZE, SHAPE, SINGLETON, UNSET, JobRow, Sizes, checked_row
 from clustermodel.ticks import LAST_TICK
-from clustermodel.validation import LARGEST_WHOLE, require
+from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
     ARRAY,
@@ -178,13 +178,18 @@ class JobStreams:
         for source in self:
             if isinstance(source, Workload) and source.has(MALLEABLE):
                 malleable = source.column(MALLEABLE) > 0
-                columns = (source.column(name)[malleable].tolist() for name in ("id", "nodes", LEAST, MOST, RESIZE))
-                for job, nodes, least, most, resize in zip(*columns, strict=True):
-                    must = f"it must be at least 1 and at most the nodes that the job asks for, {nodes}"
-                    require(least == UNSET or 1 <= least <= nodes, f"job {job}: {LEAST}", least, must)
-                    must = f"it must be at least the nodes that the job asks for, {nodes}"
-                    require(most == UNSET or nodes <= most, f"job {job}: {MOST}", most, must)
-                    sizes[job] = Sizes(max(1, least), LARGEST_WHOLE if most == UNSET else most, resize)
+                ids, nodes, least, most, resize = (
+                    source.column(name)[malleable] for name in ("id", "nodes", LEAST, MOST, RESIZE)
+                )
+                for name, numbers, holds, limits in (
+                    (LEAST, least, (least >= 1) & (least <= nodes), "at least 1 and at most"),
+                    (MOST, most, most >= nodes, "at least"),
+                ):
+                    for wrong in np.flatnonzero(~holds & (numbers != UNSET))[:1].tolist():
+                        must = f"it must be {limits} the nodes that the job asks for, {nodes[wrong]}"
+                        raise refused(f"job {ids[wrong]}: {name}", int(numbers[wrong]), must)
+                least, most = np.maximum(least, 1), np.where(most == UNSET, LARGEST_WHOLE, most)
+                sizes |= zip(ids.tolist(), map(Sizes, least.tolist(), most.tolist(), resize.tolist()), strict=True)
         if sizes and (shaped := self.shapes().keys() & sizes):
             raise SpecificationError(f"job {min(shaped)}: malleable: a job with a shape ({', '.join(SHAPE)}) keeps its size")
         return sizes
