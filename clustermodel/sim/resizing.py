@@ -92,7 +92,7 @@ def _discarded(job: JobInSystem, outcome: Status) -> Iterator[tuple[Phase, int]]
     """Yield the phases of which work is discarded, and how much, ticks."""
     if outcome is Status.CHECKPOINTED:
         job.store_all()
-    if outcome in (*ENDS, *SAVING, Status.RESIZED):
+    if outcome in ENDS or outcome in SAVING or outcome is Status.RESIZED:
         return
     for phase in job.phases:
         kept = phase.stored if outcome in REQUEUING else 0

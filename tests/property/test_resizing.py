@@ -114,7 +114,7 @@ def scenario(seed: int) -> Scenario:
     if rng.random() < 0.5:
         power = Power(busy_w=10, idle_w=3, switching_w=12, down_w=1, boot_s=4, boot_w=11)
         rules |= {"power": power, "idle_off_s": choose(None, None, 9)}
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and "reservations" not in rules:
             # So many nodes can be in use, whatever they do; wider jobs are rejected.
             rules["power_cap_w"] = 3 * nodes + 9 * int(rng.integers(1, nodes + 1))
     checkpointing = Checkpointing(checkpoint_s=2, restart_s=3, interval_s=choose(None, 15), max_tasks_per_slice=choose(None, 3))
