@@ -18,6 +18,7 @@ SIZE = {"jobs": "60", "replications": "2"}
 SMALL: Mapping[str, Mapping[str, str]] = {
     "tradeoffs/checkpoint_cost.py": SIZE,
     "tradeoffs/context_switch_mpl.py": SIZE,
+    "tradeoffs/energy.py": SIZE,
     "tradeoffs/migration_cost.py": SIZE,
     "tradeoffs/slice_length.py": SIZE,
     "tradeoffs/slicing_or_preemption.py": {**SIZE, "costs": "0,30"},
