@@ -7,7 +7,7 @@ times with the capacity ledger, so that a comparison of the two is a test.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -246,13 +246,15 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     outages = records.outages
     fails = outages.start.clip(ledger.start, ledger.end)
     repaired = np.where(outages.end == UNKNOWN, ledger.end, outages.end).clip(ledger.start, ledger.end)
-    kept = np.array(records.kept_free_since or [(ledger.start, 0)], dtype=np.int64)
-    kept_from = kept[:, 0].clip(ledger.start, ledger.end)
     changes = [  # when each begins and ends, nodes, account
         (runs.start[ended], runs.end[ended], runs.nodes[ended], Account.USEFUL, Account.IDLE),
         (begins, ends, widths, Account.LOST, Account.USEFUL),
         (fails, repaired, np.ones_like(fails), Account.DOWN, Account.IDLE),
-        (kept_from, np.append(kept_from[1:], ledger.end), kept[:, 1], Account.RESERVED, Account.IDLE),
+        *(
+            (since, np.append(since[1:], ledger.end), numbers, account, Account.IDLE)
+            for account, changes in ((Account.RESERVED, records.kept_free_since), (Account.OFF, records.off_since))
+            for since, numbers in [_numbers_since(changes, ledger)]
+        ),
         *(
             (held.start[of], held.end[of], held.nodes[of], account, Account.USEFUL)
             for position, account in enumerate(Account)
@@ -270,6 +272,12 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     held_by: dict[str, IntArray | FloatArray] = {account.value: _steps(ticks, steps[account]) for account in Account}
     waiting = np.append(log.waiting, 0)[np.searchsorted(log.ticks, ticks, side="right") - 1] > 0
     return AccountRates(ticks, held_by, np.where(waiting, held_by[Account.IDLE.value], 0))
+
+
+def _numbers_since(changes: Sequence[tuple[int, int]], ledger: Ledger) -> tuple[IntArray, IntArray]:
+    """Return from when, within a run, how many nodes are in a state; at first there are none."""
+    since, numbers = np.array([*changes] or [(ledger.start, 0)], dtype=np.int64).T
+    return since.clip(ledger.start, ledger.end), numbers
 
 
 def lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
