@@ -24,7 +24,7 @@ from clustermodel.power import Power
 from clustermodel.price import Price, read_price
 from clustermodel.site import ORDERS, Site, table_of_site
 from clustermodel.speedup import speedup_of
-from clustermodel.tables import Place, inline_text
+from clustermodel.tables import Place, inline_text, plain
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.model import MODEL_JOBS, load_model
@@ -301,6 +301,7 @@ def stream_of(options: Mapping[str, Any], given: Mapping[str, Any]) -> SwfStream
 # Machines
 
 
+_ENERGY: Final = "Energy"  # a title in the help
 _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Machine": {
         "--gpus-per-node": ("gpus_per_node", int, "Processors of a node; jobs ask for these."),
@@ -343,7 +344,7 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--store-writers": ("checkpointing.store.writers", click.Choice(spec.WRITERS), "Who writes to a store with a bandwidth "
                             "when several gangs want to."),
     },
-    "Energy": {
+    _ENERGY: {
         "--power": ("power", Parsed("busy=WATTS,idle=WATTS", Power.from_text), "What each node draws, by what it does: busy, "
                     "idle, switching, down, off, boot; boot_s is in seconds."),
         "--power-cap-w": ("power_cap_w", float, "What all nodes together may draw at any time, watts; other nodes stay idle."),
@@ -376,22 +377,48 @@ _SET: Final = option(
 
 def machine_options(function: Function) -> Function:
     """Add the options for a machine beyond its size, each ``None`` for the default of its field, and ``--set``."""
-    for title, group in reversed(list(_MACHINE.items())):
-        options = []
-        for name, (path, kind, text) in group.items():
-            part, _, last = path.rpartition(".")
-            own = next((field.default for field in fields(_PARTS[part]) if field.name == last), None)
-            shown = text if own in (None, MISSING) else f"{text}  [default: {own}]"
-            options.append(click.option(name, help=shown, type=kind, default=None))
-        function = option_group(title, *options, *([_SET] if title == "Machine" else []))(function)
-    return function
+    return _options_of(_MACHINE)(function)
+
+
+def energy_options(function: Function) -> Function:
+    """Add the options of energy, of those for a machine."""
+    return _options_of({_ENERGY: _MACHINE[_ENERGY]})(function)
+
+
+def energy_settings(options: dict[str, Any]) -> dict[str, str]:
+    """Take the options of energy out, and return their values as those of ``--set``, for the scenarios of a study."""
+    settings = {}
+    for name, (path, _, _) in _MACHINE[_ENERGY].items():
+        if (value := options.pop(_parameter(name))) is not None:
+            value = value.absolute() if isinstance(value, Path) else value
+            settings[f"machine.{path}"] = inline_text(plain(value, Place(name, Path())))
+    return settings
+
+
+def _options_of(groups: Mapping[str, Mapping[str, tuple[str, Any, str]]]) -> Callable[[Function], Function]:
+    def add(function: Function) -> Function:
+        for title, group in reversed(list(groups.items())):
+            options = []
+            for name, (path, kind, text) in group.items():
+                part, _, last = path.rpartition(".")
+                own = next((field.default for field in fields(_PARTS[part]) if field.name == last), None)
+                shown = text if own in (None, MISSING) else f"{text}  [default: {own}]"
+                options.append(click.option(name, help=shown, type=kind, default=None))
+            function = option_group(title, *options, *([_SET] if title == "Machine" else []))(function)
+        return function
+
+    return add
+
+
+def _parameter(name: str) -> str:
+    return name.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
 def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
     """Return the machine with the values of its options, then those of ``--set``."""
     changes: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
     for name, (path, _, _) in (pair for group in _MACHINE.values() for pair in group.items()):
-        if (value := options.get(name.partition("/")[0].removeprefix("--").replace("-", "_"))) is not None:
+        if (value := options.get(_parameter(name))) is not None:
             part, _, field = path.rpartition(".")
             changes[part][field] = value
     if "fraction" in changes["context_switch"]:

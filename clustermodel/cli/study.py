@@ -48,6 +48,7 @@ _TRACEBACK: Final = option("--traceback tracebacks", "Show the whole traceback o
 @opt.ORDER
 @opt.RESERVATION
 @opt.MALLEABLE
+@opt.energy_options
 @option("--run-timeout run_timeout_s", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
 @_TRACEBACK
 @option("--tls-ca tls_ca_file", "Dask with TLS: file of the certificate authority.", click.Path())
@@ -78,16 +79,18 @@ def sweep(
       clustermodel sweep study.py --out results
       clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
       clustermodel sweep study.py --out results --site site.toml
+      clustermodel sweep study.py --out results --power busy=350,idle=120
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv
     """
+    energy = opt.energy_settings(options)
     chosen = _executor_options(**options) | {"run_timeout_s": run_timeout_s}
     with leaving_quietly():
         from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
     rules = opt.site_of({"site": site, "order": order, "reservations": reservations, "malleable": malleable})
-    given = opt.site_settings(rules) | settings_of(settings)
+    given = opt.site_settings(rules) | energy | settings_of(settings)
     code, _, _ = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
     return code
 

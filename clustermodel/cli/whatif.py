@@ -41,6 +41,12 @@ _MEASURES: Final = {
     "utilization": ("utili-\nzation", "{:.4f}"),
 }
 """Columns of the table: heading and format by measure."""
+_OF_ENERGY: Final = {
+    "energy_kwh": ("energy\n(kWh)", "{:,.0f}"),
+    "energy_cost": ("cost of\nenergy", "{:,.0f}"),
+    "carbon_kg": ("carbon\n(kg)", "{:,.0f}"),
+}
+"""The same, of machines whose power is known."""
 _MOST_GROUPS: Final = 12  # rows of a table of groups
 _WITHOUT_SITES: Final = 2  # what the rows are called where there are no rules: the empty text and "none"
 SUSPENDING: Final = ("ss", "mgs")
@@ -181,7 +187,8 @@ def _row(result: Result, site: str, groups: Sequence[RecordedGroups]) -> dict[st
     for each in groups:
         each.add(result.records)
     summary, policy = result.summary().as_dict(), policy_label(result.scenario.policy)
-    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}}
+    energy = {name: summary[name] for name in _OF_ENERGY if name in summary}
+    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}, **energy}
 
 
 def _whole(
@@ -260,11 +267,12 @@ def _draw(result: Result, row: str, path: Path, notes: Console) -> None:
 
 
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
+    shown = {**_MEASURES, **{name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}}
     columns = [
-        Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
-        for name, (heading, form) in _MEASURES.items()
+        Column(heading, [UNDEFINED if row.get(name) is None else form.format(row[name]) for row in rows])
+        for name, (heading, form) in shown.items()
     ]
-    plain = {name: [row[name] for row in rows] for name in ("policy", *_MEASURES)}
+    plain = {name: [row.get(name) for row in rows] for name in ("policy", *shown)}
     if len({row["site"] for row in rows}) > _WITHOUT_SITES:
         plain["site"] = [row["site"] for row in rows]
     return TextTable(title, [Column("policy", names, number=False)], [columns], plain)

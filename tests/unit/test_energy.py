@@ -20,7 +20,6 @@ from clustermodel import (
     Reservation,
     Result,
     Scenario,
-    Study,
     TimeSlicing,
     Workload,
     synthetic_workload,
@@ -177,20 +176,6 @@ def test_a_reserved_node_draws_what_an_idle_one_does() -> None:
     assert joules(run(TWO[:1], reservations=kept, node_types=types)) == {"useful": 6_000, "idle": (40 + 1) * 30}
 
 
-def test_studies_measure_energy() -> None:
-    def scenario(policy: str, seed: int, power: bool) -> Scenario:
-        machine = Machine(nodes=4, power=POWER if power else None, price=PRICE if power else None)
-        return Scenario(workload=Workload.from_jobs(TWO), machine=machine, policy=policy)
-
-    study = Study(
-        name="energy", factors={"policy": ["easy"], "power": [True, False]}, scenario=scenario, replications=1,
-        shown=("energy_kwh", "energy_cost", "carbon_kg"),
-    )  # fmt: skip
-    frame = study.run().frame
-    assert frame["energy_kwh"].tolist()[0] == 12_400 / KWH
-    assert frame["energy_kwh"].isna().tolist() == [False, True]
-
-
 def test_commands_tell_energy(command_line: Callable[..., Finished], tmp_path: Path) -> None:
     file = tmp_path / "price.csv"
     file.write_text("time_s,price,carbon\n0,2,100\n")
@@ -199,3 +184,34 @@ def test_commands_tell_energy(command_line: Callable[..., Finished], tmp_path: P
     assert told["energy_cost"] == pytest.approx(2 * told["energy_kwh"])
     assert told["carbon_kg"] == pytest.approx(0.1 * told["energy_kwh"])
     assert "energy_cost" not in json.loads(command_line(*options, "--json").out)[0]
+
+
+def test_whatif_tells_the_energy_of_its_rows(command_line: Callable[..., Finished], write_trace: Callable[..., Path]) -> None:
+    trace = write_trace("1 0 5 30 2 -1 -1 2 40 -1 1 1 1 -1 1 -1 -1 -1", "2 10 0 10 4 -1 -1 4 20 -1 1 1 1 -1 1 -1 -1 -1")
+    told = command_line("whatif", "--trace", trace, "--nodes", 4, "--policy", "easy", "--power", "busy=100,idle=40")
+    header, observed, easy = (line.split("\t") for line in told.out.splitlines())
+    assert (header[-1], observed[-1], float(easy[-1])) == ("energy_kwh", "nan", pytest.approx(12_400 / KWH))
+
+
+def test_a_sweep_takes_power_and_price(command_line: Callable[..., Finished], tmp_path: Path) -> None:
+    (tmp_path / "price.csv").write_text("time_s,price\n0,2\n")
+    (tmp_path / "study.py").write_text(SWEPT)
+    options = ("--power", "busy=100,idle=40", "--price", tmp_path / "price.csv", "--price-every", 60, "--workers", 1)
+    assert not command_line("sweep", tmp_path / "study.py", "--out", tmp_path / "results", *options).code
+    told = command_line("results", tmp_path / "results")
+    header, row = (line.split("\t") for line in told.out.splitlines()[:2])
+    found = dict(zip(header, row, strict=True))
+    assert float(found["energy_kwh"]) == pytest.approx(12_400 / KWH)
+    assert float(found["energy_cost"]) == pytest.approx(2 * 12_400 / KWH)
+    assert not command_line("sweep", tmp_path / "study.py", "--out", tmp_path / "other", "--workers", 1).code
+    assert command_line("results", tmp_path / "other", "--csv", tmp_path / "other.csv").code in (None, 0)
+    assert pd.read_csv(tmp_path / "other.csv")["energy_kwh"].isna().all()
+
+
+SWEPT = """
+from clustermodel import Job, Machine, Scenario, Study, Workload
+jobs = [Job(id=1, nodes=2, submit_s=0, run_s=30), Job(id=2, nodes=4, submit_s=10, run_s=10)]
+def scenario(policy, seed):
+    return Scenario(workload=Workload.from_jobs(jobs), machine=Machine(nodes=4), policy=policy)
+study = Study(name="swept", factors={"policy": ["easy"]}, scenario=scenario, shown=("energy_kwh", "energy_cost"))
+"""
