@@ -19,6 +19,8 @@ DEDICATED: Final = (
     "easy", "conservative", "slack:awt=20", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "server-filling", "srtf",
     "srsf:mode=kill", "las:mode=suspend", "R/L-NG",
 )  # fmt: skip
+RESIZING: Final = ("equipartition", "shrink-to-admit", "expand")
+OF_NO_JOB: Final = (Account.IDLE, Account.RESERVED, Account.DOWN, Account.OFF)
 IN_ROWS: Final = ("gs", "bgs", "mbgs", "adaptive")
 PRICE: Final = Price(time_s=[0, 3, 7], price=[1, 5, -2], carbon=[100, 0, 300], every_s=11)
 OVERHEADS: Final = list(Account)
@@ -41,6 +43,18 @@ def with_power(draw: Any, case: Case, *, differing: bool) -> Case:
     if differing and not types:
         types = [NodeType(name="p", nodes="0", power=draw(powers()), memory_gib=case.machine.node_memory_gib)]
     return replace(case, machine=replace(case.machine, power=draw(powers()), node_types=types))
+
+
+def with_malleable_jobs(draw: Any, case: Case) -> Case:
+    """Return a case on nodes of one speed, some of whose jobs may change their size."""
+    types = [replace(each, speed=1) for each in case.machine.node_types]
+    machine = replace(case.machine, node_types=types, on_failure=draw(st.sampled_from(("requeue", "shrink"))))
+    shaped = machine.has_shared_nodes
+    jobs = [
+        job if shaped or draw(st.booleans()) else replace(job, malleable=True, resize_s=draw(st.sampled_from((None, 0, 3))))
+        for job in case.jobs
+    ]
+    return replace(case, machine=machine, jobs=tuple(jobs))
 
 
 def instants(result: Result) -> Iterator[tuple[int, int, dict[int, tuple[Account, int]]]]:
@@ -115,6 +129,30 @@ def test_energy_is_what_nodes_draw_at_each_instant(policy: str, differing: bool,
     result, without = case.run(policy), replace(case, machine=plain(case)).run(policy)
     assert result.jobs.drop(columns="energy_kwh").equals(without.jobs)
     check_instant_by_instant(result)
+    assert_states_sum(result)
+
+
+@settings(max_examples=cases(60, fewest=6), **LIMITS)
+@given(policy=st.sampled_from(RESIZING), differing=st.booleans(), data=st.data())
+def test_energy_of_jobs_that_change_size(policy: str, differing: bool, data: st.DataObject) -> None:
+    case = with_power(data.draw, data.draw(site_cases(policy)), differing=differing)
+    result = with_malleable_jobs(data.draw, case).run(policy)
+    check_instant_by_instant(result)
+    assert_states_sum(result)
+
+
+@settings(max_examples=cases(60, fewest=6), **LIMITS)
+@given(policy=st.sampled_from(("easy", "pv-easy:mode=checkpoint", "las:mode=suspend")), data=st.data())
+def test_energy_of_nodes_that_are_switched_off(policy: str, data: st.DataObject) -> None:
+    case = with_power(data.draw, data.draw(site_cases(policy)), differing=False)
+    assert case.machine.power is not None
+    power = replace(case.machine.power, off_w=0.5, boot_s=data.draw(st.sampled_from((0, 2))), boot_w=7)
+    machine = replace(case.machine, power=power, idle_off_s=data.draw(st.sampled_from((1, 8))))
+    result = replace(case, machine=machine).run(policy)
+    amounts = energy_by_account(result.records, result.ledger, machine)
+    assert sum(amounts.values()) == sum(result.power_draw.picojoules)
+    held = sum(energy_of_jobs(result.records, result.ledger, machine, None))
+    assert held == sum(amount for account, amount in amounts.items() if account not in OF_NO_JOB)
     assert_states_sum(result)
 
 
