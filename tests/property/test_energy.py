@@ -122,7 +122,7 @@ LIMITS: Final[Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=cases(120, fewest=12), **LIMITS)
+@settings(max_examples=cases(80, fewest=8), **LIMITS)
 @given(policy=st.sampled_from(DEDICATED), differing=st.booleans(), data=st.data())
 def test_energy_is_what_nodes_draw_at_each_instant(policy: str, differing: bool, data: st.DataObject) -> None:
     case = with_power(data.draw, data.draw(site_cases(policy)), differing=differing)
@@ -132,7 +132,7 @@ def test_energy_is_what_nodes_draw_at_each_instant(policy: str, differing: bool,
     assert_states_sum(result)
 
 
-@settings(max_examples=cases(60, fewest=6), **LIMITS)
+@settings(max_examples=cases(40, fewest=4), **LIMITS)
 @given(policy=st.sampled_from(RESIZING), differing=st.booleans(), data=st.data())
 def test_energy_of_jobs_that_change_size(policy: str, differing: bool, data: st.DataObject) -> None:
     case = with_power(data.draw, data.draw(site_cases(policy)), differing=differing)
@@ -141,7 +141,7 @@ def test_energy_of_jobs_that_change_size(policy: str, differing: bool, data: st.
     assert_states_sum(result)
 
 
-@settings(max_examples=cases(60, fewest=6), **LIMITS)
+@settings(max_examples=cases(40, fewest=4), **LIMITS)
 @given(policy=st.sampled_from(("easy", "pv-easy:mode=checkpoint", "las:mode=suspend")), data=st.data())
 def test_energy_of_nodes_that_are_switched_off(policy: str, data: st.DataObject) -> None:
     case = with_power(data.draw, data.draw(site_cases(policy)), differing=False)
@@ -156,7 +156,7 @@ def test_energy_of_nodes_that_are_switched_off(policy: str, data: st.DataObject)
     assert_states_sum(result)
 
 
-@settings(max_examples=cases(120, fewest=12), **LIMITS)
+@settings(max_examples=cases(80, fewest=8), **LIMITS)
 @given(policy=st.sampled_from(IN_ROWS), data=st.data())
 def test_energy_in_rows_is_that_of_the_slices(policy: str, data: st.DataObject) -> None:
     case = with_power(data.draw, data.draw(site_cases(policy)), differing=False)
