@@ -60,6 +60,9 @@ _POLICIES: Final = {
     "srtf": Style(BLUE, marker="v"), "srsf": Style(SKY, marker="<"), "las": Style(VERMILLION, marker="s"),
     "fifo-preempt": Style(BLACK, marker="D"), "max-min": Style(GREEN, marker="s"),
     "finish-time-fair": Style(PURPLE, marker="D"),
+    # Malleable jobs
+    "equipartition": Style(GREEN, marker="P"), "shrink-to-admit": Style(VERMILLION, marker="X"),
+    "expand": Style(PURPLE, marker="^"),
     # Perkovic & Keleher 2000; D is conservative backfilling
     "D": Style(ORANGE, marker="s"), "P": Style(SKY, marker="P"), "R": Style(BLUE, marker="X"),
     "1/L": Style(BLACK, marker="^"), "P/L": Style(PURPLE, marker="v"), "R/L": Style(VERMILLION, marker="D"),

@@ -2,10 +2,10 @@
 
 All jobs are malleable between one node and all of them, resizes cost nothing, and arrivals are Poisson.
 
-* ``16 nodes, linear``: exponential run times.  With a linear speedup equipartition is M/M/1 under processor sharing, whose mean
-  response is that of M/M/1 in any order that idles no node, whatever the shares: jobs beyond 16 may wait.
-* ``256 nodes, linear``: hyperexponential run times, M/G/1 under processor sharing (Kleinrock 1976).  It holds as far as shares
-  are equal and no job waits: ten jobs have 25 or 26 nodes each, and there are never 256.
+* ``8 nodes, linear``: exponential run times.  With a linear speedup equipartition is M/M/1 under processor sharing, whose mean
+  response is that of M/M/1 in any order that idles no node, whatever the shares: jobs beyond 8 may wait.
+* ``128 nodes, linear``: hyperexponential run times, M/G/1 under processor sharing (Kleinrock 1976).  It holds as far as shares
+  are equal and no job waits: five jobs have 25 or 26 nodes each, and there are never 128.
 * ``4 nodes, Downey``: exponential work, a speedup of 2.9 on four nodes (Downey 1997, sigma = 1), and the birth-death process of
   :func:`~clustermodel.theory.equipartition.equipartition_mean_response`.
 
@@ -24,8 +24,8 @@ from clustermodel.theory.queueing import mg1_mean_wait
 
 DOWNEY = DowneySpeedup()
 MACHINES: dict[str, tuple[int, str, Speedup]] = {
-    "16 nodes, linear": (16, "exponential", LinearSpeedup()),
-    "256 nodes, linear": (256, "hyperexponential", LinearSpeedup()),
+    "8 nodes, linear": (8, "exponential", LinearSpeedup()),
+    "128 nodes, linear": (128, "hyperexponential", LinearSpeedup()),
     "4 nodes, Downey": (4, "exponential", DOWNEY),
 }
 """Nodes, distribution of run times, speedup."""

@@ -69,6 +69,11 @@ def mean_run(result: Result) -> float:
     return float(middle(column(result, "run_s")).mean())
 
 
+def mean_run_by_estimate(result: Result) -> float:
+    """Return the same where estimates are exact, and jobs execute on other numbers of nodes than they ask for."""
+    return float(middle(column(result, "estimate_s")).mean())
+
+
 def mean_gap(result: Result) -> float:
     """Return the mean time between arrivals of the jobs in the middle of a run, seconds: a control variate."""
     return float(np.diff(middle(column(result, "submit_s"))).mean())
