@@ -177,12 +177,13 @@ class Coordinator:
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
-            failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
+            nodes_change = states.changing  # perhaps only nodes that are out of service because of the power cap
+            failed, repaired = (yield from self._change_nodes()) if nodes_change else NO_OUTAGES
             later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
-            happened = self._ended or submitted or self._rings or failed or repaired
+            happened = self._ended or submitted or self._rings or nodes_change
             if happened or (reservations is not None and reservations.changed):
                 try:
                     self._cycle(submitted, requeued, failed, repaired)

@@ -15,7 +15,7 @@ from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.by_node import Layout, Nodes
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.sim.saved_work import SavedWork
-from clustermodel.validation import to_gib
+from clustermodel.validation import require, to_gib
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -98,6 +98,8 @@ def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -
     """Return what the jobs of a run ask of nodes; ``None`` where a number of processors is all."""
     if machine.has_shared_nodes:
         differ = bool(shapes) or machine.node_memories is not None or bool(machine.sets_of_nodes())
+        where = " where jobs have shapes"
+        require(not differ or machine.power_cap_w is None, "Machine.power_cap_w", machine.power_cap_w, "it must be None", where)
         return NodeRequests(machine, shapes) if differ else None
     for job, (per_node, most_nodes, _) in shapes.items():
         if per_node > 1 or most_nodes:

@@ -133,8 +133,11 @@ class Reservations:
     def kept_free(self) -> int:
         """Return how many nodes that no gang has are reserved."""
         reserved = self.windows.reserved(self._run.env.now)
-        off = 0 if (switched_off := self._run.switched_off) is None else switched_off.off
-        return (reserved & self._run.sharing.unused() & ~off).bit_count() if reserved else 0
+        if not reserved:
+            return 0
+        run = self._run
+        unused = run.sharing.unused() | (0 if run.cap is None else run.cap.spare)
+        return (reserved & unused & ~(0 if run.switched_off is None else run.switched_off.off)).bit_count()
 
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
