@@ -34,6 +34,7 @@ from .measure.job_table import bounded_slowdown as bounded_slowdown
 from .measure.metrics import Summary as Summary
 from .policies.agent import AgentPolicy as AgentPolicy
 from .policies.backfilling.scheduler import Backfilling as Backfilling
+from .policies.cheap_hours import CheapHours as CheapHours
 from .policies.interface import (
     Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Place as Place, Policy as Policy,
     Reason as Reason, Reserve as Reserve, Resize as Resize, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend,

@@ -56,6 +56,7 @@ _SHIPPED: Final = {
     "equipartition": "equipartition:Equipartition",
     "shrink-to-admit": "shrink_to_admit:ShrinkToAdmit",
     "expand": "expand:Expand",
+    "cheap-hours": "cheap_hours:CheapHours",
     "backfilling": "backfilling.scheduler:Backfilling",
     **{f"{criterion}{suffix}": "backfilling.scheduler:NAMED" for suffix in ("", "-NG") for criterion in CRITERIA},
 }

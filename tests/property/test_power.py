@@ -81,7 +81,7 @@ def require_below_cap(result: Result) -> None:
         assert watts <= round(machine.power_cap_w * 1e6), f"from {begin} to {end}"
 
 
-@settings(max_examples=cases(300), deadline=None, suppress_health_check=slow)
+@settings(max_examples=cases(200), deadline=None, suppress_health_check=slow)
 @given(policy=st.sampled_from(POLICIES), data=st.data())
 def test_no_instant_is_above_the_cap(policy: str, data: st.DataObject) -> None:
     case = data.draw(site_cases(policy).filter(lambda case: not case.machine.has_shared_nodes))
@@ -145,7 +145,7 @@ def off_and_booting(result: Result) -> tuple[int, int]:
     return off, booting
 
 
-@settings(max_examples=cases(300), deadline=None, suppress_health_check=slow)
+@settings(max_examples=cases(200), deadline=None, suppress_health_check=slow)
 @given(case=switched_off(), policy=st.sampled_from(_KEEPING_NOTHING_IN_MEMORY))
 def test_nodes_are_off_when_they_have_been_idle_for_long_enough(case: GangCase, policy: str) -> None:
     result = run(case, policy)

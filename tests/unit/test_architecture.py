@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "logs": SPECIFICATION,
     "workload_tables": SPECIFICATION,
     "schedule": FOUNDATION | {"schedule", "theory"},
-    "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
+    "policies": FOUNDATION | {"machine", "price", "speedup", "schedule", "policies"},
     "recording": FOUNDATION | {"job", "schedule", "recording"},
     "sim": MECHANISM | {"compiled"},
     "measure": RECORDING | {"measure"},

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 import clustermodel as cm
+from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
@@ -381,7 +382,7 @@ def test_shipped_policies_are_specifications(name: str) -> None:
         *(f"{policy}:urgent={mode}" for policy in ("bgs", "mbgs") for mode in ("kill", "checkpoint", "suspend")),
         "equipartition", "equipartition:min_gain=-inf,predictor=last", "expand", "expand:order=age,min_interval_s=7",
         "shrink-to-admit", "shrink-to-admit:order=fcfs,expand=no", "shrink-to-admit:fewer=false,victim=largest,predictor=last",
-        "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
+        "cheap-hours", "ss", "ss:mode=checkpoint,sf=1.5", "ss:mode=kill", "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),
     ],
@@ -389,6 +390,13 @@ def test_shipped_policies_are_specifications(name: str) -> None:
 @pytest.mark.long
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
     assert cm.check_policy(policy, seed=seed, failures=True) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("max_delay_s", [20, 500])
+def test_cheap_hours_keep_every_rule(max_delay_s: float) -> None:
+    price = cm.Price(time_s=[0, 7, 30], price=[3, 1, 2], every_s=60)
+    assert cm.check_policy(CheapHours(price=price, max_delay_s=max_delay_s), failures=True) == []
 
 
 @pytest.mark.long
