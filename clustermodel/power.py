@@ -1,9 +1,11 @@
 """What a node draws in each of its states: watts, from which and the ledger the energy of a run follows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted, refused
+from clustermodel.tables import Place, made, table_at
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, require, require_number, seconds_fields
 
@@ -116,3 +118,14 @@ def to_microwatts(watts: float) -> int:
 def to_watts(microwatts: int) -> float:
     """Return microwatts as watts."""
     return microwatts / MICROWATTS
+
+
+def power_from(value: object, place: Place) -> Power:
+    """Return the power that a table of a file describes, or another file with it."""
+    table, place = table_at(value, place, "a Power")
+    return made(Power, table, place)
+
+
+def with_power(table: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    """Return a table of a file, such as that of a type of nodes, with the power that it describes, if any."""
+    return {**table, "power": power_from(table["power"], place.at("power"))} if "power" in table else table

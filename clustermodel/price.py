@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.files import table_rows
+from clustermodel.tables import SUFFIX, Place, made, table_at
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S, require, require_number, seconds_fields
 
@@ -178,3 +179,16 @@ def _as_number(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def price_from(value: object, place: Place) -> Price:
+    """Return the price that a table of a file describes, or a file of CSV; a table may name one as ``file``, too."""
+    if isinstance(value, str) and not value.endswith(SUFFIX):
+        value = {"file": value}
+    table, place = table_at(value, place, "a Price")
+    if "file" not in table:
+        return made(Price, table, place)
+    others = dict(table)
+    if not isinstance(file := others.pop("file"), str):
+        raise place.at("file").refused(file, "the name of a file")
+    return made(read_price, others, place, path=place.folder / file)

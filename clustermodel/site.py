@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import NodeType, Partition, Reservation
-from clustermodel.power import Power
-from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, table_at, text_of_table
+from clustermodel.power import Power, power_from, with_power
+from clustermodel.price import Price, price_from
+from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
 from clustermodel.workload.malleable import Malleable
@@ -235,6 +236,10 @@ class Site:
 
     node_types: Sequence[NodeType] = ()
     """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
+    power: Power | None = None
+    """What each node draws, in place of :attr:`Machine.power <clustermodel.machine.Machine.power>`."""
+    price: Price | None = None
+    """What energy costs over time, in place of :attr:`Machine.price <clustermodel.machine.Machine.price>`."""
     power_cap_w: float | None = None
     """What all nodes may draw, in place of :attr:`Machine.power_cap_w <clustermodel.machine.Machine.power_cap_w>`."""
 
@@ -244,6 +249,9 @@ class Site:
             object.__setattr__(self, "order", order_of(self.order))
         allowed = f"it must be one of {', '.join(ORDERS)}, FairShare(...) or Multifactor(...)"
         require(isinstance(self.order, FairShare | Multifactor | None), "Site.order", self.order, allowed)
+        require(isinstance(self.power, Power | None), "Site.power", self.power, "it must be a Power(...) or None")
+        if self.price is not None:
+            object.__setattr__(self, "price", Price.of(self.price))
         if self.power_cap_w is not None:
             require_number("Site.power_cap_w", self.power_cap_w, "a number of watts > 0", lambda watts: 0 < watts < inf)
         for name, kind in _LISTS:
@@ -268,8 +276,9 @@ class Site:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
         ``[[malleable]]`` for each :class:`~clustermodel.workload.malleable.Malleable`, ``[[partitions]]`` for each
         :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each :class:`~clustermodel.machine.NodeType`,
-        ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, ``power_cap_w``, and ``order``, a text or a
-        table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
+        ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, ``[power]``, ``[price]`` or ``price``, a file,
+        ``power_cap_w``, and ``order``, a text or a table with the name and the fields of :class:`FairShare` or
+        :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))
@@ -292,18 +301,13 @@ def table_of_site(site: Site, place: Place) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value}
 
 
-def with_power(table: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
-    """Return a table of a file, such as that of a type of nodes, with the power that it describes, if any."""
-    if "power" not in table:
-        return table
-    value, below = table_at(table["power"], place.at("power"), "a Power")
-    return {**table, "power": made(Power, value, below)}
-
-
 def site_fields(table: Any, place: Place) -> dict[str, Any]:
     """Return the fields of the :class:`Site` that a table of a file describes."""
     require_keys(table, [each.name for each in fields(Site)], place)
     site: dict[str, Any] = {name: table[name] for name in ("array_limits", "power_cap_w") if name in table}
+    for name, read in (("power", power_from), ("price", price_from)):
+        if name in table:
+            site[name] = read(table[name], place.at(name))
     for name, kind in _LISTS:
         given, below = table.get(name, []), place.at(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):

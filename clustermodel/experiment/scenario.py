@@ -179,7 +179,7 @@ class Scenario:
     def used_machine(self) -> Machine:
         """The specified machine, or one of the size on which the workload was recorded; with what the site says of nodes."""
         machine = self._machine()
-        of_site = ("partitions", "node_types", "reservations", "power_cap_w")
+        of_site = ("partitions", "node_types", "reservations", "power", "price", "power_cap_w")
         changes = {name: own for name in of_site if (own := getattr(self.site, name, ()))}
         return replace(machine, **changes) if changes else machine
 

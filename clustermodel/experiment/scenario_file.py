@@ -29,9 +29,9 @@ from clustermodel.machine import (
     TimeSlicing,
 )  # fmt: skip
 from clustermodel.policies.registry import require_no_module
-from clustermodel.power import Power
-from clustermodel.price import Price, read_price
-from clustermodel.site import Site, site_fields, table_of_site, with_power
+from clustermodel.power import power_from, with_power
+from clustermodel.price import price_from
+from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
@@ -86,19 +86,6 @@ def _failures_from(value: object, place: Place) -> FailureSource:
     return made(kind, table, place)
 
 
-def _price_from(value: object, place: Place) -> Price:
-    """Return the price of energy that a table describes, or a file of CSV, which a table with ``file`` names, too."""
-    if isinstance(value, str) and not value.endswith(SUFFIX):
-        value = {"file": value}
-    table, place = table_at(value, place, "a Price")
-    if "file" not in table:
-        return made(Price, table, place)
-    others = dict(table)
-    if not isinstance(file := others.pop("file"), str):
-        raise place.at("file").refused(file, "the name of a file")
-    return made(read_price, others, place, path=place.folder / file)
-
-
 def _policy_from(value: object, place: Place) -> str:
     """Return the text of a policy: a text, a table with its name and parameters, or a file with such a table."""
     if isinstance(value, str) and not value.endswith(SUFFIX):
@@ -141,8 +128,8 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "context_switch": partial(_part_from, kind=ContextSwitch),
     "checkpointing": partial(_part_from, kind=Checkpointing),
     "store": partial(_part_from, kind=CheckpointStore),
-    "power": partial(_part_from, kind=Power),
-    "price": _price_from,
+    "power": power_from,
+    "price": price_from,
     "failures": _failures_from,
     "partitions": partial(_list_from, kind=Partition),
     "node_types": partial(_list_from, kind=NodeType),

@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "power": FOUNDATION,
     "price": FOUNDATION,
     "machine": FOUNDATION | {"failures", "power", "price"},
-    "site": FOUNDATION | {"machine", "power", "workload"},  # which jobs are malleable
+    "site": FOUNDATION | {"machine", "power", "price", "workload"},  # which jobs are malleable
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,

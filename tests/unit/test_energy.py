@@ -186,6 +186,18 @@ def test_commands_tell_energy(command_line: Callable[..., Finished], tmp_path: P
     assert "energy_cost" not in json.loads(command_line(*options, "--json").out)[0]
 
 
+def test_the_figure_of_the_power_has_the_mean_and_the_price() -> None:
+    result = run(TWO, price=PRICE)
+    power, price = result.plot.power(bins=4).axes
+    values, edges, _ = power.patches[0].get_data()
+    assert (values.tolist(), edges.tolist()) == ([0.28, 0.28, 0.28, 0.4], [0, 10, 20, 30, 40])
+    assert power.get_lines()[0].get_ydata()[0] == pytest.approx(12.4 / 40)
+    steps, times, _ = price.patches[0].get_data()
+    assert (steps.tolist(), times.tolist()) == ([2, 6, 2], [0, 10, 30, 40])
+    assert len(run(TWO).plot.power().axes) == 1
+    assert refusal(run(TWO, power=None).plot.power).startswith("energy: it is not known what nodes draw")
+
+
 def test_whatif_tells_the_energy_of_its_rows(command_line: Callable[..., Finished], write_trace: Callable[..., Path]) -> None:
     trace = write_trace("1 0 5 30 2 -1 -1 2 40 -1 1 1 1 -1 1 -1 -1 -1", "2 10 0 10 4 -1 -1 4 20 -1 1 1 1 -1 1 -1 -1 -1")
     told = command_line("whatif", "--trace", trace, "--nodes", 4, "--policy", "easy", "--power", "busy=100,idle=40")

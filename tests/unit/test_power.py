@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clustermodel import Machine, NodeType, Power, Scenario, Site, synthetic_workload
+from clustermodel import Machine, NodeType, Power, Price, Scenario, Site, synthetic_workload
 from clustermodel.experiment.run_key import key_of_scenario
 from tests.conftest import Finished, refusal
 
@@ -72,6 +72,18 @@ def test_a_site_file_has_the_power_of_types(tmp_path: Any) -> None:
     (tmp_path / "wrong.toml").write_text("[[node_types]]\nname = 'a'\nnodes = '0'\npower = {busy_w = 1}\n")
     wrong = f"{tmp_path / 'wrong.toml'}: node_types[0].power.idle_w: is missing"
     assert refusal(lambda: Site.from_toml(tmp_path / "wrong.toml")) == wrong
+
+
+def test_a_site_says_what_its_nodes_draw_and_what_that_costs(tmp_path: Any) -> None:
+    (tmp_path / "price.csv").write_text("time_s,price\n0,2\n")
+    (tmp_path / "site.toml").write_text("price = 'price.csv'\n[power]\nbusy_w = 350\nidle_w = 120\n")
+    site = Site.from_toml(tmp_path / "site.toml")
+    assert site == Site(power=POWER, price=Price(time_s=[0], price=[2]))
+    site.to_toml(tmp_path / "again.toml")
+    assert Site.from_toml(tmp_path / "again.toml") == site
+    used = Scenario(machine=Machine(nodes=4), workload=JOBS, site=site).used_machine
+    assert (used.power, used.price) == (site.power, site.price)
+    assert refusal(lambda: Site(power=350)) == "Site.power: 350 is not allowed; it must be a Power(...) or None"  # type: ignore[arg-type]
 
 
 def test_the_key_of_a_run_knows_the_power() -> None:

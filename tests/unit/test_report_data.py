@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from bokeh.models import HoverTool
 
-from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
+from clustermodel import Machine, Power, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.report.data import factor_of, measure_title
 from clustermodel.report.plots import STATUSES, StatesOfRun, curve_of, curves_over_time, group_of, literal, span, viewed_run
 from clustermodel.workload.placements import KINDS
@@ -155,3 +155,15 @@ def test_the_curve_of_memory_is_what_its_figure_draws(policy: str) -> None:
     edges = np.linspace(0.0, span(result.states), 51)
     assert max(drawn) > 0.3
     np.testing.assert_allclose(curve_of(StatesOfRun("", 16, result.states), edges)["memory"], [*drawn, 0.0], atol=1e-5)
+
+
+def test_power_has_a_curve_over_time_where_it_is_known() -> None:
+    jobs = synthetic_workload(jobs=20, nodes=8)
+    machine = Machine(nodes=8, power=Power(busy_w=350, idle_w=120))
+    result = Scenario(machine=machine, workload=jobs, policy="easy").run()
+    run = StatesOfRun("easy", 8, result.states)
+    curve = group_of([run], 3600.0)["curves"]["easy"]["power"]
+    hours = span(run.states) / 3600
+    assert sum(curve[:-1]) / len(curve[:-1]) * hours == pytest.approx(result.energy_kwh, rel=1e-4)
+    without = StatesOfRun("easy", 8, result.states.drop(columns="power_w"))
+    assert "power" not in group_of([without], 3600.0)["curves"]["easy"]
