@@ -38,6 +38,7 @@ _UNITS: Final = {  # by the words that end the names of columns and factors
     **_TIMES,
     **_SIZES,
     "w": "W",
+    "wh": "Wh",
     "kwh": "kWh",
     "kg": "kg",
     **{f"{size}_{per}{time}": f"{_SIZES[size]}/{_TIMES[time]}" for size in _SIZES for per in ("", "per_") for time in _TIMES},
