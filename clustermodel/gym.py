@@ -171,7 +171,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]
 
     def close(self) -> None:
         """Give up the present episode."""
-        self._run = None  # what is collected ends
+        self._run = None  # its greenlet ends when it is collected
 
 
 def _ask(observation: Observation, mask: Mask) -> int:

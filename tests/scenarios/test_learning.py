@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from clustermodel import Job, Machine, Scenario, Workload
+from clustermodel import Job, Machine, Scenario, Workload, check_policy
 from clustermodel.experiment.exhibits import exhibits_of
 from tests.conftest import refusal
-from tests.scripts import defined_in, stored, study_of
+from tests.scripts import SCENARIOS, defined_in, stored, study_of
 
 SCORER, HALVES = defined_in("learning/scorer"), defined_in("learning/halves")
 SHORTEST, RESERVING, STRICT = (0, -1, 0, 0, 0, -9), (0, -1, 0, 0, -9, -5), (0, -1, 0, 0, 0, 0)
@@ -44,6 +44,15 @@ def test_a_small_study() -> None:
     exhibits = exhibits_of(study, study.run(workers=1))
     assert not exhibits.problems
     assert (len(exhibits.tables), len(exhibits.figures)) == (3, 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("weights", ["lublin_256", "kth"])
+def test_the_trained_agents_conform(weights: str) -> None:
+    read = SCORER.trained(SCENARIOS / "learning" / f"{weights}.json")
+    assert tuple(read["weights"]) == SCORER.WEIGHTS
+    assert read["curve"][-1] < read["curve"][0]
+    assert check_policy(SCORER.agent(tuple(read["weights"].values()))) == []
 
 
 def differs(trace: str, policy: str, measure: str = "log_slowdown") -> int:
