@@ -21,6 +21,7 @@ from clustermodel.experiment.settings import settings_of
 from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, notes_of_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.files import replacing, without_formulas, write_file
+from clustermodel.measure.metrics import ENERGY
 
 if TYPE_CHECKING:
     from clustermodel.experiment.executor import Progress
@@ -270,7 +271,7 @@ def results(
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged, absent = 0 if earlier else len(store.earlier()), store.damaged(), store.missing_shards()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
-    extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
+    extra = [] if measures else [name for name in (*OVERHEADS, *ENERGY) if name in frame and name not in wanted]
     if each or earlier:
         if unknown := [name for name in measures if name not in frame]:
             near = did_you_mean(unknown[0], map(str, frame.columns))
