@@ -13,6 +13,7 @@ from clustermodel.cli import main
 from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
 from clustermodel.figures.tables import frame_table, study_notes
 from tests.scripts import SCENARIOS, stored, study_of
+from tests.shared_data import trace_path
 
 SIZE = {"jobs": "60", "replications": "2"}
 SMALL: Mapping[str, Mapping[str, str]] = {
@@ -20,6 +21,7 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "tradeoffs/context_switch_mpl.py": SIZE,
     "tradeoffs/energy.py": SIZE,
     "tradeoffs/migration_cost.py": SIZE,
+    "tradeoffs/power_cap.py": SIZE,
     "tradeoffs/slice_length.py": SIZE,
     "tradeoffs/slicing_or_preemption.py": {**SIZE, "costs": "0,30"},
     "tradeoffs/store_bandwidth.py": SIZE,
@@ -31,14 +33,27 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "hypothetical/urgent_jobs.py": {**SIZE, "share": "0.3"},
 }
 """Parameters of small runs."""
-ELSEWHERE = {"hypothetical/recorded_outages.py", "hypothetical/other_years.py"}
-"""Scripts that test_failures.py and test_other_years.py run."""
+ELSEWHERE = {"hypothetical/recorded_outages.py", "hypothetical/other_years.py", "tradeoffs/switching_off.py"}
+"""Scripts that test_failures.py, test_other_years.py and test_logs_whose_idle_nodes_are_switched_off run."""
 
 
 def test_every_script_has_a_small_run() -> None:
     folders = ("tradeoffs", "hypothetical")
     scripts = {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
     assert SMALL.keys() | ELSEWHERE == scripts
+
+
+@pytest.mark.long
+def test_logs_whose_idle_nodes_are_switched_off() -> None:
+    folder = trace_path("SDSC-SP2-1998-4.2-cln").parent
+    study = study_of("tradeoffs/switching_off", {"traces": str(folder), "jobs": "60"})
+    table = study.run(workers=1)
+    exhibits = exhibits_of(study, table)
+    assert not table.failures
+    assert not exhibits.problems
+    (saved,) = exhibits.tables.values()
+    assert saved.loc[("KTH-SP2", "never"), "saved (%)"] == "0.0"
+    assert (saved["saved (%)"].astype(float)[saved.index.get_level_values(1) != "never"] > 0).all()
 
 
 LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothetical/two_classes.py"}

@@ -18,6 +18,8 @@ def test_a_gang_waits_until_its_nodes_have_booted() -> None:
     expected = {Account.USEFUL: 4 + 20, Account.BOOT: 6, Account.IDLE: 5 + 5, Account.OFF: 6 + 2}
     assert accounts(result) == expected
     assert result.jobs["run_s"].tolist() == [4, 10]
+    watts = {Account.USEFUL: 300, Account.BOOT: 300, Account.IDLE: 100}
+    assert result.energy_kwh == sum(watts.get(account, 0) * spent for account, spent in expected.items()) / 3.6e6
 
 
 def test_nodes_that_are_on_wait_for_the_others() -> None:
