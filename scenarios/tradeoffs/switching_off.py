@@ -2,7 +2,8 @@
 
 KTH-SP2, CTC-SP2 and SDSC-SP2 as recorded, under EASY.  Nodes draw 350 W in use, 120 W when they are idle, and 5 W when they are
 off; they boot in two minutes, for which the gang that gets them waits.  Nodes are switched off when they have been idle for a
-minute to four hours, or never.
+minute to four hours, or never.  A log is one run, so there are no intervals: a boot of two minutes also changes which jobs are
+backfilled, by which waits of thousands of seconds move up or down.
 
     clustermodel sweep scenarios/tradeoffs/switching_off.py --out results
 """
@@ -40,15 +41,16 @@ MEASURES = {"boots_per_job": boots, "energy_per_job_wh": energy_per_job}
 
 def beside_never(table: StudyTable) -> pd.DataFrame:
     """Return the energy saved, of all, and the wait added, by log and by when nodes are switched off."""
-    means = table.frame.set_index(["log", "off_after_s"])
+    runs = table.frame.to_dict("records")
+    without = {row["log"]: row for row in runs if row["off_after_s"] == _NEVER}
     rows = []
-    for (log, after), row in means.iterrows():
-        never = means.loc[(log, _NEVER)]
+    for row in runs:
+        never = without[row["log"]]
         saved = 100 * (1 - row["energy_kwh"] / never["energy_kwh"])
         added = row["mean_wait_s"] - never["mean_wait_s"]
         rows.append(
             {
-                "log": log, "off after (s)": after, "energy (MWh)": f"{row['energy_kwh'] / 1000:,.1f}",
+                "log": row["log"], "off after (s)": row["off_after_s"], "energy (MWh)": f"{row['energy_kwh'] / 1000:,.1f}",
                 "saved (%)": f"{saved:.1f}", "mean wait (s)": f"{row['mean_wait_s']:,.0f}", "added (s)": f"{added:+,.0f}",
                 "mean slowdown": f"{row['mean_bounded_slowdown']:.1f}", "nodes booted per job": f"{row['boots_per_job']:.2f}",
             }
