@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -159,7 +160,12 @@ class ResultPlots:
         axes.grid(alpha=0.25)
         axes.set_title(f"{style.title_of(run)}: {run.energy_kwh:,.4g} kWh")
         if (price := run.machine.price) is not None:
-            begins, steps = zip(*price.steps(run.ledger.start, run.ledger.end), strict=True)
+            drawn = list(islice(price.steps(run.ledger.start, run.ledger.end), MOST_RECTANGLES + 1))
+            if len(drawn) > MOST_RECTANGLES:
+                raise SpecificationError(
+                    f"power: the price has more than {MOST_RECTANGLES:,} steps in the run, too many to draw"
+                )
+            begins, steps = zip(*drawn, strict=True)
             times = (np.array([*begins, run.ledger.end]) - run.ledger.start) / TICKS_PER_SECOND / unit
             other = axes.twinx()
             other.stairs([price.price[step] for step in steps], times, color=style.ORANGE, linewidth=0.8)

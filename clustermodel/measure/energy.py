@@ -304,16 +304,21 @@ class _Types:
 def cost_of(drawn: PowerDraw, price: Price) -> Cost:
     """Return what the energy costs, and its carbon: exact integrals over the steps of draw and price."""
     energy = [0] * len(price.time_s)
+    lengths = [after - before for before, after in pairwise([*price.starts, price.every])]  # of a series that recurs
     for picojoules, (begin, end) in zip(drawn.picojoules, pairwise(drawn.ticks), strict=True):
-        steps = list(price.steps(begin, end))
-        if len(steps) == 1:
-            energy[steps[0][1]] += picojoules
-            continue
-        rest = picojoules
-        for (since, step), (until, _) in pairwise([*steps, (end, 0)]):
-            amount = rest if until == end else picojoules * (until - since) // (end - begin)
+        rest, since = picojoules, begin
+        if price.every and (turns := (end - begin) // price.every) > 1:
+            for step, length in enumerate(lengths):
+                amount = picojoules * turns * length // (end - begin)
+                energy[step] += amount
+                rest -= amount
+            since += turns * price.every
+        for (now, step), (until, _) in pairwise([*price.steps(since, end), (end, 0)]):
+            amount = rest if until == end else picojoules * (until - now) // (end - begin)
             energy[step] += amount
             rest -= amount
+        if rest and since == end:
+            energy[-1] += rest
     emitted = None
     if price.carbon:
         emitted = fsum(carbon * kwh(amount) for carbon, amount in zip(price.carbon, energy, strict=True)) / 1000

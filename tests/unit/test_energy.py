@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,19 @@ def test_the_cost_is_that_of_each_step() -> None:
     assert (summary.energy_cost, summary.carbon_kg) == result.cost()
     without = result.cost(pd.DataFrame({"time_s": [0], "price": [0.3]}))
     assert without == (pytest.approx(0.3 * 12_400 / KWH), None)
+
+
+def test_a_price_may_recur_often_in_a_run() -> None:
+    often = Price(time_s=[0, 2e-6], price=[1, 4], carbon=[1, 4], every_s=3e-6)
+    result = run(TWO)
+    assert result.cost(often).energy_cost == pytest.approx(2 * result.energy_kwh, rel=1e-6)
+    many = run(TWO, price=often)
+    assert refusal(many.plot.power) == "power: the price has more than 20,000 steps in the run, too many to draw"
+    thrice = Price(time_s=[0, 1, 3], price=[1, 4, -2], every_s=5)
+    bounds = [*thrice.steps(0, 40 * S), (40 * S, 0)]
+    watts = [280] * 30 + [400] * 10
+    expected = sum(thrice.price[step] * sum(watts[begin // S : end // S]) for (begin, step), (end, _) in pairwise(bounds))
+    assert result.cost(thrice).energy_cost == pytest.approx(expected / KWH, rel=1e-12)
 
 
 @pytest.mark.parametrize(
