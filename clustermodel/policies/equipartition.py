@@ -11,7 +11,7 @@ running gang first keeps the nodes that the first waiting job cannot have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import ClassVar, Final, NamedTuple
@@ -69,11 +69,19 @@ class _EquipartitionRun(ResizingRun):
         sharing = [gang for gang in gangs if self.can_be_resized(gang, now)]
         if not (view.waiting or sharing):
             return ()
+        most = {gang.job.id: gang.job.sizes[1] for gang in sharing if gang.job.sizes is not None}
+        for gang in sharing:
+            if gang.nodes < most[gang.job.id] and not self.may_grow(gang, most[gang.job.id], now):
+                most[gang.job.id] = gang.nodes  # even the largest growth does not pay
         while True:
-            admitted, members, splits = self._shares(cycle, sharing)
+            admitted, members, splits = self._shares(cycle, sharing, most)
             if (refused := self._refused(cycle, members, splits)) is None:
                 break
-            sharing = [gang for gang in sharing if gang is not refused]
+            gang, shrinks = refused
+            if shrinks:
+                sharing = [other for other in sharing if other is not gang]
+            else:
+                most[gang.job.id] = gang.nodes
         for member, split in zip(members, splits, strict=True):
             if member.gang is not None:
                 cycle.change(member.gang, split)
@@ -82,21 +90,21 @@ class _EquipartitionRun(ResizingRun):
             cycle.start(job, splits_of.get(job.id, split), _ADMITTED)
         return ()
 
-    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> RunningJob | None:
-        """Return a gang that has to keep its nodes: it may not shrink, or growing does not pay, the last one of these first."""
+    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> tuple[RunningJob, bool] | None:
+        """Return a gang that may not shrink (true), or the last one of which the growth does not pay (false)."""
         refused = None
         for member, split in zip(members, splits, strict=True):
             if (gang := member.gang) is None:
                 continue
             nodes = sum(number for _, number in split)
             if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
-                return gang
+                return gang, True
             if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now):
-                refused = gang
+                refused = gang, False
         return refused
 
     def _shares(
-        self, cycle: Cycle, sharing: list[RunningJob]
+        self, cycle: Cycle, sharing: list[RunningJob], most_of: Mapping[int, int]
     ) -> tuple[list[tuple[QueuedJob, Split]], list[_Member], list[Split]]:
         """Return the jobs to admit with their least nodes, the malleable jobs, and the nodes of each of these."""
         view, now, pools = cycle.view, cycle.now, self.pools
@@ -106,7 +114,7 @@ class _EquipartitionRun(ResizingRun):
         for gang in sharing:
             assert gang.job.sizes is not None
             own = cycle.split(gang)
-            least, most = min(gang.job.sizes[0], gang.nodes), gang.job.sizes[1]
+            least, most = min(gang.job.sizes[0], gang.nodes), most_of[gang.job.id]
             kept = dict(cycle.without(own, gang.nodes - least, [pool for pool, _ in own if pool in wanted]))
             for pool, number in own:
                 spare[pool] += number - kept.get(pool, 0)

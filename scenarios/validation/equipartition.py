@@ -2,30 +2,29 @@
 
 All jobs are malleable between one node and all of them, resizes cost nothing, and arrivals are Poisson.
 
-* ``8 nodes, linear``: exponential run times.  With a linear speedup equipartition is M/M/1 under processor sharing, whose mean
-  response is that of M/M/1 in any order that idles no node, whatever the shares: jobs beyond 8 may wait.
-* ``128 nodes, linear``: hyperexponential run times, M/G/1 under processor sharing (Kleinrock 1976).  It holds as far as shares
-  are equal and no job waits: five jobs have 25 or 26 nodes each, and there are never 128.
+* ``16 nodes, linear``: exponential run times.  With a linear speedup equipartition is M/M/1 under processor sharing, whose mean
+  response is that of M/M/1 in any order that idles no node, whatever the shares: jobs beyond 16 may wait.
+* ``256 nodes, linear``: hyperexponential run times, M/G/1 under processor sharing (Kleinrock 1976).  It holds as far as shares
+  are equal and no job waits: five jobs have 51 or 52 nodes each, and there are never 256.
 * ``4 nodes, Downey``: exponential work, a speedup of 2.9 on four nodes (Downey 1997, sigma = 1), and the birth-death process of
   :func:`~clustermodel.theory.equipartition.equipartition_mean_response`.
 
-A control variate is the mean response of the same jobs in order of arrival on one server, of which the mean is known from
-Pollaczek and Khinchine: it takes out most of the variance, and has nothing to do with shares.
+A control variate is the mean response of the same jobs under processor sharing, computed directly, on one server as fast as all
+nodes with a job each: so equipartition is compared with processor sharing of the same jobs, whose mean is E[S] / (1 - rho).
 
-    clustermodel validate scenarios/validation/equipartition.py --out results --set jobs=2000 --set loads=0.5,0.8
+    clustermodel validate scenarios/validation/equipartition.py --out results --set jobs=500 --set loads=0.5,0.8
 """
 
-from queueing_models import HYPEREXPONENTIAL, MEAN_S, SHAPES, in_turn_response, mean_response, model_jobs
+from queueing_models import MEAN_S, SHAPES, column, mean_response, middle, model_jobs
 
 from clustermodel import DowneySpeedup, LinearSpeedup, Machine, Result, Scenario, Speedup, Validation, validate
 from clustermodel.theory.equipartition import equipartition_mean_response
-from clustermodel.theory.processor_sharing import mg1_ps_mean_response
-from clustermodel.theory.queueing import mg1_mean_wait
+from clustermodel.theory.processor_sharing import mg1_ps_mean_response, processor_sharing_responses
 
 DOWNEY = DowneySpeedup()
 MACHINES: dict[str, tuple[int, str, Speedup]] = {
-    "8 nodes, linear": (8, "exponential", LinearSpeedup()),
-    "128 nodes, linear": (128, "hyperexponential", LinearSpeedup()),
+    "16 nodes, linear": (16, "exponential", LinearSpeedup()),
+    "256 nodes, linear": (256, "hyperexponential", LinearSpeedup()),
     "4 nodes, Downey": (4, "exponential", DOWNEY),
 }
 """Nodes, distribution of run times, speedup."""
@@ -50,21 +49,21 @@ def rate(machine: str, load: float) -> float:
 def formula(machine: str, load: float) -> float | None:
     nodes, shape, speedup = MACHINES[machine]
     if shape == "hyperexponential":
-        return mg1_ps_mean_response(rate(machine, load), MEAN_S) if load < 0.9 else None  # too many resizes
+        return mg1_ps_mean_response(rate(machine, load), MEAN_S) if load <= 0.5 else None  # the more jobs, the less equal
     speeds = speedups(nodes, speedup)
     return equipartition_mean_response(rate(machine, load), MEAN_S * speeds[-1], speeds)
 
 
-def in_turn(result: Result) -> float:
-    """Return the control variate, on a server as fast as all nodes with a job each."""
-    return in_turn_response(
-        result, 1 / efficiency(next(name for name in MACHINES if MACHINES[name][0] == result.machine.nodes))
-    )
+def shared(result: Result) -> float:
+    """Return the control variate; estimates are exact, and run times are those on other numbers of nodes."""
+    machine = next(name for name, (nodes, _, _) in MACHINES.items() if nodes == result.machine.nodes)
+    submit, run = (column(result, name) for name in ("submit_s", "estimate_s"))
+    return float(middle(processor_sharing_responses(submit, run * efficiency(machine), 1)).mean())
 
 
-def mean_in_turn(machine: str, load: float) -> float:
-    mean, cv = MEAN_S * efficiency(machine), HYPEREXPONENTIAL.cv if MACHINES[machine][1] == "hyperexponential" else 1.0
-    return mean + mg1_mean_wait(load / mean, mean, (cv * mean) ** 2)
+def mean_shared(machine: str, load: float) -> float:
+    mean = MEAN_S * efficiency(machine)
+    return mg1_ps_mean_response(load / mean, mean)
 
 
 def study(
@@ -95,6 +94,6 @@ def study(
         margin=0.01,
         replications=20,
         at_most=max(at_most, 20),
-        controls={"in order of arrival": (in_turn, mean_in_turn)},
+        controls={"processor sharing": (shared, mean_shared)},
         name="Equipartition: mean response",
     )

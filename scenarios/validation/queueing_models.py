@@ -97,20 +97,6 @@ def shared_work_response(result: Result) -> float:
     return float(middle(processor_sharing_responses(submit, run * nodes / result.machine.processors, 1)).mean())
 
 
-def in_turn_response(result: Result, speed: float = 1.0) -> float:
-    """Return the mean response in the middle of the same jobs on one server in order of arrival, seconds: a control variate.
-
-    A job takes its estimate, which is exact, / ``speed``.  The expected value is that of M/G/1, by Pollaczek and Khinchine.
-    """
-    submit, run = (column(result, name) for name in ("submit_s", "estimate_s"))
-    work = run / speed
-    ahead = (
-        np.concatenate([[0.0], np.cumsum(work)[:-1]]) - submit
-    )  # the wait if the server had never been idle, but for a constant
-    waits = ahead - np.minimum.accumulate(ahead)
-    return float(middle(waits + work).mean())
-
-
 # All jobs are submitted at once, so that jobs wait until the last one starts; then the machine drains, which says nothing about
 # saturation.  Neither measure uses the ledger.
 
