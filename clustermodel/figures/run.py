@@ -363,22 +363,26 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
     return edges, np.array([mean_of_steps(since, uses[use], edges) for use in SHARES]) / run.machine.processors
 
 
-_DOWN: Final = account_column(Account.DOWN, "share")
-_RESERVED: Final = account_column(Account.RESERVED, "share")
-_OFF: Final = account_column(Account.OFF, "share")
+_IN_SOME: Final = (Account.RESIZE, Account.BOOT, Account.DOWN, Account.RESERVED, Account.OFF)
+SHARE_COLUMNS_OF_SOME: Final = {account_column(account, "share"): account.value for account in _IN_SOME}
+"""Columns that tables of earlier runs, and tables made by hand, may lack."""
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
 _WORK: Final = {Account.USEFUL: "useful work", Account.LOST: "discarded work"}
-_COLUMNS: Final = {_WORK.get(account, account.value): account_column(account, "share") for account in (*_WORK, *_OVERHEADS)}
+_COLUMNS: Final = {
+    _WORK.get(account, account.value): account_column(account, "share")
+    for account in (*_WORK, *_OVERHEADS)
+    if account not in _IN_SOME
+}
 SHARE_COLUMNS: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
-"""The columns of a table that :func:`account_shares` reads; tables of machines whose nodes fail have ``down_share`` too."""
+"""The columns of a table that :func:`account_shares` reads, besides ``SHARE_COLUMNS_OF_SOME``."""
 
 
 def account_shares(means: pd.DataFrame) -> pd.DataFrame:
     """Return the shares of each use of ``ACCOUNT_COLOURS``, which sum to 1, from means of ``SHARE_COLUMNS``."""
     shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
-    for account, column in ((Account.DOWN, _DOWN), (Account.RESERVED, _RESERVED), (Account.OFF, _OFF)):
-        shares[account.value] = pd.to_numeric(means[column]) if column in means else 0.0 * shares["useful work"]
+    for column, use in SHARE_COLUMNS_OF_SOME.items():
+        shares[use] = pd.to_numeric(means[column]) if column in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
     return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
 

@@ -69,7 +69,7 @@ def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
         table.levels(by)  # refuses what is no factor
     names = sorted(maps.varying(table), key=lambda name: name == by)
     others = [name for name in names if name != by]
-    means = table.means(*run.SHARE_COLUMNS, *({"down_share", "reserved_share"} & set(table.frame)), by=names)
+    means = table.means(*run.SHARE_COLUMNS, *(run.SHARE_COLUMNS_OF_SOME.keys() & set(table.frame)), by=names)
     groups = [tuple(map(curves_bars.level_of, row)) for row in means[others].to_numpy(dtype=object)]
     numbers = pd.factorize(pd.Series(groups, dtype=object))[0]
     means = means.iloc[np.argsort(numbers, kind="stable")]

@@ -51,7 +51,7 @@ _MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")  # of policies that have n
 _POLICIES: Final = {
     "fcfs": Style(BLACK, marker="x"), "easy": Style(BLUE), "conservative": Style(ORANGE, marker="s"),
     "slack": Style(GREEN, marker="^"), "pv-easy": Style(VERMILLION, marker="v"), "ss": Style(SKY, marker="H"),
-    "server-filling": Style(GREEN, marker="D"), "cheap-hours": Style(GREEN, marker="P"),
+    "server-filling": Style(GREEN, marker="D"), "cheap-hours": Style(GREEN, marker="X"),
     "easy:predictor=last": Style(PURPLE, marker="P"),
     "easy:backfill_order=shortest": Style(SKY, marker="X"),
     # Zhang et al. 2003

@@ -36,8 +36,9 @@ _RESPONSE: Final = {
 }  # fmt: skip
 _NODE_TIME: Final = {
     "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
-    "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "blocked_share": "blocked\ngangs",
-    "down_share": "down\nnodes", "reserved_share": "reserved\nnodes", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
+    "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "boot_share": "boot",
+    "blocked_share": "blocked\ngangs", "down_share": "down\nnodes", "reserved_share": "reserved\nnodes",
+    "off_share": "nodes\noff", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
 }  # fmt: skip
 _COUNTS: Final = {
     "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",

@@ -1,5 +1,8 @@
 """Hand-worked timelines under a power cap: which nodes are kept unused, and who waits because of that."""
 
+import json
+from typing import Any
+
 import pytest
 
 import clustermodel as cm
@@ -135,3 +138,11 @@ def test_a_cap_is_a_rule_of_a_site(tmp_path) -> None:  # type: ignore[no-untyped
     )
     assert capped.run().jobs["start_s"].tolist() == [0, 10]
     assert capped.used_machine.power_cap_w == 1000
+
+
+def test_the_command_line_takes_both(command_line: Any) -> None:
+    run = ("run", "--jobs", "60", "--policy", "easy", "--power", "busy=350,idle=120,boot_s=60", "--json")
+    plain, capped, off = (command_line(*run, *more) for more in ((), ("--power-cap-w", "28000"), ("--idle-off", "600")))
+    (without,), (with_cap,), (with_off,) = (json.loads(finished.out) for finished in (plain, capped, off))
+    assert with_cap["rejected"] + with_cap["mean_wait_s"] > without["mean_wait_s"]
+    assert with_off["energy_kwh"] < without["energy_kwh"]
