@@ -144,5 +144,5 @@ def test_the_command_line_takes_both(command_line: Any) -> None:
     run = ("run", "--jobs", "60", "--policy", "easy", "--power", "busy=350,idle=120,boot_s=60", "--json")
     plain, capped, off = (command_line(*run, *more) for more in ((), ("--power-cap-w", "28000"), ("--idle-off", "600")))
     (without,), (with_cap,), (with_off,) = (json.loads(finished.out) for finished in (plain, capped, off))
-    assert with_cap["rejected"] + with_cap["mean_wait_s"] > without["mean_wait_s"]
+    assert with_cap["rejected"] > without["rejected"]  # jobs of more than 54 nodes
     assert with_off["energy_kwh"] < without["energy_kwh"]
