@@ -67,8 +67,8 @@ def mean_shared(machine: str, load: float) -> float:
 
 
 def study(
-    jobs: int = 20_000,
-    at_most: int = 320,
+    jobs: int = 2_000,
+    at_most: int = 80,
     machines: tuple[str, ...] = tuple(MACHINES),
     loads: tuple[float, ...] = (0.5, 0.8, 0.9),
 ) -> Validation:
