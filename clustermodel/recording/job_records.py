@@ -43,7 +43,7 @@ _BLANK: Final = array("q", [0, UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, UNKNOWN, 0, Stat
 
 
 class EndedPhase(NamedTuple):
-    """What a gang executed in a phase that is over, how much of it is discarded, and its job in all phases; ticks."""
+    """What a gang executed in a phase that is over, how much of it is discarded, and its job in all, if it has ended; ticks."""
 
     executed: int
     lost: int

@@ -14,7 +14,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.job import UNSET
 from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.job_records import EndedPhase
-from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_requests import idle_for
@@ -68,7 +68,8 @@ def end_phase(run: RunContext, gang: Execution, outcome: Status) -> EndedPhase:
     stored = max(gang.checkpointed - gang.resized_at, 0)
     phase = Phase(records.attempt_of(job.index), gang.nodes, gang.executed() - gang.resized_at, stored)
     job.phases.append(phase)
-    executed, in_all = phase.executed, sum(each.executed for each in job.phases)
+    executed, is_over = phase.executed, outcome is not Status.RESIZED and outcome not in REQUEUING
+    in_all = sum(each.executed for each in job.phases) if is_over else UNKNOWN
     own_lost = wasted = 0
     if not (gang.fetching and outcome in SAVING):  # else its image is still where it was
         for each, lost in _discarded(job, outcome):
