@@ -18,6 +18,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
+from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy, may_resize
@@ -78,6 +79,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
         *_site_notes(runs, limited),
         *_discarded_work(runs),
         *_cut_switches(runs),
+        *_without_price(runs),
         *unused,
         *_same_schedule(runs, counts),
     ]
@@ -181,6 +183,17 @@ def _cut_switches(runs: Sequence[Result]) -> list[Note]:
 
 
 COUNTED: Final = ("policy", "nodes", "jobs", "killed", "rejected", "load")
+
+
+def _without_price(runs: Sequence[Result]) -> list[Note]:
+    """Return a note on policies that wait for cheaper energy, and know no price."""
+    labels = [
+        run.scenario.label
+        for run in runs
+        if isinstance(policy := make_policy(run.scenario.policy), CheapHours) and run.machine.price is policy.price is None
+    ]
+    names = _names(labels, [run.scenario.label for run in runs])
+    return [Note(f"no price of energy is known, so no hour is cheaper under {names}", "give one", "--price")] if labels else []
 
 
 def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:

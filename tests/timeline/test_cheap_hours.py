@@ -6,6 +6,7 @@ import pytest
 
 import clustermodel as cm
 from clustermodel import CheapHours
+from clustermodel.measure.input_notes import run_notes
 from tests.timeline.timeline import play, spans
 
 # Cheap from 100 on, and cheaper from 200 on.
@@ -93,3 +94,9 @@ def test_carbon_must_be_known() -> None:
         play(1, "1 0 1 20", CheapHours(price=cm.Price(time_s=[0], price=[1]), by="carbon"))
     problem = "cheap-hours: by: 'carbon' is not allowed where the carbon intensity is not known; it must be 'price'"
     assert str(refused.value) == problem
+
+
+def test_a_note_says_so_where_no_price_is_known() -> None:
+    no_price = [note.fact for note in run_notes([wait("1 0 2 20 20", price=None)])]
+    assert no_price == ["no price of energy is known, so no hour is cheaper under cheap-hours"]
+    assert run_notes([wait("1 0 2 20 20")]) == []
