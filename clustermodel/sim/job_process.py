@@ -119,6 +119,7 @@ class JobInSystem:
     process: Process  # the job's life
     request: Grant  # its latest request for nodes, which the coordinator grants
     execution: Execution  # its latest run attempt
+    phases: list[Phase]  # of a malleable job, those that are over
 
     def __init__(self, row: JobRow, index: int) -> None:
         memory = row.memory if row.memory > 0 else 0
@@ -134,13 +135,12 @@ class JobInSystem:
         self.most_saved = 0  # the most that has been saved of it, ticks
         self.without_progress = 0  # run attempts since more of it was saved
         self.sizes: Sizes | None = None  # of a malleable job
-        self.phases: list[Phase] = []  # of a malleable job, those that are over
 
     def set_sizes(self, sizes: Sizes, nodes: int) -> None:
         """Make it malleable, on a machine of which so many nodes can be in use at a time."""
         allowed = self.queued.allowed
         most = min(sizes.most, nodes if allowed is None else count(allowed))
-        self.sizes = sizes._replace(most=most)
+        self.sizes, self.phases = sizes._replace(most=most), []
         self.queued.sizes = sizes.least, most
 
     @property
@@ -150,8 +150,9 @@ class JobInSystem:
 
     def store_all(self) -> None:
         """Note that all that it has executed in phases that are over is in the checkpoint store."""
-        for phase in self.phases:
-            phase.stored = phase.executed
+        if self.sizes is not None:
+            for phase in self.phases:
+                phase.stored = phase.executed
 
     @property
     def suspended_on(self) -> NodeSet | None:
