@@ -2,20 +2,20 @@
 
 EASY resizes nothing; ``shrink-to-admit`` admits a blocked job by shrinking malleable ones.  Two weeks of KTH-SP2 are drawn with
 replacement; a share of the jobs, from a fifth to all, is malleable, as in ``cost.py``.  The shares are nested: a job that is
-malleable at one share is so at each larger one.  The map shows the difference of the mean responses, and where it is
-significant.
+malleable at one share is so at each larger one.  The map shows the difference of the mean responses' logarithms, and where it
+is significant.
 
     clustermodel sweep scenarios/tradeoffs/resizing/cost_and_share.py --out results
 """
 
 from pathlib import Path
 
-from malleable_weeks import NODES, SPEEDUP, TRACE, malleable_weeks
+from malleable_weeks import NODES, SPEEDUP, TRACE, log10_response, malleable_weeks
 
 from clustermodel import Machine, Scenario, Study, tradeoff_map
 
 
-def study(trace: Path = TRACE, weeks: int = 2, replications: int = 10) -> Study:
+def study(trace: Path = TRACE, weeks: int = 2, replications: int = 12) -> Study:
     """Return the study; ``trace`` is the file of KTH-SP2."""
 
     def scenario(cost_s: float, share: float, policy: str, seed: int) -> Scenario:
@@ -28,8 +28,9 @@ def study(trace: Path = TRACE, weeks: int = 2, replications: int = 10) -> Study:
         scenario,
         {"cost_s": [0, 60, 300, 1800], "share": [0.2, 0.5, 1]},
         ["easy", "shrink-to-admit"],
-        "mean_response_s",
+        "log10_response",
+        measures={"log10_response": log10_response},
         replications=replications,
         name="cost of a resize x share of malleable jobs",
-        shown=("mean_response_s", "mean_bounded_slowdown", "utilization", "resizes", "resize_share"),
+        shown=("mean_response_s", "log10_response", "mean_bounded_slowdown", "utilization", "resizes", "resize_share"),
     )

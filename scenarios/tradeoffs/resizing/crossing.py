@@ -1,20 +1,20 @@
 """At which cost of a resize does admission by shrinking stop paying on KTH-SP2?
 
 As in ``cost.py``: four weeks of the log, drawn with replacement, all jobs malleable.  The search narrows down the cost at which
-the mean response of ``policy`` exceeds that of EASY.
+the mean response of ``policy`` exceeds that of EASY, by the mean of its logarithm.
 
     clustermodel sweep scenarios/tradeoffs/resizing/crossing.py --out results --set policy=equipartition
 """
 
 from pathlib import Path
 
-from malleable_weeks import NODES, SPEEDUP, TRACE, malleable_weeks
+from malleable_weeks import NODES, SPEEDUP, TRACE, log10_response, malleable_weeks
 
 from clustermodel import Machine, Scenario, crossover
 from clustermodel.experiment.crossover import CrossoverStudy
 
 
-def study(trace: Path = TRACE, weeks: int = 4, replications: int = 8, policy: str = "shrink-to-admit") -> CrossoverStudy:
+def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12, policy: str = "shrink-to-admit") -> CrossoverStudy:
     """Return the search; ``trace`` is the file of KTH-SP2."""
 
     def scenario(cost_s: float, policy: str, seed: int) -> Scenario:
@@ -27,10 +27,11 @@ def study(trace: Path = TRACE, weeks: int = 4, replications: int = 8, policy: st
         scenario,
         "cost_s",
         0,
-        1800,
+        3600,
         [policy, "easy"],
-        "mean_response_s",
-        step=30,
+        "log10_response",
+        step=60,
+        measures={"log10_response": log10_response},
         replications=replications,
         name="crossing of the cost of a resize",
     )

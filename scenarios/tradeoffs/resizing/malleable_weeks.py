@@ -1,9 +1,10 @@
 """Some weeks of a log, drawn with replacement, in which jobs are malleable."""
 
 from functools import lru_cache
+from math import log10
 from pathlib import Path
 
-from clustermodel import DowneySpeedup, JobFilter, Workload, read_swf
+from clustermodel import DowneySpeedup, JobFilter, Result, Workload, read_swf
 
 TRACE = Path("../shared/traces/KTH-SP2-1996-2.2.swf.gz")
 NODES = 100
@@ -20,3 +21,8 @@ def malleable_weeks(trace: Path, weeks: int, seed: int, share: float = 1) -> Wor
     """Return so many weeks of a log, of which a share of the jobs is malleable."""
     drawn = read_swf(trace).resampled("weeks", seed=seed).select(JobFilter(window_s=(0, weeks * WEEK_S)))
     return drawn.with_malleable(share=share, min_nodes=FROM, max_nodes=TO)
+
+
+def log10_response(result: Result) -> float:
+    """Return the logarithm of the mean response time, s: busy weeks and quiet ones are compared by ratios."""
+    return log10(result.summary().mean_response_s)
