@@ -384,7 +384,8 @@ def account_shares(means: pd.DataFrame) -> pd.DataFrame:
     for column, use in SHARE_COLUMNS_OF_SOME.items():
         shares[use] = pd.to_numeric(means[column]) if column in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
-    return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
+    shares |= {IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)}
+    return pd.DataFrame({use: shares[use] for use in ACCOUNT_COLOURS})
 
 
 def draw_account_bars(axes: Axes, shares: pd.DataFrame, places: FloatArray) -> dict[str, BarContainer]:

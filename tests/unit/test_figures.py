@@ -300,7 +300,7 @@ def test_a_workload_has_jobs() -> None:
 
 
 def test_every_number_of_a_summary_has_a_name() -> None:
-    numbers = {field.name for field in fields(Summary) if field.type in ("int", "float", "int | None")}
+    numbers = {field.name for field in fields(Summary) if field.type in ("int", "float", "int | None", "float | None")}
     assert numbers - {"seed"} == set(QUANTITIES)
     assert len({quantity.label() for quantity in QUANTITIES.values()}) == len(QUANTITIES)
     for name, quantity in QUANTITIES.items():
