@@ -37,6 +37,8 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "gang_rows": {"jobs": "400", "at_most": "20"},
     "rigid_response": {"jobs": "2000", "at_most": "20", "shares": "0.5"},
     "packing": {"jobs": "400", "at_most": "20"},
+    "equipartition": {"jobs": "300", "at_most": "20", "loads": "0.5"},
+    "resize_cost": {"pairs": "200", "at_most": "20", "costs_s": "0,37.5"},
 }
 """Parameters of small runs."""
 
