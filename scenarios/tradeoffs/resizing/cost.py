@@ -1,10 +1,10 @@
 """What may a resize cost on KTH-SP2 if all jobs can change their size while they run?
 
-Four weeks of the log are drawn with replacement, as often as there are replications.  All jobs are malleable, from a quarter of
-the nodes that they ask for to four times as many, with Downey's speedup (sigma 1, average parallelism: the nodes that they ask
-for).  A resize takes 0 to 1,800 s.  Three policies that resize gangs against EASY, which does not; they are told the speedup
-and what a resize costs, and let a gang grow only if it is then expected to end earlier.  Some weeks are much busier than
-others: policies are compared by logarithms, draw by draw.
+A replication is a period of four weeks, the next one the four weeks after it: the log has twelve.  All jobs are malleable,
+from a quarter of the nodes that they ask for to four times as many, with Downey's speedup (sigma 1, average parallelism: the
+nodes that they ask for).  A resize takes 0 to 1,800 s.  Three policies that resize gangs against EASY, which does not; they
+are told the speedup and what a resize costs, and let a gang grow only if it is then expected to end earlier.  Some periods
+are much busier than others: policies are compared by logarithms, period by period.
 
     clustermodel sweep scenarios/tradeoffs/resizing/cost.py --out results
 """

@@ -1,7 +1,7 @@
 """Up to which cost of a resize does malleability pay, if only some of the jobs are malleable?
 
-EASY resizes nothing; ``shrink-to-admit`` admits a blocked job by shrinking malleable ones.  Two weeks of KTH-SP2 are drawn with
-replacement; a share of the jobs, from a fifth to all, is malleable, as in ``cost.py``.  The shares are nested: a job that is
+EASY resizes nothing; ``shrink-to-admit`` admits a blocked job by shrinking malleable ones.  In twelve periods of four weeks of
+KTH-SP2 a share of the jobs, from a fifth to all, is malleable, as in ``cost.py``.  The shares are nested: a job that is
 malleable at one share is so at each larger one.  The map shows the difference of the mean responses' logarithms, and where it
 is significant.
 
@@ -10,12 +10,14 @@ is significant.
 
 from pathlib import Path
 
+import pandas as pd
 from malleable_weeks import NODES, SPEEDUP, TRACE, log10_response, malleable_weeks
 
-from clustermodel import Machine, Scenario, Study, tradeoff_map
+from clustermodel import Machine, Scenario, Study, StudyTable, tradeoff_map
+from clustermodel.report.measure_table import Relative, measure_table
 
 
-def study(trace: Path = TRACE, weeks: int = 2, replications: int = 12) -> Study:
+def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12) -> Study:
     """Return the study; ``trace`` is the file of KTH-SP2."""
 
     def scenario(cost_s: float, share: float, policy: str, seed: int) -> Scenario:
@@ -30,7 +32,14 @@ def study(trace: Path = TRACE, weeks: int = 2, replications: int = 12) -> Study:
         ["easy", "shrink-to-admit"],
         "log10_response",
         measures={"log10_response": log10_response},
+        tables={"log10 of mean response, shrink-to-admit - EASY": differences},
         replications=replications,
         name="cost of a resize x share of malleable jobs",
         shown=("mean_response_s", "log10_response", "mean_bounded_slowdown", "utilization", "resizes", "resize_share"),
     )
+
+
+def differences(table: StudyTable) -> pd.DataFrame:
+    """Return a row for each cost and a column for each share."""
+    rows = measure_table(table, {"": Relative("log10_response", {"policy": "easy"}, ratio=False)})
+    return rows.pivot(index="cost_s", columns="share", values="").reset_index()

@@ -1,6 +1,6 @@
 """At which cost of a resize does admission by shrinking stop paying on KTH-SP2?
 
-As in ``cost.py``: four weeks of the log, drawn with replacement, all jobs malleable.  The search narrows down the cost at which
+As in ``cost.py``: twelve periods of four weeks, all jobs malleable.  The search narrows down the cost at which
 the mean response of ``policy`` exceeds that of EASY, by the mean of its logarithm.
 
     clustermodel sweep scenarios/tradeoffs/resizing/crossing.py --out results --set policy=equipartition

@@ -1,4 +1,4 @@
-"""Some weeks of a log, drawn with replacement, in which jobs are malleable."""
+"""Periods of some weeks of a log, one after the other, in which jobs are malleable."""
 
 from functools import lru_cache
 from math import log10
@@ -17,12 +17,13 @@ POLICIES = ("equipartition", "shrink-to-admit", "expand")
 
 
 @lru_cache(maxsize=4)
-def malleable_weeks(trace: Path, weeks: int, seed: int, share: float = 1) -> Workload:
-    """Return so many weeks of a log, of which a share of the jobs is malleable."""
-    drawn = read_swf(trace).resampled("weeks", seed=seed).select(JobFilter(window_s=(0, weeks * WEEK_S)))
-    return drawn.with_malleable(share=share, min_nodes=FROM, max_nodes=TO)
+def malleable_weeks(trace: Path, weeks: int, period: int, share: float = 1) -> Workload:
+    """Return a period of a log, the first one, the second, ..., of which a share of the jobs is malleable."""
+    first_s = (period - 1) * weeks * WEEK_S
+    jobs = read_swf(trace).select(JobFilter(window_s=(first_s, first_s + weeks * WEEK_S)))
+    return jobs.with_malleable(share=share, min_nodes=FROM, max_nodes=TO)
 
 
 def log10_response(result: Result) -> float:
-    """Return the logarithm of the mean response time, s: busy weeks and quiet ones are compared by ratios."""
+    """Return the logarithm of the mean response time, s: busy periods and quiet ones are compared by ratios."""
     return log10(result.summary().mean_response_s)
