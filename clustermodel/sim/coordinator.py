@@ -16,7 +16,7 @@ from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
-from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
@@ -274,31 +274,20 @@ class Coordinator:
         """Record the outcome of a run attempt and charge its executed time as useful or discarded work."""
         job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
-        discarded = self._run.saved.ended(gang, executed)
-        if job.sizes is not None:
-            self._close_malleable(gang, now)
-            return
-        if outcome in REQUEUING:
+        discarded, requeued, in_all = self._run.saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
+        if job.sizes is None:
+            self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
+            worked = executed if requeued else gang.ran
+        else:
+            worked, discarded, in_all = end_phase(self._run, gang, outcome)
+        if requeued:
             require_progress(job, self._policy)
-            self._records.stopped(job.index, now, outcome, executed, discarded)
+            self._records.stopped(job.index, now, outcome, worked, discarded)
             if gang.job is self._head:
                 self._head = None
         else:
-            self._records.ended(job.index, now, outcome, gang.ran, discarded)
+            self._records.ended(job.index, now, outcome, worked, discarded, in_all)
             del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
-        self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
-
-    def _close_malleable(self, gang: Execution, now: int) -> None:
-        job, outcome = gang.owner, gang.outcome
-        phase = end_phase(self._run, gang, outcome)
-        if outcome in REQUEUING:
-            require_progress(job, self._policy)
-            self._records.stopped(job.index, now, outcome, phase.executed, phase.lost)
-            if gang.job is self._head:
-                self._head = None
-        else:
-            self._records.ended(job.index, now, outcome, phase.executed, phase.lost, phase.in_all)
-            del self._jobs[gang.job.id], job.execution
 
     def _cycle(
         self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]

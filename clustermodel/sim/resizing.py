@@ -15,7 +15,7 @@ from clustermodel.job import UNSET
 from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, lowest, text
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_requests import idle_for
 
@@ -231,12 +231,12 @@ class Resizes:
 
     def may_shrink(self, gang: Execution, failing: Iterable[int]) -> bool:
         """Return whether a gang of which nodes fail goes on with its others."""
-        return self._refusal(gang, (as_mask(gang.columns) & ~_mask(failing)).bit_count(), fails=True) is None
+        return self._refusal(gang, (as_mask(gang.columns) & ~as_mask(from_members(failing))).bit_count(), fails=True) is None
 
     def shrink(self, gang: Execution, failing: Iterable[int]) -> None:
         """Let a gang go on with the nodes that do not fail, from what is in the checkpoint store of its job."""
         run, job, now = self._run, gang.owner, self._run.env.now
-        columns = from_mask(as_mask(gang.columns) & ~_mask(failing))
+        columns = from_mask(as_mask(gang.columns) & ~as_mask(from_members(failing)))
         before, nodes = gang.nodes, count(columns)
         run.records.resized(job.index, now, columns, nodes, end_phase(run, gang, Status.FAILED))
         job.image, _ = image_after(job.image, Status.FAILED, 0, before, (), checkpointed=gang.checkpointed)
@@ -261,7 +261,3 @@ class Resizes:
         run.saved.hold(job, columns, job.suspended_on)
         self.changed = True
         return gang.wake()
-
-
-def _mask(nodes: Iterable[int]) -> int:
-    return sum(1 << node for node in set(nodes))

@@ -37,7 +37,7 @@ def test_carbon_may_count_instead() -> None:
     assert spans(wait("1 50 2 20 20", max_delay_s=300, by="carbon"))[1] == (50, 70)
 
 
-def test_jobs_behind_use_the_nodes_meanwhile_and_delay_nobody() -> None:
+def test_jobs_behind_use_the_nodes_meanwhile_and_delay_no_job() -> None:
     # 1 waits until 100.  2, of 40 s, ends before; 3, of 70 s, would not, and could start at 120.  Then it waits in turn.
     result = wait("1 0 2 20 20\n2 1 2 40 40\n3 2 2 70 70", max_delay_s=100)
     assert spans(result) == {1: (100, 120), 2: (1, 41), 3: (200, 270)}

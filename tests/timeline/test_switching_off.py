@@ -46,7 +46,7 @@ def test_off_while_a_job_waits_is_lost_capacity() -> None:
     result = play(2, "1 0 1 10\n2 1 2 10", "fcfs", **BOOTS_3)
     assert spans(result)[2] == (10, 23)
     assert result.ledger.amount(Account.OFF) == (0, 5_000_000)
-    # 9 s of node 1; nobody waits any more while it boots.
+    # 9 s of node 1; no job waits any more while it boots.
     assert result.ledger.capacity_loss == result.kappa_by_formula == 9 / 46
 
 
