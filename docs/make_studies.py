@@ -48,11 +48,18 @@ class DocumentedStudy(NamedTuple):
     ``<!-- end -->``."""
     figures: int | None = None
     """Only so many of its figures, the first ones, are drawn and shown; ``None``: all."""
+    tables: Sequence[int] | None = None
+    """Numbers of the tables that the page shows, from 1; ``None``: all.  Where it shows only some, a file has all of them."""
 
     @property
     def stored(self) -> Path:
         """The stored table."""
         return DOCS / "data" / f"{self.name}.csv"
+
+    @property
+    def all_tables(self) -> Path:
+        """The file with all tables, where the page shows only some."""
+        return DOCS / "tables" / f"{self.name}.txt"
 
     def missing(self) -> str | None:
         """Return the first file among the settings that is missing."""
@@ -69,7 +76,7 @@ def documented_studies() -> Iterator[DocumentedStudy]:
     for name, entry in tomllib.loads((DOCS / "studies.toml").read_text()).items():
         page = DOCS / entry["page"] if "page" in entry else None
         settings = {key: str(value) for key, value in entry.get("settings", {}).items()}
-        yield DocumentedStudy(name, ROOT / entry["script"], settings, page, entry.get("figures"))
+        yield DocumentedStudy(name, ROOT / entry["script"], settings, page, entry.get("figures"), entry.get("tables"))
 
 
 def make(study: DocumentedStudy, results: Path, workers: int) -> None:
@@ -98,6 +105,11 @@ def show(study: DocumentedStudy) -> None:
         raise SystemExit(f"{study.name}: {exhibits.problems[0]}")
     for number, figure in enumerate(exhibits.figures.values()):
         figure.savefig(DOCS / "figures" / picture(study, number), dpi=110)
+    if study.tables is None:
+        study.all_tables.unlink(missing_ok=True)
+    else:
+        study.all_tables.parent.mkdir(exist_ok=True)
+        study.all_tables.write_text(text(exhibits.tables))
     page = study.page.read_text()
     study.page.write_text(with_tables(page, study.name, shown_in(page, study, exhibits)))
 
@@ -114,7 +126,14 @@ def shown_in(page: str, study: DocumentedStudy, exhibits: Exhibits) -> str:
     elsewhere = with_tables(page, study.name, "")
     links = [(title, f"{folder}/{picture(study, number)}") for number, title in enumerate(exhibits.figures)]
     figures = "".join(f"![{title}]({path})\n\n" for title, path in links if f"({path})" not in elsewhere)
-    return figures + markdown(exhibits.tables)
+    if study.tables is None:
+        return figures + markdown(exhibits.tables)
+    tables = list(exhibits.tables.items())
+    if wrong := [number for number in study.tables if not 1 <= number <= len(tables)]:
+        raise SystemExit(f"{study.name}: tables = {wrong} is not allowed; its tables have numbers from 1 to {len(tables)}")
+    path = Path(os.path.relpath(study.all_tables, study.page.parent)).as_posix()
+    chosen = markdown(dict(tables[number - 1] for number in study.tables))
+    return f"{figures}{chosen}\n[All tables of `{study.name}`]({path})\n".replace("\n\n\n", "\n\n")
 
 
 def with_tables(page: str, name: str, tables: str) -> str:
@@ -267,6 +286,12 @@ def place(study: DocumentedStudy) -> str:
     level, heading = headings[-1]
     anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
     return f"{page}#{anchor}" if len(level) > 1 else page
+
+
+def text(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return tables as plain text, each with its title."""
+    shown = ((title, _with_named_rows(frame).map(_cell).to_string(index=False)) for title, frame in tables.items())
+    return "\n".join(f"{title}\n\n{table}\n" for title, table in shown)
 
 
 def markdown(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -75,6 +75,8 @@ def test_the_page_of_a_study_shows_its_stored_table(study: Any) -> None:
     exhibits, page = MAKE["shown"](study), study.page.read_text()
     assert not exhibits.problems
     assert MAKE["with_tables"](page, study.name, MAKE["shown_in"](page, study, exhibits)) == page
+    assert study.all_tables.exists() == (study.tables is not None)
+    assert study.tables is None or study.all_tables.read_text() == MAKE["text"](exhibits.tables)
     for number in range(len(exhibits.figures)):
         picture = MAKE["picture"](study, number)
         assert f"figures/{picture})" in page
@@ -115,6 +117,18 @@ def test_a_study_shows_its_figures_above_its_tables_unless_the_page_has_them() -
     picture = f"](figures/{study.name}.png)"
     assert picture in MAKE["shown_in"](empty, study, exhibits)
     assert picture not in MAKE["shown_in"](f"![Drawn{picture}\n\n{empty}", study, exhibits)
+
+
+def test_a_page_shows_some_tables_of_a_study_and_leads_to_all_of_them() -> None:
+    study = next(one for one in MAKE["documented_studies"]() if one.name == "context_switch_mpl")
+    exhibits, empty = MAKE["shown"](study), f"<!-- {study.name} -->\n<!-- end -->\n"
+    titles = list(exhibits.tables)
+    found = MAKE["shown_in"](empty, study._replace(tables=[2]), exhibits)
+    assert [title in found for title in titles] == [number == 2 for number in range(1, len(titles) + 1)]
+    assert f"(tables/{study.name}.txt)" in found
+    assert all(title in MAKE["text"](exhibits.tables) for title in titles)
+    with pytest.raises(SystemExit, match=rf"tables = \[9\] is not allowed; its tables have numbers from 1 to {len(titles)}$"):
+        MAKE["shown_in"](empty, study._replace(tables=[9]), exhibits)
 
 
 def test_published_numbers_have_the_class_of_their_distance() -> None:

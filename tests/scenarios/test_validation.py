@@ -206,7 +206,7 @@ def test_the_page_has_the_verdicts_of_the_stored_runs(name: str) -> None:
     tool = run_path(str(ROOT / "docs" / "make_studies.py"))
     entry = next(one for one in tool["documented_studies"]() if one.name == name)
     page = PAGE.read_text()
-    assert tool["with_tables"](page, name, tool["markdown"](tool["shown"](entry).tables)) == page
+    assert tool["with_tables"](page, name, tool["shown_in"](page, entry, tool["shown"](entry))) == page
     assert (ROOT / "docs" / "figures" / f"{name}.png").stat().st_size > 10_000
 
 
