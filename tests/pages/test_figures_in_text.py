@@ -1,4 +1,4 @@
-"""Figures in the sentences of pages about results: a command makes the example, or the table (of docs/tables too), that has them."""
+"""Figures in the sentences of pages about results: a command makes the table (here or in docs/tables) or example with them."""
 
 import re
 from pathlib import Path
