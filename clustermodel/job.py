@@ -215,7 +215,7 @@ class Job:
 
     @classmethod
     def from_row(cls, row: JobRow) -> Job:
-        """Return the specification that :meth:`row` turned into ``row``."""
+        """Return the specification of a row; the inverse of :meth:`row`."""
         same: dict[str, Any] = {name: getattr(row, name) for name in ("id", "nodes", "user", "group", "priority")}
         for name in ("submit", "run", "estimate", "checkpoint", "restart", "checkpoint_interval"):
             ticks = getattr(row, name)

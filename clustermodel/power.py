@@ -18,7 +18,7 @@ PICOJOULES_PER_KWH: Final = 3_600_000 * PICOJOULES_PER_JOULE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Power:
-    """What each node draws, by what it does; on nodes of several processors, what each processor draws.
+    """The power drawn by each node (by each processor, where nodes have several) in each state.
 
     >>> from clustermodel import Machine, Power
     >>> machine = Machine(nodes=64, power=Power(busy_w=350, idle_w=120))

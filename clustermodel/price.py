@@ -92,7 +92,7 @@ class Price:
 
     @cached_property
     def every(self) -> int:
-        """After which time the series recurs, ticks; 0 if it does not."""
+        """Period of the series, ticks; 0 if it does not recur."""
         return 0 if self.every_s is None else to_ticks(self.every_s)
 
     def step(self, now: int) -> int:
@@ -104,7 +104,7 @@ class Price:
         return self.price[self.step(now)]
 
     def next_change(self, now: int) -> int | None:
-        """Return when the step at a time, ticks, ends; ``None``: never."""
+        """Return the end of the step at a time, ticks; ``None`` if it has no end."""
         step = self.step(now) + 1
         since = now - now % self.every if self.every else 0
         if step < len(self.starts):

@@ -81,7 +81,7 @@ class Limits:
 
     @property
     def of_whom(self) -> str:
-        """Whose jobs these are, in words."""
+        """The limited jobs, in words."""
         named = [(name, getattr(self, name)) for name in SUBJECTS if getattr(self, name) is not None]
         words = [
             f"each {name}" if value == EACH else f"{name} {value if isinstance(value, str) else ' or '.join(value)}"
@@ -90,7 +90,7 @@ class Limits:
         return " in ".join(words) or "all jobs"
 
     def names(self, subject: str) -> tuple[str, ...]:
-        """Return whom a field of :data:`SUBJECTS` names; nobody, if it is ``None``."""
+        """Return the names in a field of :data:`SUBJECTS`; none, if it is ``None``."""
         value = getattr(self, subject)
         return (value,) if isinstance(value, str) else value or ()
 
@@ -102,7 +102,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class FairShare:
-    """An order of the queue: accounts, and in them users, come first that have used least of what is theirs.
+    """A queue order: accounts, and within them users, that have used the smallest part of their share go first.
 
     Usage is nodes x time, as long as jobs run, and halves every half-life.  Accounts are compared by usage over shares, level
     by level, then the users of an account in the same way (the Fair Tree of Slurm 19.05); jobs of a user keep their order.  A
@@ -218,7 +218,7 @@ def order_of(text: str) -> FairShare | Multifactor:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The rules of a site; jobs that they keep from starting are *held*: no policy sees them (docs/site)."""
+    """The rules of a site; jobs that they hold back are *held*, and no policy sees them (docs/site)."""
 
     limits: Sequence[Limits] = ()
     array_limits: bool = False

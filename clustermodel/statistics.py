@@ -184,8 +184,8 @@ class BatchMeans(Interval):
 def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) -> BatchMeans:
     """Return the mean of correlated values, such as waits of one long run, and its confidence interval by batch means.
 
-    Means of batches of the same length are treated as independent (Law & Kelton 2000, section 9.5.3).  A run that happens to
-    miss its long queues has a low mean, and looks less correlated than it is, which no test of the same run can exclude.  So
+    Means of batches of the same length are treated as independent (Law & Kelton 2000, section 9.5.3).  A run that by chance
+    has no long queues has a low mean and looks less correlated than it is; no test of the same run can detect that.  So
     where the run is longer than 100 correlation times, the interval is 1 + (250 correlation times / values)^2 times as wide as
     that of the batches.  The two numbers were chosen on waits of M/M/1, so that intervals of runs that are
     :attr:`BatchMeans.long_enough` cover in at least 90 % (docs/statistics.md).  That of a shorter run is too narrow.

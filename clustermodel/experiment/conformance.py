@@ -43,7 +43,7 @@ _SLICES = TimeSlicing(quantum_s=7.0, mpl=3)
 
 
 class BrokenRule(NamedTuple):
-    """A rule that a policy breaks in one case."""
+    """A violation of a rule by a policy, and the case that shows it."""
 
     rule: str
     case: str

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column.
+    """The result of a scenario.  Tables are pandas, times in seconds; docs/outputs lists every column.
 
-    What needs the jobs raises a ``SpecificationError`` if the run was streamed.  Files that cannot be written raise an
+    After a streamed run, attributes that need the jobs raise a ``SpecificationError``.  Files that cannot be written raise an
     ``OutputError``.
     """
 
@@ -86,7 +86,7 @@ class Result:
 
     @property
     def streamed(self) -> bool:
-        """Whether the run kept no jobs: what needs them is refused in one line."""
+        """Whether the run was streamed and kept no jobs."""
         return self._sums is not None
 
     @property
@@ -104,7 +104,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """The job table: one row per job, in order of submission; last what is recorded of it, as ``account``."""
+        """The job table: one row per job, in order of submission; recorded columns such as ``account`` are last."""
         jobs = Jobs.of(self.records)
         table = job_table(jobs).assign(stream=self.scenario.streams.of(self.records.column("id")))
         site = self.scenario.used_site
@@ -215,11 +215,11 @@ class Result:
 
     @cached_property
     def power_draw(self) -> PowerDraw:
-        """What all nodes draw over time; where nodes are shared in time, the mean between scheduling events."""
+        """Total power over time; where nodes are shared in time, the mean between scheduling events."""
         return draw_of(self.records, self.ledger, self.machine, self.slices)
 
     def cost(self, price: Price | pd.DataFrame | None = None) -> Cost:
-        """Return what the energy costs, and its carbon, by a price over time, by default that of the machine.
+        """Return the cost and the carbon emissions of the energy, by a price series (by default the machine's).
 
         Raises:
             SpecificationError: the machine has no power, or there is no price.
@@ -264,8 +264,8 @@ class Result:
 
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
         ``running_row`` of the Ousterhout matrix (-1 if none), ``reserved_nodes`` if reservations keep any free, the
-        ``memory_share`` and ``store_share`` that are in use, and ``power_w``, what all nodes draw (the mean until the next
-        event), if that is known.
+        ``memory_share`` and ``store_share`` in use, and ``power_w``, the total power (the mean until the next event), if
+        known.
         """
         shares = timeline.shares_over_time(self.records, self.machine, self.events.ticks)
         if self.machine.powers:

@@ -163,7 +163,7 @@ class Scenario:
 
     @property
     def may_have_malleable(self) -> bool:
-        """Whether the site or a workload says of jobs whether they are malleable."""
+        """Whether the site or a workload has malleable jobs."""
         of_site = self.site is not None and bool(self.site.malleable)
         return of_site or any(isinstance(source, Workload) and source.has(MALLEABLE) for source in self.sources)
 
@@ -177,7 +177,7 @@ class Scenario:
 
     @property
     def used_machine(self) -> Machine:
-        """The specified machine, or one of the size on which the workload was recorded; with what the site says of nodes."""
+        """The specified machine, or one of the size on which the workload was recorded, with the site's rules for nodes."""
         machine = self._machine()
         of_site = ("partitions", "node_types", "reservations", "power", "price", "power_cap_w")
         changes = {name: own for name in of_site if (own := getattr(self.site, name, ()))}
@@ -210,7 +210,7 @@ class Scenario:
 
     @property
     def unit(self) -> str:
-        """What jobs ask for, in the singular: ``"node"``, ``"core"``, ``"GPU"``; ``"processor"`` where job streams differ."""
+        """The unit of job sizes, in the singular: ``"node"``, ``"core"``, ``"GPU"``; ``"processor"`` where job streams differ."""
         units = {source.provenance.unit for source in self.sources}
         if units == {"node"} and self.used_machine.has_shared_nodes:
             return "GPU" if self.used_machine.gpus_per_node > 1 else "processor"

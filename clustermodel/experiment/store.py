@@ -161,7 +161,7 @@ def _digest_of(plain: Mapping[str, Any]) -> str:
 
 
 class Store:
-    """The results of one experiment.  Use :meth:`create` to write, :meth:`read` to look.
+    """The results of one experiment.  :meth:`create` opens it for writing, :meth:`read` for reading.
 
     ``listings`` are the files of the experiment, by name, with the trials of this store; the first is written.
     """
@@ -211,7 +211,7 @@ class Store:
     @classmethod
     @contextmanager
     def read(cls, directory: str | os.PathLike[str]) -> Iterator[Self]:
-        """Open an experiment's directory to look at its results, those of all shards, even while they are written.
+        """Open an experiment's directory for reading, with the results of all shards, even while a study writes them.
 
         Damaged runs are left out; :meth:`damaged` names them.  A directory without an experiment, with a damaged file of one,
         or with shards of several experiments, or versions of one, is a ``SpecificationError``.
@@ -278,7 +278,7 @@ class Store:
         return [run for key in keys if (run := self.run(key)) is not None]
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Return the keys of damaged runs, and what is wrong with each."""
+        """Return the keys of damaged runs, and the damage of each."""
         self._all_runs()
         return sorted((key, run) for key, run in self._runs.items() if isinstance(run, str))
 
@@ -312,7 +312,7 @@ class Store:
                 (self.directory / other).unlink(missing_ok=True)
 
     def missing(self) -> dict[str, str]:
-        """Return the keys of the runs to do, each with what is wrong with a damaged one."""
+        """Return the keys of the runs still to do, with the damage of those that are damaged."""
         missing = {}
         for entry in self.study.trials:
             run = self.run(entry.key)
@@ -321,7 +321,7 @@ class Store:
         return missing
 
     def keep(self, run: Run, outcome: Outcome) -> None:
-        """Write the tables and the numbers of a run, or why it failed; OutputError if they cannot be written."""
+        """Write the tables and numbers of a run, or its error; OutputError if they cannot be written."""
         for table, content in outcome.tables.items():
             if table not in TABLES:
                 make_folder(self.directory / table)

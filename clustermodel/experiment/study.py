@@ -294,7 +294,7 @@ def require_function(field: str, function: object, names: Iterable[str], what: s
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """How narrow the confidence interval of a measure must be at each point before no more replications are run.
+    """The width of a measure's confidence interval at which replication of a point stops.
 
     It is compared with the requested width after ``at_least`` replications, and again after more of them, whose number follows
     from the width so far (Chow & Robbins 1965).  A deviation that is small by chance stops the replications early, so the

@@ -53,15 +53,14 @@ def log_time(seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPolicy:
-    """Does what a function chooses, given an observation and a mask of the actions that are allowed.
+    """A policy whose decisions a function (an agent) takes, from an observation and a mask of the allowed actions.
 
     Action 0 waits for the next event; 1 to ``window`` start a job of the window.  The next ``running`` preempt a gang that is
     shown, with ``preempt``; then as many halve its nodes and as many double them, with ``resize``, as far as its sizes and the
     idle nodes allow.  The function is called again after each action but 0, and only if another one is allowed.  Waiting is not
-    allowed on a machine without a running gang if a job of the window fits.  An action that is not allowed is replaced by the
-    first one that is.
+    allowed while nothing runs and a job of the window fits.  A forbidden action is replaced by the first allowed one.
 
-    The policy can be pickled, and a study run it in several processes, if the function can be.
+    The policy can be pickled, and so used in parallel studies, if the function can.
     """
 
     act: Act

@@ -27,14 +27,14 @@ class CheapHours:
     """EASY backfilling that delays jobs to cheaper hours.
 
     Args:
-        max_delay_s: by how much a job is delayed at most after it could have started, seconds; 0 is EASY.
-        min_saving: share of the expected cost that a delay must save, 0 to 1.
-        by: what is saved: ``"price"``, or ``"carbon"`` by the carbon intensity.
+        max_delay_s: the longest delay of a job beyond the time at which it could have started, seconds; 0 is EASY.
+        min_saving: the smallest share of a job's expected cost for which it is delayed, 0 to 1.
+        by: the cost to reduce: ``"price"``, or ``"carbon"`` (carbon intensity).
         price: of energy over time, a :class:`~clustermodel.price.Price`; ``None`` is that of the machine.
         predictor: of run times, as of EASY.
         correction: of a prediction that has expired, as of EASY.
 
-    Without a price no hour is cheaper, and the policy is EASY.
+    Without a price series the policy equals EASY.
     """
 
     name: ClassVar[str] = "cheap-hours"

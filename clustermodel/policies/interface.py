@@ -20,7 +20,7 @@ from clustermodel.speedup import LINEAR, Speedup
 
 
 class Reason(NamedTuple):
-    """Why a job starts now: what the decision log keeps and ``explain`` prints; times are ticks."""
+    """The reason for a start, kept in the decision log and printed by ``explain``; times in ticks."""
 
     rule: str
     """The rule that let it in, in the field's words."""
@@ -59,7 +59,7 @@ class Start:
 class Kill:
     """End a running gang now; it leaves its nodes, or its rows, at once and its work is discarded.
 
-    A gang that has executed for its estimate is recorded as *killed*, and its work counts as useful (the archive's convention).
+    A gang that has reached its estimate is recorded as *killed*, and its work counts as useful (the archive's convention).
     """
 
     job: QueuedJob
@@ -70,7 +70,7 @@ class Kill:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Checkpoint:
-    """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
+    """Preempt a running job: save it to the checkpoint store and return it to its place in the queue.
 
     Its gang stops executing at once, and holds dedicated nodes until it is written.  In rows it is written at the start of its
     own next slices, and then leaves its rows; other pending overheads are dropped.  A gang of more tasks than the store takes
@@ -89,7 +89,7 @@ class Suspend:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Reserve:
-    """Tell a waiting job when it will start at the latest.  The record of the job keeps the first one."""
+    """Guarantee a waiting job its latest start.  The job's record keeps the first guarantee."""
 
     job: QueuedJob
     start: int
@@ -100,7 +100,7 @@ class Reserve:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class WakeAt:
-    """Set the policy's alarm clock.  It has one: a later ``WakeAt`` replaces the time, and ringing clears it."""
+    """Schedule a call of ``decide`` at a time.  A later ``WakeAt`` replaces an earlier one; the call itself clears it."""
 
     time: int | None
     """Ticks, after now; ``None`` clears it."""
@@ -121,7 +121,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Rows:
-    """Say where gangs run in the rows of the Ousterhout matrix from now on; only gangs for which that changes need be named.
+    """Place gangs in the rows of the Ousterhout matrix from now on; only gangs whose rows or columns change need be named.
 
     A waiting job starts; a gang leaves rows and enters others; a gang whose columns differ migrates by checkpoint and restart
     (Zhang et al. 2003, section 5.4), which it spends at the start of its next slices, as a saved job spends what restoring it
@@ -136,7 +136,7 @@ class Rows:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Migrate:
-    """Move gangs to other dedicated nodes by checkpoint and restart, which they spend there, and queue for at the store.
+    """Move gangs to other dedicated nodes by checkpoint and restart, charged on the new nodes and queued at the store.
 
     The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang that is not restored yet
     restores its image on the new nodes instead.
@@ -148,11 +148,11 @@ class Migrate:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Resize:
-    """Change the number of nodes of the running gang of a malleable job, on dedicated nodes; what it has executed is kept.
+    """Change the number of nodes of a running malleable job, on dedicated nodes; its executed work is kept.
 
-    The nodes that it gives up are idle at once, so a later :class:`Start` in the same list may use them, and it has the new
-    ones at once, on which it spends what the resize costs.  Then it goes on: what it has executed counts in ticks of the new
-    number of nodes, by ``Setup.speedup``, rounded down.
+    Released nodes are idle at once, so a later :class:`Start` in the same list may use them.  The gang spends the cost of the
+    resize on its new nodes and then continues; its executed work is converted to ticks of the new number of nodes by
+    ``Setup.speedup``, rounded down.
     """
 
     job: QueuedJob
@@ -171,7 +171,7 @@ def _unknown_run_time(job: QueuedJob) -> int:
 
 
 class Setup(NamedTuple):
-    """What a policy learns before a run; times in ticks."""
+    """The machine and the rules of a run, as its policy sees them before the first event; times in ticks."""
 
     nodes: int
     """Size of the machine."""
@@ -218,10 +218,10 @@ class Run(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """A scheduling policy: a specification, which is the same before and after a run.
+    """A scheduling policy: a specification that runs do not change; the state of a run is in what ``start`` returns.
 
-    The policies of this package are frozen dataclasses, so that they can be compared, hashed and pickled.  They refuse wrong
-    arguments by a SpecificationError when they are made, and a machine that does not fit in ``start``.
+    The policies of this package are frozen dataclasses, so that they can be compared, hashed and pickled.  Wrong
+    arguments raise a SpecificationError when the policy is made, a machine that does not fit when ``start`` is called.
     """
 
     @property

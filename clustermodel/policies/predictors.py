@@ -82,10 +82,10 @@ class Predictions(Protocol):
 
 @runtime_checkable
 class Predictor(Protocol):
-    """Predicts run times: a specification, as a policy is."""
+    """A predictor of run times: a specification, like a policy."""
 
     def start(self, setup: Setup) -> Predictions:
-        """Return what predicts in a new run on this machine; the predictor itself, if it learns nothing."""
+        """Return the predictor of a new run on this machine; the specification itself, if it learns nothing."""
 
 
 class _LearnsNothing:

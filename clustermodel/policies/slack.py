@@ -60,7 +60,7 @@ def _by_size(waits: Waits) -> Classes:
 
 @dataclass(frozen=True, kw_only=True)
 class Quotas:
-    """How much users and groups may use in a run, node-seconds.
+    """Quotas of users and groups for a run, node-seconds.
 
     A job over quota has infinite slack: it may be delayed for every other job.  The papers (Talby & Feitelson 1999: short
     version, section 2.2; long version, section 2.3) assume an accounting system that knows who is over quota.
@@ -94,9 +94,9 @@ class Slack:
 
     Args:
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time beyond its first reserved start.
-        heuristic: in which order jobs are put back: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
+        heuristic: the order in which jobs are put back into the schedule: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
             tries every order and is for a few waiting jobs only.
-        compression: how the waiting jobs from a slot on are moved (docs/slack compares the three).  ``"afresh"``: all are taken
+        compression: how waiting jobs move up when a slot opens (docs/slack compares the three).  ``"afresh"``: all are taken
             out and put back at their earliest times.  ``"shift"``: all are delayed by the arriving job's estimate, then moved
             up one after the other, not before the slot; after an early end they are only moved up, as early as they can.
             ``"in-place"``: as ``"afresh"`` for an arriving job, as ``"shift"`` after an early end.
@@ -109,7 +109,7 @@ class Slack:
         alpha_f: weight of fairness.
         user_priority: UP in [0, 1], of all jobs, or a callable that gives it for a job.
         political_priority: PP in [0, 1], likewise.
-        quotas: what users and groups may use; jobs of those over quota delay no other job (PP is minus infinity).
+        quotas: of users and groups; jobs of those over quota delay no other job (PP is minus infinity).
         extend_unfinished: give a job that is unfinished at its estimate 10 % more time where that is cheaper than killing it
             (section 4.7); for machines that do not kill at the estimate themselves.
     """
@@ -156,7 +156,7 @@ class Slack:
         return next(seconds for largest, seconds in _classes(self.awt) if nodes <= largest)
 
     def priority(self, field: str) -> PriorityOf:
-        """Return what gives the user or political priority of a job."""
+        """Return the function that gives a job's user or political priority."""
         given: object = getattr(self, field)
         if isinstance(given, Real):
             of_all = share(f"slack: {field}", given)

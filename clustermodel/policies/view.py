@@ -101,22 +101,22 @@ class RunningJob:
 
     @property
     def fetching(self) -> bool:
-        """Whether it does not execute yet: nodes of it boot, or the job's saved work has still to be restored there."""
+        """Whether it has not begun to execute: its nodes boot, or its saved work is being restored."""
         return self.state is RESTORING or self.state is RETURNING
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been preempted and does not execute any more, although it still holds its nodes or rows."""
+        """Whether it has been preempted and no longer executes, but still holds its nodes or rows."""
         return self.state is STOPPING or self.state is RETURNING
 
     @property
     def migrating(self) -> bool:
-        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
+        """Whether it was moved at the current time, or has a pending checkpoint or restart."""
         return self.state is MIGRATING
 
     @property
     def resizing(self) -> bool:
-        """Whether it does not execute yet as the number of its nodes has been changed."""
+        """Whether it is paused by a resize."""
         return self.state is RESIZING
 
     def __repr__(self) -> str:

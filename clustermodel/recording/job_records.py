@@ -61,8 +61,8 @@ class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; ``due``, the
-    guaranteed start that was the first to come, after renewals; ``eligible``, when the job joined the queue, later than it was
-    submitted if it was held; ``cap_wait``, how long it waited because of the power cap; and of the job's last run attempt
+    earliest guaranteed start after renewals; ``eligible``, when the job joined the queue, later than it was
+    submitted if it was held; ``cap_wait``, its wait caused by the power cap; and of the job's last run attempt
     ``start``, ``end``;
     ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded
     work; ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before the attempt;
@@ -116,16 +116,16 @@ class JobRecords:
         self._attempts[self._attempt[index] + _ENDED_AS] = Status.REJECTED
 
     def rejected_late(self, index: int, now: int) -> None:
-        """Note that the machine cannot run the job any more, which has waited."""
+        """Record that a waiting job is rejected, because the machine can no longer run it."""
         self.rejected(index)
         self.gave_up[index] = now
 
     def held(self, index: int, until: int) -> None:
-        """Note until when the rules of the site have kept the job from the queue."""
+        """Record when the rules of the site released a held job to the queue."""
         self._eligible[index] = until
 
     def waited_for_cap(self, index: int, ticks: int) -> None:
-        """Note for how much longer enough nodes were idle for the waiting job, of which the power cap let too few be used."""
+        """Record further time for which the power cap alone kept the job waiting."""
         self.cap_waits[index] = self.cap_waits.get(index, 0) + ticks
 
     def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
@@ -150,7 +150,7 @@ class JobRecords:
         return self._attempt[index]
 
     def resized(self, index: int, now: int, columns: NodeSet, nodes: int, phase: EndedPhase) -> None:
-        """Note that the gang goes on with another number of nodes."""
+        """Record that the gang continues on another number of nodes."""
         before = self._attempt[index]
         self.ended(index, now, Status.RESIZED, phase.executed, phase.lost)
         attempt = self._attempt[index] = self._open_attempt(index)
@@ -205,7 +205,7 @@ class JobRecords:
         self.off_since.append((now, nodes))
 
     def memory_changed(self, now: int, kib: int) -> None:
-        """Note that jobs have so much more memory from ``now`` on, or less if negative, on all nodes together."""
+        """Record that jobs use more memory from ``now`` on (less if negative), on all nodes together."""
         self._memory.extend((now, kib))  # perhaps after later ones: the fast mode finds out at a scheduling event
 
     def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Account(StrEnum):
-    """What a node's time is charged to."""
+    """An account of node time."""
 
     USEFUL = "useful"
     """Useful work, including that of jobs killed at their wall-time limit (the archive's convention)."""
@@ -103,7 +103,7 @@ class Ledger:
         self._amounts[account][waiting] += node_ticks
 
     def charge_work(self, useful: int, discarded: int) -> None:
-        """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other."""
+        """Charge the node-ticks executed by a completed run attempt, or move work between accounts."""
         self._useful[0] += useful
         self._lost[0] += discarded
 
@@ -152,7 +152,7 @@ class Ledger:
 
     @property
     def capacity_loss_with_outages(self) -> float:
-        """kappa, and the nodes that were down while a job waited: what the machine and its scheduler lost together."""
+        """kappa plus the nodes that were down while a job waited: the loss by the machine and its scheduler together."""
         return self._lost_while_waiting((*OVERHEADS, Account.DOWN))
 
     def _lost_while_waiting(self, accounts: Collection[Account]) -> float:

@@ -43,7 +43,7 @@ class Profile:
         return other
 
     def take_steps_of(self, other: Profile) -> None:
-        """Become equal to a trial, which is not used any longer."""
+        """Take over the steps of a trial copy, which must not be used afterwards."""
         self._times, self._free = other._times, other._free
 
     def times(self) -> Sequence[int]:
@@ -71,7 +71,7 @@ class Profile:
         return profile
 
     def advance(self, now: int) -> None:
-        """Forget the past: the profile begins at ``now``."""
+        """Drop the steps before ``now``."""
         times = self._times
         if len(times) > 1 and times[1] <= now:
             past = bisect_right(times, now) - 1

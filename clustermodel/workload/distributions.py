@@ -269,7 +269,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HyperErlang:
-    """A time that is the sum of ``order`` exponential stages, whose mean is one with probability ``p``, else another."""
+    """A sum of ``order`` exponential stages: with probability ``p`` all have the first mean, otherwise the second."""
 
     order: int
     """Number n of stages, common to both branches, at most 1,000."""

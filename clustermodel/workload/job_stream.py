@@ -37,11 +37,11 @@ _FIRST_HALF_HOUR: Final = 11  # where the model's day begins: 5 a.m.; the tail o
 
 
 class ArrivalProcess(ABC):
-    """An arrival process; a process of your own needs :meth:`gaps` only."""
+    """An arrival process; a user-defined process needs only :meth:`gaps`."""
 
     @abstractmethod
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield seconds between arrivals on the process's own clock, in arrays of any length, without end."""
+        """Yield interarrival times, seconds on the process's own clock, in arrays of any length, endlessly."""
 
     def to_time(self, own_s: FloatArray) -> FloatArray:
         """Return the time of the simulation, seconds, for times on the process's own clock."""
@@ -220,7 +220,7 @@ def _days(field: str, given: object) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Cycle(_Modified, hours=_hours, days=_days):
-    """Another process with a daily and weekly cycle: its own clock runs faster where the rate is higher.
+    """An arrival process with a daily and weekly cycle: the clock of another process runs faster where the rate is higher.
 
     Over a week the mean rate is that of the process.  Time 0 is the beginning of the first day of ``days``.
     """
@@ -258,7 +258,7 @@ class Cycle(_Modified, hours=_hours, days=_days):
 
 @dataclass(frozen=True, kw_only=True)
 class Sessions(Checked, arrivals=arrival_process, jobs=distribution, think_time_s=distribution):
-    """Sessions that begin by an arrival process: the first job at that time, each other job after the one before it."""
+    """Sessions started by an arrival process: a session's first job arrives then, each further job after its predecessor."""
 
     arrivals: ArrivalProcess | Workload | Distribution
     """When sessions begin."""
@@ -272,8 +272,8 @@ class Sessions(Checked, arrivals=arrival_process, jobs=distribution, think_time_
 class ClosedUsers(Checked, users=partial(validation.require_whole, at_least=1), think_time_s=distribution):
     """A fixed number of users, each of whom thinks, submits a job, waits for its completion, and thinks again.
 
-    Every user has a user number, from 1, and the same number of jobs, or one more.  As users complete their last jobs at
-    different times, the end of such a run has fewer users.
+    Every user has a user number, from 1, and the same number of jobs, or one more.  Users complete their
+    last jobs at different times, so fewer users are active towards the end of a run.
     """
 
     users: int

@@ -24,7 +24,7 @@ _INTERVALS: Final = ("window_s", "nodes")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Malleable(JobFilter):
-    """Which jobs are malleable, between which numbers of nodes, and what a resize costs them; by default all jobs.
+    """Malleable jobs: which jobs, their smallest and largest sizes, and the cost of a resize; by default all jobs.
 
     >>> from clustermodel import Malleable
     >>> rule = Malleable(share=0.3, users=["ann"], min_nodes="0.5x", max_nodes="2x")
@@ -32,8 +32,8 @@ class Malleable(JobFilter):
     True
 
     The fields of :class:`~clustermodel.workload.transforms.JobFilter` say of which jobs the ``share`` is malleable: of those of
-    some users, of those that ask for 4 to 64 nodes (``nodes=(4, 64)``).  Whether a job belongs to the share depends on the seed
-    and the number of the job alone, so that each job that is malleable at a share of 0.3 is so at 0.6 too.
+    some users, of those that ask for 4 to 64 nodes (``nodes=(4, 64)``).  Whether a job belongs to the share depends only on the
+    seed and the job's number, so every job that is malleable at a share of 0.3 is malleable at 0.6 too.
 
     A number of nodes is a whole number, or a multiple of those that each job asks for, as ``"0.5x"``, rounded to the nearest of
     at least 1.  The least number of a job is at most the nodes that it asks for, the largest at least these.

@@ -31,7 +31,7 @@ _OUTCOME: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """A schedule as it was recorded.  Tables are pandas, times in seconds on the clock of the file."""
+    """A recorded schedule.  Tables are pandas, times in seconds on the clock of the file."""
 
     jobs: pd.DataFrame
     """A row for each job, in order of the file.  Columns as in :attr:`Result.jobs

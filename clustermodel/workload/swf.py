@@ -572,7 +572,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     them).  Without groups, accounts take their field, and without queues QOS theirs, which the header says.  Names that are
     too many for a header go to ``PATH.names.csv``.  :func:`read_swf` reads all of them but job names, and none of that file.
 
-    Returns lines that a reader of the file should know, about what SWF has no field for, and the file of names.  Raises
+    Returns notes about data that SWF has no field for, and the path of the file of names.  Raises
     OutputError if a file cannot be written.
     """
     columns, header_of_names, separate = named_fields(workload)

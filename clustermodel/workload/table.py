@@ -268,7 +268,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
-    """What became of each line of an accounting log; ``print`` it, or read its fields."""
+    """How each line of an accounting log was used; ``print`` it, or read its fields."""
 
     source: str
     """File name."""
@@ -796,12 +796,12 @@ class Workload:
         return self._derived(self._with(estimate=estimate), ESTIMATES, {"phi": phi, "seed": seed}, options)
 
     def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
-        """Return a log as it might have been: weeks or users of this one, drawn with replacement.
+        """Return a bootstrap sample of the log: its weeks or users, drawn with replacement.
 
         Whole weeks (or blocks of ``of`` seconds) are laid end to end until they are as long as this log; each job keeps its
         time in the week, its run time, estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log, if the
-        header says when and where it began, otherwise with the first submission, as other blocks do.  What lasts longer than a
-        week is lost, such as trends and seasons (Künsch 1989).
+        header says when and where it began, otherwise with the first submission, as other blocks do.  Dependence beyond a
+        week, such as trends and seasons, is lost (Künsch 1989).
 
         Users (``"users"``) are drawn with all their jobs, at their recorded times; a user drawn twice appears as two users who
         submit the same jobs at the same times.  The number of jobs and the offered load then vary between seeds.
@@ -938,7 +938,7 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
 
 
 def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
-    """Return the facts of a workload as values for JSON; times in seconds, percentiles as ``p50``."""
+    """Return statistics of a workload as JSON values; times in seconds, percentiles as ``p50``."""
     size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
     known, percentiles = workload.provenance, (0, 25, 50, 75, 90, 99, 100)
     load = partial(workload.offered_load, nodes) if nodes and workload.span_s else lambda **_: None

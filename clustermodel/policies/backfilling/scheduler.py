@@ -31,21 +31,21 @@ class Backfilling:
     """Backfilling assembled from parts (Perkovic & Keleher 2000, figure 2).
 
     Args:
-        order: in which the phases go through the queue: one of the paper's criteria (``"D"``, ``"P"``, ``"R"``, ``"1/L"``,
+        order: the queue order of the phases: one of the paper's criteria (``"D"``, ``"P"``, ``"R"``, ``"1/L"``,
             ``"P/L"``, ``"R/L"``), ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"``, or a key.
-        guarantees: who holds a reservation: ``"all"``, ``"none"``, ``"selective"``, ``"relaxed"``, or a part of your own.
-        levels: how many priorities P has.
-        starvation_weight: what one second of delay adds to the criterion.
+        guarantees: which jobs hold reservations: ``"all"``, ``"none"``, ``"selective"``, ``"relaxed"``, or a user-defined part.
+        levels: the number of priority levels of criterion P.
+        starvation_weight: the increase of the criterion per second of delay.
         threshold: the expected slowdown that earns a job a reservation, for ``"selective"``.
         relaxation: the share of its expected wait by which the first blocked job may be delayed, for ``"relaxed"``.
         speculation: the ratio of speculated time to estimate, in (0, 1]; ``None`` for no speculation.
         test_runs: whether jobs with long estimates get test runs, or a ``TestRuns(...)``.
         width: the shapes a job can have: ``"asked"``, ``"half"``, ``"quarter"``, ``"greedy"``, a share of the nodes it asked
-            for, or a part of your own.
-        widening: whether starting jobs get idle nodes, up to the number they asked for, or up to which multiple of it.
+            for, or a user-defined part.
+        widening: whether starting jobs get idle nodes, up to the number they asked for, or the largest multiple of it.
         predictor: of run times, which replace the estimates in the plan, by name or an object
             (:mod:`clustermodel.policies.predictors`); asked once for each job, when it is submitted.
-        correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
+        correction: of expired predictions, by name or a function; ``None`` extends them as long as the job is late.
     """
 
     order: str | QueueOrder = "D"
@@ -92,7 +92,7 @@ class Backfilling:
 
     @property
     def takes_partitions(self) -> bool:
-        """Whether all its parts can plan where jobs differ in the nodes that they may have, or have shapes."""
+        """Whether all its parts support jobs limited to some nodes, or with shapes."""
         planned = isinstance(self._guarantees(), EveryJob | NoJob | Selective)
         return planned and all(getattr(self, field) == plain for field, plain in _PLAIN.items())
 
