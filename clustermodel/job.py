@@ -47,7 +47,7 @@ class JobRow(NamedTuple):
     memory: int = UNSET
     """Memory that each task needs on its node, KiB; ``UNSET`` when unknown."""
     checkpoint: int = UNSET
-    """How long a checkpoint of this job takes; ``UNSET`` for what the machine says, here and below."""
+    """Time of a checkpoint of this job; ``UNSET``, here and below, for the machine's value."""
     restart: int = UNSET
     checkpoint_interval: int = UNSET
     """How long it executes between two periodic checkpoints."""
@@ -132,7 +132,7 @@ class Job:
     node_type: str | None = None
     """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.NodeType.name>`, or several: ``"a100,v100"``."""
     features: str | None = None
-    """What each of its nodes must have: ``"ib&avx512"`` both features, ``"a100|v100"`` one of them."""
+    """Features required of each of its nodes: ``"ib&avx512"`` both, ``"a100|v100"`` either."""
     reservation: str | None = None
     """Whose nodes it may have, by :attr:`Reservation.name <clustermodel.machine.Reservation.name>`; or several."""
     processors_per_node: int | None = None
@@ -149,13 +149,13 @@ class Job:
     max_nodes: int | None = None
     """Largest number of nodes of a malleable job; by default as many as the machine has."""
     resize_s: float | None = None
-    """How long a change of its size takes, seconds; ``None``: as long as the machine says."""
+    """Time of a resize, seconds; ``None``: the machine's."""
     after: Sequence[int] = ()
-    """Numbers of jobs that must have begun before this one may, as in Slurm; one of them may stand alone."""
+    """Numbers of jobs that must have started first, as in Slurm; a single number may be given without a list."""
     after_ok: Sequence[int] = ()
-    """Numbers of jobs that must have completed; if one does not (killed, aborted, rejected), this one is rejected."""
+    """Numbers of jobs that must have completed; if any is killed, aborted or rejected, this job is rejected."""
     after_not_ok: Sequence[int] = ()
-    """Numbers of jobs that must have ended otherwise; if one completes, this one is rejected."""
+    """Numbers of jobs that must have ended without completing; if any completes, this job is rejected."""
     after_any: Sequence[int] = ()
     """Numbers of jobs that must have ended, however they did."""
     singleton: bool = False

@@ -39,18 +39,18 @@ _A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeSlicing:
-    """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4)."""
+    """Time slices, for policies that share nodes in time (Zhang et al. 2003, section 4)."""
 
     quantum_s: float = 200.0
     """Length T of a time slice, seconds, in which one row of the Ousterhout matrix runs."""
     mpl: int = 5
     """Multiprogramming level: largest number of rows of the matrix, and so of gangs that share a node."""
     at_events: AtEvents = "cut"
-    """What a scheduling event does to the running slice:
+    """The effect of a scheduling event on the running slice:
 
     - ``"cut"``: it ends the slice; the next row has a full slice, and context switches in progress start over.
-    - ``"keep"``: the slice ends when it would have ended.  Changes of the running row take effect at once; a context switch in
-      progress for a task that still runs goes on."""
+    - ``"keep"``: the slice keeps its end.  Changes of the running row take effect at once; context switches in progress for
+      tasks that still run continue."""
 
     def __post_init__(self) -> None:
         seconds_fields(self, "TimeSlicing.", "quantum_s", positive=True)
@@ -66,7 +66,7 @@ class TimeSlicing:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """Nodes that jobs name together, with limits of their own; partitions may overlap.
+    """A named set of nodes with its own limits; partitions may overlap.
 
     >>> from clustermodel import Machine, Partition
     >>> debug = Partition(name="debug", nodes="60-63", max_wall_time_s=1800, priority=1)
@@ -77,17 +77,17 @@ class Partition:
     """
 
     name: str
-    """What jobs name (the column ``partition`` of a workload); a job may name several, separated by commas."""
+    """The name that jobs give (column ``partition`` of a workload); a job may give several, separated by commas."""
     nodes: str | Sequence[int]
     """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
     max_wall_time_s: float | None = None
-    """Longest estimate of a job, seconds: one with a longer one is rejected, unless it names another partition."""
+    """Longest estimate, seconds; a job with a longer estimate is rejected, unless it names another partition."""
     max_nodes: int | None = None
     """Largest number of nodes of a job."""
     priority: int = 0
-    """What is added to the priority of jobs that name it; of several, the highest."""
+    """Added to the priority of jobs that name the partition; of several partitions, the highest counts."""
     default: bool = False
-    """Whether jobs that name no partition have this one; without a default they may have all nodes."""
+    """Whether jobs without a partition belong here; without a default partition they may use all nodes."""
 
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
@@ -105,7 +105,7 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeType:
-    """Nodes that are alike, on a machine whose nodes differ.
+    """A type of identical nodes, on a machine whose nodes differ.
 
     >>> from clustermodel import Machine, NodeType
     >>> fast = NodeType(name="fast", nodes="0-3", speed=2, features=["ib", "avx512"])
@@ -116,19 +116,19 @@ class NodeType:
     """
 
     name: str
-    """What jobs name (:attr:`Job.node_type <clustermodel.job.Job.node_type>`)."""
+    """The name that jobs give (:attr:`Job.node_type <clustermodel.job.Job.node_type>`)."""
     nodes: str | Sequence[int]
-    """Its nodes, as those of a :class:`Partition`; each node has one type at most."""
+    """Its nodes, in the form of :attr:`Partition.nodes`; each node has at most one type."""
     processors_per_node: int | None = None
     """Processors of each node; ``None``, here and below: as of the machine's other nodes."""
     memory_gib: float | None = None
     """Memory of each node, GiB: jobs that need more do not get these nodes."""
     speed: float = 1.0
-    """How much faster jobs run than on nodes of speed 1, to which run times and estimates refer."""
+    """Speed relative to nodes of speed 1, to which run times and estimates refer."""
     features: str | Sequence[str] = ()
-    """What its nodes have (:attr:`Job.features <clustermodel.job.Job.features>`)."""
+    """Features of its nodes, which jobs may ask for (:attr:`Job.features <clustermodel.job.Job.features>`)."""
     power: Power | None = None
-    """What each of its nodes draws."""
+    """Power drawn by each of its nodes."""
 
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
@@ -207,10 +207,10 @@ class Reservation:
     end_s: float
     """When it ends, seconds."""
     every_s: float | None = None
-    """After which time it begins again, seconds, for ever: a week is 604,800; ``None``: it is there once."""
+    """Period of a recurring reservation, seconds (a week is 604,800); ``None``: it takes place once."""
     accounts: Sequence[str] = ()
-    """Whose jobs may have the nodes, as the log names accounts.  Without accounts and users, nobody's; with both, jobs of these
-    users in these accounts (as in Slurm)."""
+    """Accounts (names of the log) whose jobs may use the nodes.  Without accounts and users, no job may; with both, jobs of
+    these users in these accounts (as in Slurm)."""
     users: Sequence[str] = ()
     """The same, by user."""
     name: str = ""
@@ -378,8 +378,8 @@ class Checkpointing:
     restart_s: float = 0.0
     """Time to restart a gang from its checkpoint, seconds."""
     interval_s: float | str | None = None
-    """How long a gang executes between two periodic checkpoints, seconds; ``None``: there are none.  While one is written, the
-    gang holds its nodes and does not execute; after the failure of a node it goes on from its last one.  ``"young"`` and
+    """Executed time between two periodic checkpoints, seconds; ``None`` disables them.  While one is written, the
+    gang holds its nodes and does not execute; after the failure of a node it continues from its last one.  ``"young"`` and
     ``"daly"``: for the number of nodes of the gang (Young 1974; Daly 2006).  A job's ``checkpoint_interval_s`` replaces the
     interval; with ``"own"`` jobs without one are not checkpointed."""
     max_tasks_per_slice: int | None = None
@@ -395,7 +395,7 @@ class Checkpointing:
 
     All tasks of a gang that is preempted or restored count, whatever this says."""
     store: CheckpointStore | None = None
-    """A store with a bandwidth, which says how long checkpoints and restarts take; ``None``: as long as the costs say."""
+    """A store whose bandwidth determines how long checkpoints and restarts take; ``None``: the costs above apply."""
     restart_charge: str = "on-start"
     """When a gang on dedicated nodes spends the time of its restart:
 
@@ -445,7 +445,7 @@ class Machine:
     """A parallel computer of nodes, identical unless they have types, perhaps in partitions."""
 
     nodes: int
-    """Number of nodes; each task of a job has a node of its own (the papers' processors; N in Zhang et al. 2003)."""
+    """Number of nodes; one task of a job per node (the papers' processors; N in Zhang et al. 2003)."""
     kill_at_estimate: bool = True
     """Whether the estimate is the wall-time limit, at which the batch system kills the job (Talby & Feitelson 1999, long
     version, requirement VIII).  If not, the job continues."""
@@ -464,7 +464,7 @@ class Machine:
     """Number of processors of each node, as GPUs: jobs ask for processors, and each task has one of its own.  What this
     documentation says of nodes is then true of processors."""
     processors_per_node: int = 1
-    """The same, of processors that are no GPUs, as cores; one of the two fields is given."""
+    """The same for cores and other processors; give one of the two fields."""
     allocation: Literal["any", "lowest", "consolidate"] = "any"
     """Which idle processors a gang gets unless the policy names them: ``"any"``, ``"lowest"``: those with the lowest numbers;
     ``"consolidate"``: those of as few nodes as possible, the last of them the fullest that has enough for the rest."""
@@ -481,12 +481,12 @@ class Machine:
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
     (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
     power: Power | None = None
-    """What each node draws, from which the energy of a run follows; it changes no schedule.  ``None``: nothing is counted."""
+    """Power drawn by each node, for the energy of a run; it changes no schedule.  ``None``: no energy accounting."""
     price: Price | None = None
-    """What energy costs over time, and its carbon: a :class:`~clustermodel.price.Price`, or a table with its columns."""
+    """Price and carbon intensity of energy over time: a :class:`~clustermodel.price.Price`, or a table with its columns."""
     on_failure: Literal["requeue", "shrink"] = "requeue"
     """What becomes of a gang of which a node fails: its job waits again, or, if the job is malleable and its least number of
-    nodes is left, ``"shrink"``: it goes on at once on the nodes that are left, from its last checkpoint."""
+    nodes is left, ``"shrink"``: it continues at once on the remaining nodes, from its last checkpoint."""
     resize_s: float | None = None
     """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
     ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""

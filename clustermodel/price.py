@@ -38,7 +38,7 @@ class Price:
     """
 
     time_s: Sequence[float]
-    """When each step begins, seconds, ascending from 0; the last one lasts until the end, or until the series recurs."""
+    """Start of each step, seconds, ascending from 0; the last step lasts until the end, or until the series recurs."""
     price: Sequence[float]
     """Price of each step, per kWh; it may be negative."""
     carbon: Sequence[float] = ()

@@ -227,7 +227,7 @@ class Site:
     """In which order jobs stand in the queue, among jobs of equal priority: ``"fair-share"``, ``"multifactor"``, with
     parameters as policies have them, or an object; ``None``: as they joined it."""
     malleable: Sequence[Malleable] = ()
-    """Which jobs are malleable, beside those of which the workload says so: each rule chooses among the jobs that are still
+    """Malleable jobs in addition to those of the workload: each rule chooses among the jobs that are still
     rigid.  Jobs must be in memory."""
     partitions: Sequence[Partition] = ()
     """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
@@ -237,11 +237,11 @@ class Site:
     node_types: Sequence[NodeType] = ()
     """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
     power: Power | None = None
-    """What each node draws, in place of :attr:`Machine.power <clustermodel.machine.Machine.power>`."""
+    """Power drawn by each node, in place of :attr:`Machine.power <clustermodel.machine.Machine.power>`."""
     price: Price | None = None
-    """What energy costs over time, in place of :attr:`Machine.price <clustermodel.machine.Machine.price>`."""
+    """Price of energy over time, in place of :attr:`Machine.price <clustermodel.machine.Machine.price>`."""
     power_cap_w: float | None = None
-    """What all nodes may draw, in place of :attr:`Machine.power_cap_w <clustermodel.machine.Machine.power_cap_w>`."""
+    """Largest total power, watts, in place of :attr:`Machine.power_cap_w <clustermodel.machine.Machine.power_cap_w>`."""
 
     def __post_init__(self) -> None:
         flag("Site.array_limits", self.array_limits)

@@ -210,7 +210,7 @@ class Scenario:
 
     @property
     def unit(self) -> str:
-        """The unit of job sizes, in the singular: ``"node"``, ``"core"``, ``"GPU"``; ``"processor"`` where job streams differ."""
+        """The unit of job sizes: ``"node"``, ``"core"`` or ``"GPU"``; ``"processor"`` where job streams differ."""
         units = {source.provenance.unit for source in self.sources}
         if units == {"node"} and self.used_machine.has_shared_nodes:
             return "GPU" if self.used_machine.gpus_per_node > 1 else "processor"

@@ -136,7 +136,7 @@ class SlurmSite:
     nodes: int
     """Size of the machine in the unit that was asked for; 0 where no file names nodes."""
     read: tuple[str, ...]
-    """What was read from each file, a line each."""
+    """The contents found in each file, a line each."""
     left_out: tuple[str, ...]
     """Settings that the model has no rule for, each with the reason."""
 

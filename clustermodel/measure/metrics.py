@@ -119,7 +119,7 @@ class Summary:
     energy_kwh: float | None = _quantity("energy", "kWh", default=None)
     """Energy of all nodes in the makespan; this and what follows from it only if it is known what nodes draw."""
     energy_cost: float | None = _quantity("cost of energy", default=None)
-    """What it costs, where a price is known."""
+    """Cost of the energy, where a price is known."""
     carbon_kg: float | None = _quantity("carbon", "kg", default=None)
     """Carbon that it emits, where that is known."""
     warm_up_s: float = _quantity("warm-up", "s", default=0.0)

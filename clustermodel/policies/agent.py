@@ -70,7 +70,7 @@ class AgentPolicy:
     running: int = 16
     """Number of running gangs that it is shown, those that are expected to end first."""
     preempt: str | None = None
-    """What preemption does: ``"kill"``, after which the job starts over, or ``"checkpoint"``; ``None``: there is none."""
+    """Preemption by ``"kill"`` (the job starts over) or ``"checkpoint"``; ``None``: no preemption."""
     resize: bool = False
     """Whether it may resize gangs of malleable jobs, and start such a job on all idle nodes where these are fewer than it asks
     for, and at least its least number."""

@@ -52,7 +52,7 @@ class Start:
     """The number of nodes, where it differs from what the job asked for; ``Setup.speedup`` says how long the job then takes.  A
     job with saved work can start only on as many nodes as it was saved with."""
     limit: int | None = None
-    """Ticks of its own execution after which an unfinished job is stopped and requeued; its work is discarded."""
+    """Executed ticks after which an unfinished job is stopped and requeued; its work is discarded."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -95,7 +95,7 @@ class Reserve:
     start: int
     """The guaranteed start, ticks."""
     guaranteed: bool = True
-    """Whether that is certain as long as jobs are killed at their estimates; not where it rests on predictions."""
+    """Whether the guarantee is certain while jobs are killed at their estimates; ``False`` where it rests on predictions."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -111,7 +111,7 @@ class Place(NamedTuple):
 
     job: QueuedJob
     columns: NodeSet | Sequence[int]
-    """Its nodes, one for each of its tasks."""
+    """The gang's nodes, one per task."""
     rows: tuple[int, ...]
     """The rows it runs in, 0 to MPL - 1: its home row first, then those with a replica (Zhang et al. 2003, section 4.1)."""
     reason: Reason | None = None
@@ -186,10 +186,10 @@ class Setup(NamedTuple):
     speedup: Speedup = LINEAR
     """How estimates and run times change where a job is started with another width than it asked for."""
     run_time: Callable[[QueuedJob], int] = _unknown_run_time
-    """How long a job in the system would run if nothing killed it: what no real scheduler knows, for the predictors of
-    :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
+    """The run time of a job in the system if nothing kills it.  Real schedulers do not know it; the ideal predictors of
+    :mod:`clustermodel.policies.predictors` do."""
     holding: Callable[[QueuedJob, int], int] = lambda _job, ticks: ticks
-    """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all:
+    """The expected time for which a waiting job that starts now holds its nodes, given its ticks of execution in all:
     without what has been saved of it, with restoring that, with its periodic checkpoints, and with booting, where nodes are
     switched off."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
@@ -199,10 +199,10 @@ class Setup(NamedTuple):
     node_sets: Sequence[NodeSet] = ()
     """Sets of nodes to which jobs of this run may be limited, by partitions and types of nodes."""
     by_node: bool = False
-    """Whether jobs have shapes, or share the memory of nodes: one may then not fit although enough processors are idle."""
+    """Whether jobs have shapes, or share the memory of nodes: a job may then not fit although enough processors are idle."""
     one_by_one: bool = False
-    """Whether each event of an instant is a scheduling cycle of its own.  A gang that ends at an instant is then missing from
-    ``View.running`` in all its cycles, also those before the one that reports its end."""
+    """Whether each of several simultaneous events has its own scheduling cycle.  A gang that ends at that time is then missing
+    from ``View.running`` in all these cycles, also before the one that reports its end."""
 
 
 Decide = Callable[[Batch, View], Iterable[Decision]]

@@ -94,8 +94,8 @@ class Slack:
 
     Args:
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time beyond its first reserved start.
-        heuristic: the order in which jobs are put back into the schedule: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
-            tries every order and is for a few waiting jobs only.
+        heuristic: the order in which jobs are put back: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``
+            (tries every order; for a few waiting jobs only).
         compression: how waiting jobs move up when a slot opens (docs/slack compares the three).  ``"afresh"``: all are taken
             out and put back at their earliest times.  ``"shift"``: all are delayed by the arriving job's estimate, then moved
             up one after the other, not before the slot; after an early end they are only moved up, as early as they can.

@@ -153,9 +153,9 @@ class Batch(NamedTuple):
     """Jobs that have been preempted, stopped at a time limit or hit by the failure of a node, and wait again, in queue order;
     their gangs are among ``ended``."""
     failed: Sequence[Outage] = ()
-    """Nodes that have failed.  Their gangs are among ``ended``; what was suspended in their memory is lost."""
+    """Nodes that have failed.  Their gangs are among ``ended``; jobs suspended in their memory lose their work."""
     repaired: Sequence[Outage] = ()
-    """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
+    """Nodes that are up again, at once after a failure with a repair time of 0."""
     reservations: bool = False
     """Whether a reservation of the machine begins or ends."""
 

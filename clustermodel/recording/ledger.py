@@ -37,7 +37,7 @@ class Account(StrEnum):
     """Held by a gang that waits for another gang's checkpoint, for the checkpoint store, or until its other nodes are on."""
     IDLE = "idle"
     DOWN = "down"
-    """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses; but see
+    """Of failed nodes under repair.  Not part of kappa, the loss caused by a scheduler; see also
     :attr:`Ledger.capacity_loss_with_outages`."""
     RESERVED = "reserved"
     """Of idle nodes while a reservation keeps them free.  Not lost capacity."""
@@ -152,7 +152,7 @@ class Ledger:
 
     @property
     def capacity_loss_with_outages(self) -> float:
-        """kappa plus the nodes that were down while a job waited: the loss by the machine and its scheduler together."""
+        """Kappa plus the nodes that were down while a job waited: the loss by the machine and its scheduler together."""
         return self._lost_while_waiting((*OVERHEADS, Account.DOWN))
 
     def _lost_while_waiting(self, accounts: Collection[Account]) -> float:

@@ -48,7 +48,7 @@ class Malleable(JobFilter):
     max_nodes: int | str | None = None
     """Largest number of nodes; by default as many as the machine has."""
     resize_s: float | None = None
-    """How long a resize takes, seconds; ``None``: as long as the machine says."""
+    """Time of a resize, seconds; ``None``: the machine's."""
 
     def __post_init__(self) -> None:
         JobFilter.__post_init__(self)

@@ -103,7 +103,7 @@ class WorkloadModel:
     name: str
     """A label for tables and figures."""
     source: str
-    """The trace that it was fitted to, or the origin of its numbers, in one line."""
+    """The trace that the model was fitted to, or the source of its numbers, in one line."""
     nodes: int
     """Size of the machine for which the jobs were made."""
     classes: tuple[SizeClass, ...]

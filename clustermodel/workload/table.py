@@ -276,13 +276,13 @@ class ImportReport:
     """Kind of log that was recognised, as ``sacct with a header line``."""
     lines: int
     counts: Mapping[str, int]
-    """Number of lines by what became of them, ``jobs`` first; they sum to ``lines``."""
+    """Number of lines by use, ``jobs`` first; they sum to ``lines``."""
     jobs: int
     """Number of jobs of the workload: more than lines where a line describes several tasks of a job array."""
     unit: str
-    """What a node of the workload is: ``nodes``, ``cores`` or ``gpus``."""
+    """The unit counted as a node of the workload: ``nodes``, ``cores`` or ``gpus``."""
     remarks: tuple[str, ...] = ()
-    """How the unit and the size of the machine were found, and what else was decided from the log."""
+    """How the unit and the size of the machine were found, and other choices based on the log."""
     examples: tuple[str, ...] = ()
     """The first damaged lines, as ``file:line: what is wrong``."""
     named_nodes: int = 0
@@ -313,9 +313,9 @@ class Provenance:
     partial: Counter[str] = field(default_factory=Counter)
     """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
     notes: tuple[str, ...] = ()
-    """What else to know of the jobs, a line each."""
+    """Further remarks on the jobs, a line each."""
     report: ImportReport | None = None
-    """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
+    """The use of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
     @property
     def unit(self) -> str:
