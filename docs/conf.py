@@ -10,10 +10,12 @@ from urllib.request import urlopen
 import numpy.typing as npt
 from docutils import nodes
 from docutils.nodes import Element
+from latex2mathml.converter import convert
 from sphinx.addnodes import desc_annotation
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import stringify_annotation
+from sphinx.writers.html5 import HTML5Translator
 
 import clustermodel
 from clustermodel.workload.distributions import Distribution
@@ -30,6 +32,7 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "matplotlib.sphinxext.plot_directive",
 ]
 exclude_patterns = ["_build", "_templates", "examples", "joss"]
@@ -46,6 +49,13 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # which browsers lay out themselves: MathJax would have to be fetched or shipped
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True  # what an example prints is not copied
+copybutton_line_continuation_character = "\\"
 
 OTHER_PROJECTS = {
     "numpy": "https://numpy.org/doc/stable/",
@@ -170,14 +180,26 @@ def _defined_in(app: Sphinx, env: BuildEnvironment, reference: Element, text: El
     return env.get_domain("py").resolve_xref(env, reference["refdoc"], app.builder, "obj", target, reference, text)
 
 
-def setup(app: Sphinx) -> None:
-    """Change four things that Sphinx does by default.
+def _inline_formula(page: HTML5Translator, node: Element) -> None:
+    page.body.append(convert(node.astext()))
+    raise nodes.SkipNode
 
+
+def _displayed_formula(page: HTML5Translator, node: Element) -> None:
+    page.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Change five things that Sphinx does by default.
+
+    - formulas become MathML;
     - napoleon (priority 500) must not take the words before a colon in an attribute's docstring for its type;
     - the empty line at the end of an example is there for doctest only;
     - type aliases and the values of long constants fill screens;
     - names of the package are documented in their modules.
     """
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
     app.connect("missing-reference", _defined_in)
     app.connect("autodoc-process-docstring", _remember, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)
