@@ -10,10 +10,9 @@ FROM_ELSEWHERE = {
     "backfilling.md": {
         "135": "user of the flurry, in the header of the log",
         "2,080": "jobs of the flurry, in the header of the log",
-        "77,205": "jobs of the cleaned log with a run time",
     },
     "slack.md": {"1,882.3": "Talby & Feitelson 1999", "4,882.3": "what the paper must mean"},
-    "pv_easy.md": {"10.9853": "Yuan et al. 2010, table 3"},
+    "pv_easy.md": {},
     "urgent_jobs.md": {
         "200": "seconds of a slice",
         "808": "of the formula in the same sentence",
