@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isnan
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -171,19 +172,57 @@ def published_page(author_year: str) -> Path:
     return DOCS / "papers" / f"{author_year}.md"
 
 
-def published(author_year: str, page: str) -> str:
-    """Return the text of a paper's page with its tables written again from the stored tables.
+class Publication(NamedTuple):
+    """What a script of docs/published compares, by the stored tables.
 
-    The script of docs/published has a function ``entries``, which returns a table with a row for each table and figure of the
-    paper, and may have a function ``published_numbers``, which returns rows for :func:`closeness`.  Both get the stored tables.
-    The page has their places, ``<!-- papers NAME -->`` and ``<!-- numbers NAME -->``, each with an ``<!-- end -->``.
+    The script has a function ``entries``, which returns a table with a row for each table and figure of the paper.  It may
+    have a function ``published_numbers``, which returns rows for :func:`closeness`, and ``REASONS`` for :func:`beyond`.
     """
+
+    author_year: str
+    entries: pd.DataFrame
+    """What the paper says of each table and figure, what is reproduced, the difference, and the result in a few words."""
+    numbers: pd.DataFrame | None
+    """The published numbers and ours."""
+    reasons: Sequence[tuple[str, str, str]]
+
+    @property
+    def all_tables(self) -> Path:
+        """The file with all columns of the entries and all numbers."""
+        return DOCS / "tables" / f"{self.author_year}.txt"
+
+    def text(self) -> str:
+        """Return what the file has."""
+        parts = [f"{row[0]}\n" + "".join(map(_paragraph, self.entries.columns[1:-1], row[1:-1])) for row in self.entries.values]
+        return "\n".join(parts) + ("" if self.numbers is None else "\n" + text({"Number by number": self.numbers}))
+
+    def in_page(self, page: str) -> str:
+        """Return the text of the paper's page with its tables written again.
+
+        Rows with the same result are one.  The page has the places of the tables, ``<!-- papers NAME -->`` and
+        ``<!-- numbers NAME -->``, each with an ``<!-- end -->``.
+        """
+        link = f"[All rows in full](../tables/{self.all_tables.name})\n"
+        where, result = self.entries.columns[[0, -1]]
+        short = markdown_table(self.entries.groupby(result, sort=False)[where].agg("; ".join).reset_index()[[where, result]])
+        page = with_tables(page, f"papers {self.author_year}", f"{short}\n{link}")
+        if self.numbers is None:
+            return page
+        table = markdown_table(beyond(self.numbers, self.reasons))
+        return with_tables(page, f"numbers {self.author_year}", f"{counts_of(self.numbers)}\n\n{table}")
+
+
+def publication(author_year: str) -> Publication:
+    """Return what the script of a paper compares."""
     script, tables = runpy.run_path(str(DOCS / "published" / f"{author_year}.py")), StoredTables()
-    page = with_tables(page, f"papers {author_year}", markdown_table(script["entries"](tables)))
-    if "published_numbers" in script:
-        found = closeness(script["published_numbers"](tables))
-        page = with_tables(page, f"numbers {author_year}", f"{counts_of(found)}\n\n{markdown_table(found)}")
-    return page
+    numbers = closeness(script["published_numbers"](tables)) if "published_numbers" in script else None
+    return Publication(author_year, script["entries"](tables), numbers, script.get("REASONS", ()))
+
+
+def _paragraph(column: str, cell: str) -> str:
+    """Return a cell as a paragraph of plain text, nothing if it is empty; links are left out."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[;,]? ?\[(?:details|readings|picture)\]\([^)]*\)", "", cell))
+    return fill(f"{column}: {plain}", 120, initial_indent="  ", subsequent_indent="    ") + "\n" if plain else ""
 
 
 class Compared(NamedTuple):
@@ -217,6 +256,28 @@ def closeness(rows: Iterable[tuple[str, str | float, Interval | float]]) -> pd.D
             close = HOLDS
         table.append((what, paper, ours, f"{ratio:.2f}", close))
     return pd.DataFrame(table, columns=["published number", "paper", "ours", "ours / paper", "ours is"], dtype=object)
+
+
+def beyond(found: pd.DataFrame, reasons: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
+    """Return the numbers of a table of :func:`closeness` that are ``BEYOND`` all classes, by reason.
+
+    Args:
+        found: the table.
+        reasons: for each group of numbers a title, a pattern that their whole names match, whose first group is the short name,
+            and the reason.
+    """
+    groups: dict[str, list[str]] = {title: [] for title, _, _ in reasons}
+    for row in found[found["ours is"] == BEYOND].itertuples(index=False):
+        what, ratio = str(row[0]), row[3]
+        matches = ((title, re.fullmatch(pattern, what)) for title, pattern, _ in reasons)
+        title, match = next(((title, match) for title, match in matches if match), ("", None))
+        if match is None:
+            raise SystemExit(f"{what}: {BEYOND} {max(WITHIN.values()):.0%} of the published number, and REASONS has no reason")
+        groups[title].append(f"{match[1]} {ratio}")
+    if idle := [title for title, numbers in groups.items() if not numbers]:
+        raise SystemExit(f"{idle[0]}: a reason in REASONS for no number {BEYOND} {max(WITHIN.values()):.0%}")
+    rows = [(title, "; ".join(groups[title]), reason) for title, _, reason in reasons]
+    return pd.DataFrame(rows, columns=["beyond 25 %", "ours / paper", "why"])
 
 
 def counts_of(found: pd.DataFrame) -> str:
@@ -388,8 +449,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         show(study)
         print(f"{name}: {study.stored.relative_to(ROOT)}")
     for author_year in publications():
-        page = published_page(author_year)
-        page.write_text(published(author_year, page.read_text()))
+        page, paper = published_page(author_year), publication(author_year)
+        page.write_text(paper.in_page(page.read_text()))
+        paper.all_tables.parent.mkdir(exist_ok=True)
+        paper.all_tables.write_text(paper.text())
     for name, place, text in (("gallery.md", "gallery", gallery()), ("site.md", "policies", rules_of_policies())):
         page = DOCS / name
         page.write_text(with_tables(page.read_text(), place, text))

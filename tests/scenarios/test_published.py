@@ -65,8 +65,26 @@ def test_the_captions_are_those_of_the_papers(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PUBLICATIONS)
 def test_the_page_is_up_to_date(paper: str) -> None:
-    page = MAKE["published_page"](paper).read_text()
-    assert MAKE["published"](paper, page) == page
+    page, compared = MAKE["published_page"](paper).read_text(), MAKE["publication"](paper)
+    assert compared.in_page(page) == page
+    assert compared.all_tables.read_text() == compared.text()
+
+
+@pytest.mark.parametrize("paper", PUBLICATIONS)
+def test_the_file_of_a_paper_has_every_row_and_every_number(paper: str) -> None:
+    compared = MAKE["publication"](paper)
+    kept = " ".join(compared.all_tables.read_text().split())
+    assert all(row in kept for row in compared.entries["in the paper"])
+    assert all(" ".join(what.split()) in kept for what in compared.numbers["published number"])
+
+
+def test_intervals_contain_the_published_numbers_where_that_is_the_reason() -> None:
+    compared = MAKE["publication"]("zhang_2003")
+    patterns = [pattern for _, pattern, reason in compared.reasons if "contain" in reason]
+    rows = compared.numbers[compared.numbers["ours is"] == "beyond"].values
+    found = [(paper, ours) for what, paper, ours, *_ in rows if any(re.fullmatch(pattern, what) for pattern in patterns)]
+    assert len(found) > len(patterns)
+    assert all(ours.low <= float(paper) <= ours.high for paper, ours in found)
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
@@ -144,6 +162,17 @@ def test_published_numbers_have_the_class_of_their_distance() -> None:
     assert found["ours is"].tolist() == ["within 5 %", "within 10 %", "within 25 %", "beyond", "holds", "within 5 %"]
     assert found["ours / paper"].tolist() == ["1.00", "0.91", "1.20", "0.50", "0.01", "1.00"]
     assert MAKE["counts_of"](found) == "Of 6 numbers: 1 holds, 2 within 5 %, 1 within 10 %, 1 within 25 %, 1 beyond."
+
+
+def test_numbers_beyond_all_classes_have_a_reason() -> None:
+    found = MAKE["closeness"]([("Table 1: jobs", 100, 200), ("Table 1: load", 0.5, 0.5), ("Table 2: jobs", 100, 50)])
+    reasons = [("Jobs of table 1", r"Table 1: (.*)", "Others."), ("Table 2", r"Table 2: (.*)", "Unknown.")]
+    table = MAKE["beyond"](found, reasons)
+    assert table.values.tolist() == [["Jobs of table 1", "jobs 2.00", "Others."], ["Table 2", "jobs 0.50", "Unknown."]]
+    with pytest.raises(SystemExit, match=r"^Table 2: jobs: beyond 25% of the published number, and REASONS has no reason$"):
+        MAKE["beyond"](found, reasons[:1])
+    with pytest.raises(SystemExit, match=r"^Table 3: a reason in REASONS for no number beyond 25%$"):
+        MAKE["beyond"](found, [*reasons, ("Table 3", r"Table 3: (.*)", "Idle.")])
 
 
 @pytest.mark.parametrize("paper", ["none", "", 0.0])
