@@ -27,10 +27,8 @@ MODULES_A_PAGE_NAMES = {
     "guide_policy.md": {"policies.easy"},
     "learning.md": {"gym"},
     "model.md": {"schedule.node_set"},
-    "malleable.md": {"theory.equipartition"},
     "outputs.md": {"theory.capacity_loss"},
     "studies.md": {"report.measure_table"},
-    "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 
