@@ -28,7 +28,6 @@ MODULES_A_PAGE_NAMES = {
     "learning.md": {"gym"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity_loss"},
-    "studies.md": {"report.measure_table"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 
