@@ -19,6 +19,13 @@ FROM_ELSEWHERE = {
         "2,000": "choices that are compared: a limit of the policy",
         "8,000": "jobs of the study, in docs/studies.toml",
     },
+    "learning.md": {"100": "of a formula", "256": "jobs of a run of the study"},
+    "site.md": {},
+    "malleable.md": {},
+    "energy.md": {},
+    "guide_site.md": {},
+    "guide_ledger.md": {},
+    "guide_machine.md": {},
 }
 """Other figures of a page, and where they are from."""
 
