@@ -26,7 +26,6 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "guide_policy.md": {"policies.easy"},
     "learning.md": {"gym"},
-    "model.md": {"schedule.node_set"},
     "malleable.md": {"theory.equipartition"},
     "outputs.md": {"theory.capacity_loss"},
     "studies.md": {"report.measure_table"},
