@@ -435,7 +435,7 @@ def verdict(study: DocumentedStudy) -> dict[str, object]:
         "points": len(found),
         "agree": int((found["verdict"] == "agrees").sum()),
         "differ": int((found["verdict"] == "differs").sum()),
-        "largest difference": f"{largest:.0e}" if largest < 1e-9 else f"{100 * largest:.2f} %",
+        "largest difference": f"{largest:.1g}" if largest < 1e-9 else f"{100 * largest:.2f} %",
     }
 
 
