@@ -16,13 +16,7 @@ ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MODULES_A_PAGE_NAMES = {
-    "design.md": {
-        "experiment.run_key",
-        "policies.backfilling.scheduler",
-        "schedule.node_set",
-        "schedule.profile",
-        "sim.events",
-    },
+    "design.md": {"sim.events"},
     "failures.md": {"theory.checkpointing"},
     "guide_policy.md": {"policies.easy"},
     "learning.md": {"gym"},
