@@ -431,7 +431,7 @@ def verdict(study: DocumentedStudy) -> dict[str, object]:
     return {
         "formula and simulation": f"[{experiment.name}]({study.all_tables.relative_to(DOCS).as_posix()})",
         "script": f"`{study.script.stem}`",
-        "margin": f"{100 * experiment.margin:.2g} %",
+        "margin": f"{100 * experiment.margin:.2g} %" if experiment.margin > 1e-6 else "exact",
         "points": len(found),
         "agree": int((found["verdict"] == "agrees").sum()),
         "differ": int((found["verdict"] == "differs").sum()),
