@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from clustermodel import StudyTable, sweep
+from clustermodel import StudyTable, Validation, sweep
 from clustermodel.experiment.exhibits import Exhibits, exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.study import Experiment
@@ -419,6 +419,34 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+VALIDATION = DOCS / "validation.md"
+
+
+def verdict(study: DocumentedStudy) -> dict[str, object]:
+    """Return the row of a stored validation: how many points agree, and the largest difference."""
+    experiment = study.experiment()
+    assert isinstance(experiment, Validation)
+    found = experiment.conclude(StudyTable.read_csv(study.stored)).frame
+    largest = found["difference"].abs().max()
+    return {
+        "formula and simulation": f"[{experiment.name}]({study.all_tables.relative_to(DOCS).as_posix()})",
+        "script": f"`{study.script.stem}`",
+        "margin": f"{100 * experiment.margin:.2g} %" if experiment.margin > 1e-6 else "exact",
+        "points": len(found),
+        "agree": int((found["verdict"] == "agrees").sum()),
+        "differ": int((found["verdict"] == "differs").sum()),
+        "largest difference": f"{largest:.1g}" if largest < 1e-9 else f"{100 * largest:.2f} %",
+    }
+
+
+def verdicts() -> str:
+    """Return the table of all validations; the Markov chain of ``gang_rows`` takes half a minute."""
+    rows = pd.DataFrame([verdict(study) for study in documented_studies() if study.page == VALIDATION])
+    totals = {name: int(rows[name].sum()) for name in ("points", "agree", "differ")}
+    total = {"formula and simulation": "all", "script": "", "margin": "", **totals, "largest difference": ""}
+    return markdown_table(pd.concat([rows, pd.DataFrame([total])], ignore_index=True))
+
+
 def rules_of_policies() -> str:
     """Return the table of the rules that the shipped policies respect."""
     policies = registry.policies_by_rules(registry.shipped_policies())
@@ -448,6 +476,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             make(study, options.results, options.workers)
         show(study)
         print(f"{name}: {study.stored.relative_to(ROOT)}")
+    if any(studies[name].page == VALIDATION for name in options.names or studies):
+        VALIDATION.write_text(with_tables(VALIDATION.read_text(), "verdicts", verdicts()))
     for author_year in publications():
         page, paper = published_page(author_year), publication(author_year)
         page.write_text(paper.in_page(page.read_text()))

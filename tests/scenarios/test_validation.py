@@ -11,6 +11,7 @@ from runpy import run_path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clustermodel import Machine, Scenario, StudyTable, Validation, Verdicts, equivalence_test
@@ -207,7 +208,15 @@ def test_the_page_has_the_verdicts_of_the_stored_runs(name: str) -> None:
     entry = next(one for one in tool["documented_studies"]() if one.name == name)
     page = PAGE.read_text()
     assert tool["with_tables"](page, name, tool["shown_in"](page, entry, tool["shown"](entry))) == page
+    assert tool["markdown_table"](pd.DataFrame([tool["verdict"](entry)])).splitlines()[-1] in page
     assert (ROOT / "docs" / "figures" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_the_last_row_adds_the_verdicts_up() -> None:
+    rows = PAGE.read_text().partition("<!-- verdicts -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
+    numbers = [[int(cell) for cell in row.split(" | ")[3:6]] for row in rows]
+    assert len(rows) == len(ENTRIES) + 1
+    assert np.sum(numbers[:-1], axis=0).tolist() == numbers[-1]
 
 
 def nonsense(study: Validation) -> set[tuple[Label, ...]]:

@@ -16,17 +16,10 @@ ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MODULES_A_PAGE_NAMES = {
-    "design.md": {
-        "experiment.run_key",
-        "policies.backfilling.scheduler",
-        "schedule.node_set",
-        "schedule.profile",
-        "sim.events",
-    },
+    "design.md": {"sim.events"},
     "failures.md": {"theory.checkpointing"},
     "guide_policy.md": {"policies.easy"},
     "learning.md": {"gym"},
-    "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity_loss"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
