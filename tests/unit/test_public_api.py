@@ -70,6 +70,16 @@ def test_pages_have_examples_that_import() -> None:
     assert importing >= {page.name for page in PAGES if page.name.startswith("guide_")} - {"guide_cluster.md"}
 
 
+def test_every_public_class_and_function_is_described_on_one_page() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))]
+    blocks = re.findall(r"```\{public-names\}\n(.*?)```", "\n".join(pages), re.DOTALL)
+    described = " ".join(blocks).split()
+    public = [name for name in clustermodel.__all__ if callable(getattr(clustermodel, name)) and name != "Decision"]
+    assert sorted(described) == sorted(public)
+    for name in set(clustermodel.__all__) - set(public):
+        assert any(name in page for page in pages)
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "scenarios").glob("*.py")), ids=lambda script: script.name)
 def test_scenarios_import_public_names_from_the_package(script: Path) -> None:
     found = imported(script.read_text(encoding="utf-8"))
