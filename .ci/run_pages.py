@@ -27,7 +27,6 @@ def main() -> int:
     if "site-packages" not in installed.parts:
         print(f"the package is not the installed one: {installed}")
         return 1
-    clustermodel.Scenario(workload=clustermodel.synthetic_workload(jobs=1000)).to_toml("scenario.toml")  # which README.md names
     failures = 0
     for command in commands(Path("README.md")):
         missing = [name for name in re.findall(r"\S+\.swf\.gz", command) if not Path(name).is_file()]

@@ -1,5 +1,7 @@
 """Sphinx configuration: neither ``sphinx-build -W --keep-going -b html docs OUT`` nor its pages need a network."""
 
+import inspect
+from collections import defaultdict
 from contextlib import suppress
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -11,9 +13,10 @@ import numpy.typing as npt
 from docutils import nodes
 from docutils.nodes import Element
 from latex2mathml.converter import convert
-from sphinx.addnodes import desc_annotation
+from sphinx.addnodes import desc_annotation, toctree
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import stringify_annotation
 from sphinx.writers.html5 import HTML5Translator
 
@@ -37,10 +40,22 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_templates", "examples", "joss"]
 
+PUBLIC = {
+    f"{value.__module__}.{name}": name
+    for name in clustermodel.__all__
+    if inspect.isclass(value := getattr(clustermodel, name)) or inspect.isfunction(value)
+}
+"""Public classes and functions by their full names: they are documented as names of the package, on the pages of docs/api."""
+public_in = defaultdict(list)
+for path, name in PUBLIC.items():
+    public_in[path.rpartition(".")[0]].append(name)
+
 templates_path = ["_templates"]
-autosummary_context = {  # for the template of a package's page; docs/api/index.md asks for that of the whole package
-    "packages": [name for _, name, is_package in walk_packages(clustermodel.__path__, "clustermodel.") if is_package],
-    "left_out": ["clustermodel.__main__"],
+autosummary_context = {  # for the template of a module's page; docs/api/modules.md asks for that of the whole package
+    "packages": ["clustermodel"]
+    + [name for _, name, is_package in walk_packages(clustermodel.__path__, "clustermodel.") if is_package],
+    "left_out": ["clustermodel.__main__", "clustermodel.cli.main"],  # the latter is a function, too
+    "public_in": public_in,
 }
 
 html_theme = "furo"
@@ -171,13 +186,50 @@ def _name_aliases(*event: Any) -> tuple[str | None, str | None] | None:
     return signature, returned
 
 
-def _defined_in(app: Sphinx, env: BuildEnvironment, reference: Element, text: Element) -> Element | None:
-    """Link a name of the package, as `clustermodel.Machine`, to the module that defines it."""
-    package, _, name = reference.get("reftarget", "").rpartition(".")
-    if package != "clustermodel" or name not in clustermodel.__all__:
+class PublicNames(SphinxDirective):
+    """A table of public classes and functions, then what each is: ``public-names``, with the names as its content."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table and the descriptions."""
+        names = " ".join(self.content).split()
+        lines = ["```{eval-rst}", ".. currentmodule:: clustermodel"]
+        if len(names) > 1:
+            lines += ["", ".. autosummary::", "", *(f"   {name}" for name in names)]
+        for name in names:
+            if inspect.isclass(getattr(clustermodel, name)):
+                lines += ["", f".. autoclass:: {name}", "   :members:"]
+            else:
+                lines += ["", f".. autofunction:: {name}"]
+        return self.parse_text_to_nodes("\n".join([*lines, "```"]))
+
+
+def _is_on_its_own_page(*event: Any) -> bool | None:
+    """Leave public names out of the pages of their modules."""
+    _, what, name, value, _, _ = event
+    is_public = what == "module" and PUBLIC.get(f"{getattr(value, '__module__', '')}.{name}") == name
+    return True if is_public else None
+
+
+def _without_navigation(app: Sphinx, page: nodes.document) -> None:
+    """Keep the pages of modules out of the navigation, which every page has."""
+    if app.env.docname.startswith("api/modules"):
+        for part in list(page.findall(toctree)):
+            part.parent.remove(part)
+
+
+def _documented_as(app: Sphinx, env: BuildEnvironment, reference: Element, text: Element) -> Element | None:
+    """Link the name that a public class or function, or a member of it, has in its module."""
+    target, python = reference.get("reftarget", ""), env.domains.python_domain
+    full = next((path for path in PUBLIC if target == path or target.startswith(f"{path}.")), None)
+    if full is not None:
+        targets = [f"clustermodel.{PUBLIC[full]}{target.removeprefix(full)}"]
+    else:  # a name of the module in which the public name is defined
+        targets = [name for name, entry in python.objects.items() if name.endswith(f".{target}") and entry.objtype != "module"]
+    if len(targets) != 1:
         return None
-    target = f"{getattr(clustermodel, name).__module__}.{name}"
-    return env.get_domain("py").resolve_xref(env, reference["refdoc"], app.builder, "obj", target, reference, text)
+    return python.resolve_xref(env, reference["refdoc"], app.builder, "obj", targets[0], reference, text)
 
 
 def _inline_formula(page: HTML5Translator, node: Element) -> None:
@@ -191,16 +243,20 @@ def _displayed_formula(page: HTML5Translator, node: Element) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Change five things that Sphinx does by default.
+    """Change six things that Sphinx does by default.
 
     - formulas become MathML;
+    - the pages of modules are found by links and by the search, not in the navigation;
     - napoleon (priority 500) must not take the words before a colon in an attribute's docstring for its type;
     - the empty line at the end of an example is there for doctest only;
     - type aliases and the values of long constants fill screens;
-    - names of the package are documented in their modules.
+    - public names are documented as names of the package.
     """
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
-    app.connect("missing-reference", _defined_in)
+    app.add_directive("public-names", PublicNames)
+    app.connect("autodoc-skip-member", _is_on_its_own_page)
+    app.connect("doctree-read", _without_navigation, priority=100)  # before the navigation is collected
+    app.connect("missing-reference", _documented_as)
     app.connect("autodoc-process-docstring", _remember, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)
     app.connect("autodoc-process-signature", _name_aliases)

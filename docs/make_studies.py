@@ -329,14 +329,14 @@ def gallery() -> str:
 
 
 def card(script: Path, question: str, studies: Sequence[DocumentedStudy]) -> str:
-    """Return the card of a scenario with its documented studies, which may be none."""
+    """Return the card of a scenario with its documented studies, which may be none: an item of a list."""
     name = f"`{script.relative_to(ROOT / 'scenarios').as_posix()}`"
     drawn = [one for one in studies if (DOCS / "figures" / picture(one)).exists()]
     if not studies:
-        return f"```{{container}} card\n{question}\n\n{name}\n```\n"
+        return f"- {question}\n\n  {name}\n"
     study = next(iter(drawn or studies))
-    image = f"[![{question}](figures/{picture(study)})]({place(study)})\n\n" if drawn else ""
-    return f"```{{container}} card\n{image}[{question}]({place(study)})\n\n{name}\n```\n"
+    image = f"[![](figures/{picture(study)})]({place(study)})\n\n  " if drawn else ""
+    return f"- {image}[{question}]({place(study)})\n\n  {name}\n"
 
 
 def place(study: DocumentedStudy) -> str:

@@ -35,7 +35,7 @@ OF_EXTRAS = {
 PAGES_OF_THE_SECOND_TIER = {
     "backfilling.md": (), "guide_cluster.md": ("distributed",), "guide_machine.md": (), "guide_policy.md": (),
     "learning.md": ("gymnasium",),
-    "notebook.md": ("IPython", "xarray"), "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (),
+    "outputs.md": (), "pv_easy.md": (), "report.md": ("bokeh",), "statistics.md": (),
     "studies.md": (), "validation.md": (), "workloads.md": (),
 }  # fmt: skip
 """Pages whose examples take three seconds or more, or need packages of extras."""

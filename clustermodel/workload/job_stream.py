@@ -37,7 +37,7 @@ _FIRST_HALF_HOUR: Final = 11  # where the model's day begins: 5 a.m.; the tail o
 
 
 class ArrivalProcess(ABC):
-    """An arrival process; a user-defined process needs only :meth:`gaps`."""
+    """An arrival process; a user-defined process needs only :meth:`ArrivalProcess.gaps`."""
 
     @abstractmethod
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:

@@ -34,7 +34,7 @@ NAME: Final = "bench_ratios"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
 PAGE: Final = ROOT / "docs" / "design.md"
-README: Final = ROOT / "README.md"
+SPEED_PAGES: Final = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "other_simulators.md")
 COLUMNS: Final = ["commit", "number", "date", "kind", "ratio", "value"]
 """The number is that of the commits in its history, with itself: branches are in order, and commits of one second."""
 NAMES: Final = [one.name for one in WATCHED]
@@ -161,7 +161,7 @@ def with_summary(page: str, table: pd.DataFrame) -> str:
 
 
 def speed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of README: policies on KTH as multiples of the floor, the last commit's of each kind."""
+    """Return the table of speeds: policies on KTH as multiples of the floor, the last commit's of each kind."""
     latest = summary(table).set_index("CPU time")
     columns = {kind: latest.columns[[name.endswith(f", {kind}") for name in latest.columns]][-1] for kind in KINDS}
     policies = [name for name in NAMES if name.endswith(" on KTH")]
@@ -170,7 +170,7 @@ def speed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_speed(page: str, table: pd.DataFrame) -> str:
-    """Return the text of README with its table of stored ratios."""
+    """Return the text of a page with the table of speeds."""
     make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
     text: str = make["with_tables"](page, "speed", make["markdown_table"](speed(table), "---:"))
     return text
@@ -212,9 +212,10 @@ def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequ
 
 
 def show(table: pd.DataFrame) -> None:
-    """Draw the figure, and fill the tables of the page and of README."""
+    """Draw the figure, and fill the tables of the pages."""
     draw(table).savefig(PICTURE, dpi=110)
-    README.write_text(with_speed(README.read_text(), table))
+    for page in SPEED_PAGES:
+        page.write_text(with_speed(page.read_text(), table))
     PAGE.write_text(with_summary(PAGE.read_text(), table))
 
 

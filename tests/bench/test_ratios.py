@@ -82,7 +82,7 @@ def test_a_policy_costs_a_multiple_of_another(policy: str, base: str, nodes: int
 @pytest.mark.bench
 @pytest.mark.parametrize(("policy", "at_least"), [("gs", 20), ("mbgs", 10)])
 def test_the_slow_mode_gives_the_same_jobs_many_times_more_slowly(policy: str, at_least: float) -> None:
-    # docs/design and README quote these ratios; where the slow mode is not far slower, they are wrong.
+    # docs/design quotes these ratios; where the slow mode is not far slower, they are wrong.
     workload = pacific(200)
     fast, slow = (Scenario(workload=workload, policy=policy, fidelity=fidelity) for fidelity in ("fast", "node"))
     assert fast.run().jobs.equals(slow.run().jobs)

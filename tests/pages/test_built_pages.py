@@ -16,6 +16,7 @@ WIDE_PARTS = """() => [...document.querySelectorAll("article pre, article div.ta
     .filter(part => part.scrollWidth > part.clientWidth + 1)
     .map(part => `${part.scrollWidth} > ${part.clientWidth}: ${part.innerText.slice(0, 60)}`)"""
 WIDE_PAGE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+HEIGHT = "() => document.documentElement.scrollHeight"
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not FOLDER.is_dir(), reason="BUILT_PAGES names no folder of built pages")]
 
@@ -41,6 +42,30 @@ def test_no_page_scrolls_sideways(browser: Any) -> None:
     page.close()
     assert wide == []
     assert len(pages()) > 30
+
+
+USERS = ["index.html", "tutorial/*.html", "api/*.html"]
+TEN_SCREENS = 10_000
+
+
+def test_pages_of_users_have_at_most_ten_screens(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": DESKTOP, "height": 1000})
+    long, read = [], [path for pattern in USERS for path in sorted(FOLDER.glob(pattern))]
+    for path in read:
+        page.goto(path.as_uri(), wait_until="load")
+        if (height := page.evaluate(HEIGHT)) > TEN_SCREENS:
+            long.append(f"{path.relative_to(FOLDER)}: {height}")
+    page.close()
+    assert long == []
+    assert len(read) > 20
+
+
+def test_the_contents_of_a_page_are_beside_it_on_a_desktop(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": DESKTOP, "height": 1000})
+    page.goto((FOLDER / "api" / "machine.html").as_uri(), wait_until="load")
+    box = page.locator(".toc-drawer").bounding_box()
+    page.close()
+    assert 0 < box["x"] <= DESKTOP - box["width"]
 
 
 def test_the_test_sees_what_is_too_wide(browser: Any, tmp_path: Path) -> None:

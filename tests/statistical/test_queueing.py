@@ -1,6 +1,6 @@
 """One-node jobs under FCFS against closed forms, inside 99 % intervals of independent replications.
 
-Run with ``pytest -m statistical`` (docs/tutorial names the command).  A 99 % interval misses its mean once in a hundred;
+Run with ``pytest -m statistical`` (CONTRIBUTING.md names the command).  A 99 % interval misses its mean once in a hundred;
 the seeds are fixed, so what passes once passes always.
 """
 

@@ -56,8 +56,18 @@ def test_pages_import_public_names_or_name_a_module_on_purpose(page: Path) -> No
 
 def test_pages_have_examples_that_import() -> None:
     importing = {page.name for page in PAGES if imported(examples(page))}
-    assert importing >= {"README.md", "index.md", "tutorial.md", "outputs.md", "pictures.md", "studies.md"}
+    assert importing >= {"README.md", "01_machine_and_jobs.md", "08_study.md", "outputs.md", "pictures.md", "studies.md"}
     assert importing >= {page.name for page in PAGES if page.name.startswith("guide_")} - {"guide_cluster.md"}
+
+
+def test_every_public_class_and_function_is_described_on_one_page() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))]
+    blocks = re.findall(r"```\{public-names\}\n(.*?)```", "\n".join(pages), re.DOTALL)
+    described = " ".join(blocks).split()
+    public = [name for name in clustermodel.__all__ if callable(getattr(clustermodel, name)) and name != "Decision"]
+    assert sorted(described) == sorted(public)
+    for name in set(clustermodel.__all__) - set(public):
+        assert any(name in page for page in pages)
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "scenarios").glob("*.py")), ids=lambda script: script.name)

@@ -1,0 +1,36 @@
+"""README.md: short, with its two commands, and with figures that the stored study has."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+COMPARISON = "context_switch_mpl"
+
+
+def crossing(level: int) -> float:
+    """Return the cost of a context switch, in percent of a slice, at which the paired ratio of slowdowns to BF reaches 1."""
+    table = pd.read_csv(ROOT / "docs" / "data" / f"{COMPARISON}.csv")
+    slowdowns = table.pivot_table(index=["switch", "replication"], columns="policy", values="mean_bounded_slowdown")
+    ratios = (slowdowns[f"bgs:mpl={level}"] / slowdowns["bf"]).groupby("switch").mean()
+    above = ratios.index[ratios > 1][0]
+    below = ratios.index[ratios.index < above][-1]
+    return float(100 * (below + (above - below) * (1 - ratios[below]) / (ratios[above] - ratios[below])))
+
+
+@pytest.mark.parametrize("page", [README, INDEX], ids=["README", "index"])
+def test_the_crossing_is_that_of_the_stored_study(page: str) -> None:
+    assert f"figures/{COMPARISON}.png" in page
+    two, five = re.findall(r"switch\s+of\s+(\d+) % of a slice,\s+with\s+five\s+jobs\s+up\s+to\s+(\d+) %", page)[0]
+    assert (round(crossing(2)), round(crossing(5))) == (int(two), int(five))
+
+
+def test_readme_is_short_and_begins_with_its_two_commands() -> None:
+    assert len(README.splitlines()) <= 90
+    first, second = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[:2]
+    assert first.endswith(".venv/bin/clustermodel run --figure year.png\n")
+    assert second == "bash .ci/test\n"
