@@ -79,8 +79,7 @@ def curves(
     points = _points_of(table, [*columns, x], by, at, panels, labels)
     styles = policy_styles([point.of for point in points], distinct=True)
     banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
-    if log_x and min(point.interval(x, level)[0] for point in points) <= 0:
-        raise SpecificationError(f"log_x: {x} is not above zero everywhere, so that its axis cannot be logarithmic")
+    _require_above_zero(log_x, x, points, level)
     return _Drawing(points, columns, styles, by, level, scaled, share_y, labels).curves(x, at, banded, log_x=log_x)
 
 
@@ -131,19 +130,59 @@ def ratios(
     Arguments and errors are those of :func:`curves` and, for the baseline, of
     :func:`~clustermodel.figures.curves_bars.improved`.
     """
-    (columns, at), labels = _checked(table, y, x, at, by, panels), _by_text(labels)
-    base = labels.get(level_text(baseline), level_text(baseline))
-    names = {column: _ratio_label(column, base, labels) for column in columns}
+    drawn = _Against(table, y, baseline, x, at, by, panels, labels, difference=False)
+    return drawn.figure(log=log, log_x=log_x, share_y=share_y, level=level)
 
-    def compare(part: pd.DataFrame) -> pd.DataFrame:
-        return _paired(part, columns, baseline, at, by, lambda ratio: ratio, names)
 
-    scaled = {names[column] for column in _chosen("log", log, columns)}
-    points = _points_of(_compared(table, panels, compare), [*names.values(), x], by, at, panels, labels)
-    everything = policy_styles(list(map(level_text, table[by].unique())), distinct=True)
-    styles = policy_styles([label for label in everything if label != level_text(baseline)], separate=True)
-    drawing = _Drawing(points, list(names.values()), styles, by, level, scaled, share_y, labels)
-    return drawing.curves(x, at, styles, log_x=log_x, line=f"equal to {plain(base)}")
+def differences(
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, x: str, at: str | None = None, by: str = "policy",
+    panels: str | None = None, log_x: bool = False, share_y: bool = True, level: float = statistics.LEVEL,
+    labels: Labels = _NO_LABELS,
+) -> Figure:  # fmt: skip
+    """Return the figure of :func:`ratios` of paired differences from the baseline, with a line at 0."""
+    drawn = _Against(table, y, baseline, x, at, by, panels, labels, difference=True)
+    return drawn.figure(log=False, log_x=log_x, share_y=share_y, level=level)
+
+
+class _Against:
+    """Paired ratios to a baseline, or differences from it."""
+
+    def __init__(
+        self, table: pd.DataFrame, y: str | Sequence[str], baseline: object, x: str, at: str | None, by: str,
+        panels: str | None, labels: Labels, *, difference: bool,
+    ) -> None:  # fmt: skip
+        (self.columns, self.at), self.labels = _checked(table, y, x, at, by, panels), _by_text(labels)
+        self.x, self.by, self.panels, self.difference = x, by, panels, difference
+        text = level_text(baseline)
+        self.base = self.labels.get(text, text)
+        self.names = {column: self._label(column) for column in self.columns}
+        measure = _differences if difference else _ratios
+
+        def compare(part: pd.DataFrame) -> pd.DataFrame:
+            return _paired(part, self.columns, baseline, self.at, by, measure, self.names)
+
+        self.compared = _compared(table, panels, compare)
+        known = policy_styles(list(map(level_text, table[by].unique())), distinct=True)
+        self.styles = policy_styles([label for label in known if label != text], separate=True)
+
+    def figure(self, *, log: bool | Collection[str], log_x: bool, share_y: bool, level: float) -> Figure:
+        """Return the figure."""
+        scaled = {self.names[column] for column in _chosen("log", log, self.columns)}
+        names = list(self.names.values())
+        points = _points_of(self.compared, [*names, self.x], self.by, self.at, self.panels, self.labels)
+        _require_above_zero(log_x, self.x, points, level)
+        drawing = _Drawing(points, names, self.styles, self.by, level, scaled, share_y, self.labels)
+        line = 0.0 if self.difference else 1.0, f"equal to {plain(self.base)}"
+        return drawing.curves(self.x, self.at, self.styles, log_x=log_x, line=line)
+
+    def _label(self, column: str) -> str:
+        """Return the label of an axis; ratios have no unit."""
+        quantity = QUANTITIES.get(column) or named(column)
+        if column in self.labels:
+            quantity = _with_unit(self.labels[column])
+        if self.difference:
+            return quantity.label(f"difference from {self.base}")
+        return f"{quantity.name}, relative to {self.base}"
 
 
 def improved(
@@ -160,14 +199,14 @@ def improved(
     """
     columns, _ = _checked(table, y, None, at, by)
     names = {column: _improvement_label(column, baseline) for column in columns}
-    return _paired(table, columns, baseline, at, by, lambda ratio: 100 * (1 - ratio), names)
+    return _paired(table, columns, baseline, at, by, lambda now, old: 100 * (1 - _ratios(now, old)), names)
 
 
 def _paired(
     table: pd.DataFrame, columns: Sequence[str], baseline: object, at: str | None, by: str,
-    measure: Callable[[FloatArray], FloatArray], names: Mapping[str, str],
+    measure: Callable[[FloatArray, FloatArray], FloatArray], names: Mapping[str, str],
 ) -> pd.DataFrame:  # fmt: skip
-    """Return the rows of all others than the baseline, with a function of the paired ratios of each column."""
+    """Return the rows of all others than the baseline, with a function of each pair of values of each column."""
     baseline = level_text(baseline)
     points = _points_of(table, columns, by, at)
     known = list(dict.fromkeys(point.of for point in points))
@@ -191,11 +230,24 @@ def _paired(
         base = base.loc[new.index if len(base) > 1 else base.index.repeat(len(new))]
         for column in columns:
             old, now = (rows[column].to_numpy(dtype=float) for rows in (base, new))
-            if ((old == 0) & (now != 0)).any():
+            if measure is not _differences and ((old == 0) & (now != 0)).any():
                 raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
-            new[names[column]] = measure(np.divide(now, old, out=np.ones_like(now), where=old != now))
+            new[names[column]] = measure(now, old)
         parts.append(new)
     return pd.concat(parts, ignore_index=True)
+
+
+def _ratios(now: FloatArray, old: FloatArray) -> FloatArray:
+    return np.divide(now, old, out=np.ones_like(now), where=old != now)
+
+
+def _differences(now: FloatArray, old: FloatArray) -> FloatArray:
+    return now - old
+
+
+def _require_above_zero(log_x: bool, x: str, points: Sequence[Point], level: float) -> None:
+    if log_x and min(point.interval(x, level)[0] for point in points) <= 0:
+        raise SpecificationError(f"log_x: {x} is not above zero everywhere, so that its axis cannot be logarithmic")
 
 
 def _compared(table: pd.DataFrame, panels: str | None, compare: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
@@ -220,12 +272,6 @@ def _of_compared(
 def _improvement_label(column: str, baseline: object) -> str:
     name = (QUANTITIES.get(column) or named(column)).name
     return Quantity(name, "%").label(f"less than with {baseline}")
-
-
-def _ratio_label(column: str, baseline: str, labels: Labels) -> str:
-    """Return the label of paired ratios of a column, which have no unit."""
-    name = labels.get(column) or (QUANTITIES.get(column) or named(column)).name
-    return f"{name}, relative to {baseline}"
 
 
 def _by_text(labels: Labels) -> dict[Any, str]:
@@ -262,8 +308,14 @@ def level_title(factor: str, value: object, labels: Labels = _NO_LABELS) -> str:
     level = level_of(value)
     if isinstance(level, str) and level not in labels:
         return shown_value(level)
-    quantity = Quantity(labels[factor]) if factor in labels else named(factor)
+    quantity = _with_unit(labels[factor]) if factor in labels else named(factor)
     return " ".join(filter(None, (plain(quantity.name), labels.get(level_text(level), shown_value(level)), quantity.unit)))
+
+
+def _with_unit(label: str) -> Quantity:
+    """Return the name and the unit of a label such as ``"memory of a node (GiB)"``."""
+    name, bracket, unit = label.removesuffix(")").rpartition(" (")
+    return Quantity(name, unit) if bracket and label.endswith(")") else Quantity(label)
 
 
 def _points_of(
@@ -386,9 +438,9 @@ class _Drawing(NamedTuple):
     labels: Labels = _NO_LABELS
 
     def curves(
-        self, x: str, at: str | None, banded: Collection[str], *, log_x: bool = False, line: str | None = None
+        self, x: str, at: str | None, banded: Collection[str], *, log_x: bool = False, line: tuple[float, str] | None = None
     ) -> Figure:
-        """Draw curves, which ``line`` names at their ends; it is the text for a line at 1."""
+        """Draw curves; with ``line``, the height of a horizontal line and its text, their labels are at their ends."""
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
         ends: dict[Axes, list[tuple[float, float, str, str]]] = {axes: [] for *_, axes in panels}
@@ -418,10 +470,12 @@ class _Drawing(NamedTuple):
             legend_below(figure, self._named(handles), title=self._title("bands", drawn, cut))
             return figure
         for *_, axes in panels:
-            handles = {line: axes.axhline(1, color="0.25", linewidth=1.0, linestyle="--", zorder=1)}
+            handles = {line[1]: axes.axhline(line[0], color="0.25", linewidth=1.0, linestyle="--", zorder=1)}
             _label_ends(axes, ends[axes])
         if drawn:
-            handles[f"{100 * self.level:g} % intervals of the paired ratios"] = Patch(color="0.85")
+            handles[f"{100 * self.level:g} % intervals of the paired {'ratios' if line[0] else 'differences'}"] = Patch(
+                color="0.85"
+            )
         legend_below(figure, handles)
         return figure
 

@@ -43,6 +43,10 @@ class StudyPlots:
         """Return :func:`~clustermodel.figures.curves_bars.ratios` of the table, with its options."""
         return curves_bars.ratios(self._table.frame, **self._along_factor(options))
 
+    def differences(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.differences` of the table, with its options."""
+        return curves_bars.differences(self._table.frame, **self._along_factor(options))
+
     def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
         return maps.heat_map(self._table, measure, x=x, y=y, **options)

@@ -82,7 +82,7 @@ def test_differences_that_are_not_significant_are_hatched_and_a_line_separates_t
 def test_relative_differences_are_in_per_cent_of_the_baseline() -> None:
     made = table()
     figure = made.plot.difference_map("slowdown", baseline="easy", x="load", y="quantum_s")
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["bgs", "gs"]
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["bgs relative to easy", "gs relative to easy"]
     ratio = made.differences("slowdown", "policy", "easy", ratio=True).set_index(["load", "quantum_s", "policy"])["ratio"]
     assert float(texts(figure)[2, 0]) == pytest.approx(100 * (ratio[0.9, 60, "bgs"] - 1), abs=0.5)
 
