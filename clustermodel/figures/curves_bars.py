@@ -19,7 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
@@ -37,6 +37,7 @@ _ZERO: Final[dict[str, Any]] = {"color": "0.4", "linewidth": 0.8}
 Labels = Mapping[Any, str]
 _NO_LABELS: Final[Labels] = MappingProxyType({})
 _LARGE: Final = 2000  # from which numbers along an axis have a separator of thousands
+_MOST_TICKS: Final = 8  # at points along a logarithmic axis
 _BETWEEN: Final = 0.05  # height of a line of text, as a share of that of the axes
 
 
@@ -461,16 +462,19 @@ class _Drawing(NamedTuple):
                 drawn, cut = True, cut or bool((low > mean - half).any())
         if log_x:
             for *_, axes in panels:
-                axes.set_xscale("log")
+                _use_log_scale_along(axes)
         elif x == at and all(isinstance(point.at, int) for point in self.points):
             for *_, axes in panels:
                 axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+        if line is not None:
+            for *_, axes in panels:
+                reference = axes.axhline(line[0], color="0.25", linewidth=1.0, linestyle="--", zorder=1)
+            handles = {line[1]: reference}
         self._finish(panels, self.labels.get(x) or (factor_label(x) if x == at else axis_label(x)))
         if line is None:
             legend_below(figure, self._named(handles), title=self._title("bands", drawn, cut))
             return figure
         for *_, axes in panels:
-            handles = {line[1]: axes.axhline(line[0], color="0.25", linewidth=1.0, linestyle="--", zorder=1)}
             _label_ends(axes, ends[axes])
         if drawn:
             handles[f"{100 * self.level:g} % intervals of the paired {'ratios' if line[0] else 'differences'}"] = Patch(
@@ -490,7 +494,7 @@ class _Drawing(NamedTuple):
         """Return the title of the legend: what distinguishes curves or bars, and what intervals are drawn."""
         name = self.labels.get(self.by) or factor_label(self.by)
         said = f"{marks}: {100 * self.level:g} % intervals" + (", cut at 0" if cut else "")
-        return f"{name} ({said})" if drawn else name
+        return f"{name}; {said}" if drawn else name
 
     def _cut(self, column: str, low: FloatArray) -> FloatArray:
         """Return the lower ends of intervals, not below 0 where the quantity cannot be negative."""
@@ -513,9 +517,9 @@ class _Drawing(NamedTuple):
             places = [groups[point.panel].index(point.at) + beside for point in points]
             look: dict[str, Any] = {"color": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
             lines = {"ecolor": "0.25", "elinewidth": 1, "capsize": 2}
-            below = mean - self._cut(column, mean - half)
-            handles[label] = axes.bar(places, mean, 0.92 * width, yerr=(below, half), error_kw=lines, **look)
-            drawn, cut = drawn or not np.isnan(half).all(), cut or bool((below < half).any())
+            low = self._cut(column, mean - half)
+            handles[label] = axes.bar(places, mean, 0.92 * width, yerr=(mean - low, half), error_kw=lines, **look)
+            drawn, cut = drawn or not np.isnan(half).all(), cut or bool((low > mean - half).any())
         for _, title, axes in panels:
             names = [""] if x is None else [self.labels.get(level_text(group), shown_value(group)) for group in groups[title]]
             slant: dict[str, Any] = {}
@@ -576,6 +580,15 @@ class _Drawing(NamedTuple):
                     axes.set_ylim(bottom=0)
                 if axes.get_ylim()[1] >= _LARGE:
                     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _use_log_scale_along(axes: Axes) -> None:
+    """Scale a horizontal axis logarithmically, with ticks at the points of its curves where these are few."""
+    axes.set_xscale("log")
+    places = sorted({float(place) for line in axes.lines for place in np.asarray(line.get_xdata())})
+    if len(places) <= _MOST_TICKS:
+        axes.set_xticks(places, [f"{place:,g}" for place in places])
+        axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:

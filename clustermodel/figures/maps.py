@@ -237,7 +237,7 @@ def _draw_cells(
     mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6)
     for (down, across), value in np.ndenumerate(cells):
         if np.isfinite(value):
-            colour = colours(float(scale(value)))
+            colour = colours(float(scale(coloured[down, across])))
             boxed = hatched is not None and hatched[down, across]
             box = {"facecolor": colour, "edgecolor": "none", "pad": 1.2} if boxed else None
             axes.text(across, down, text(value), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)

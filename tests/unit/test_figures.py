@@ -258,9 +258,9 @@ def test_an_interval_of_what_cannot_be_negative_is_cut_at_0_and_the_legend_says_
     table["lost_share"] = table["mean_wait_s"]
     table["difference"] = table["mean_wait_s"]
     for column, lowest, said in (
-        ("mean_wait_s", 0, "policy (bands: 95 % intervals, cut at 0)"),
-        ("lost_share", 0, "policy (bands: 95 % intervals, cut at 0)"),
-        ("difference", -1, "policy (bands: 95 % intervals)"),
+        ("mean_wait_s", 0, "policy; bands: 95 % intervals, cut at 0"),
+        ("lost_share", 0, "policy; bands: 95 % intervals, cut at 0"),
+        ("difference", -1, "policy; bands: 95 % intervals"),
     ):
         figure = curves(table, y=column)
         drawn = [y for band in figure.axes[0].collections for _, y in band.get_paths()[0].vertices]
@@ -288,12 +288,16 @@ def test_entries_are_added_to_the_legend() -> None:
     add_to_legend(figure, {"as published": line})
     assert len(figure.legends) == 1
     assert shown(figure) == ["easy", "conservative", "as published"]
-    assert figure.legends[0].get_title().get_text() == "policy (bands: 95 % intervals)"
+    assert figure.legends[0].get_title().get_text() == "policy; bands: 95 % intervals"
     assert figure.get_figheight() == pytest.approx(height)
 
 
 def test_a_logarithmic_horizontal_axis() -> None:
-    assert curves(made(), y="mean_wait_s", x="load", at="workload", log_x=True).axes[0].get_xscale() == "log"
+    (axes,) = curves(made(), y="mean_wait_s", x="load", at="workload", log_x=True).axes
+    assert axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.6", "0.7", "0.8"]
+    (axes,) = ratios(made(), y="mean_wait_s", x="load", at="workload", baseline="easy", log=True, log_x=True).axes
+    assert axes.get_ylim()[0] < 1 < axes.get_ylim()[1]
     with pytest.raises(SpecificationError, match=r"^log_x: load is not above zero everywhere"):
         curves(made().assign(load=0.0), y="mean_wait_s", x="load", at="workload", log_x=True)
 
