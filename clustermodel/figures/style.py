@@ -171,15 +171,15 @@ def visible(text: object) -> str:
     return written_out(str(text), keep="\n\u200c\u200d")  # zero-width joiners, of some scripts and of emoji
 
 
-def legend_labels(texts: Sequence[object]) -> list[str]:
+def legend_labels(texts: Sequence[object], longest: int = 48) -> list[str]:
     """Return texts as :func:`plain` shows them, with numbers on those that would look the same."""
-    shown = [plain(text) for text in texts]
+    shown = [plain(text, longest) for text in texts]
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
-def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
+def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "", longest: int = 48) -> None:
     """Add a legend of artists by name below a figure, which becomes taller by it; a tuple of artists has one entry."""
-    labels = legend_labels(list(handles))
+    labels = legend_labels(list(handles), longest)
     fit = int(10 * figure.get_figwidth()) // (max(map(len, labels)) + 5)  # ten characters an inch
     columns = max(1, min(fit, len(labels)))
     height = 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title))

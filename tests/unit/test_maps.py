@@ -203,6 +203,7 @@ def test_the_limit_of_significance_is_in_the_legend() -> None:
 def test_a_map_with_one_winner_says_that_there_is_no_crossing() -> None:
     made = table(("easy", "bgs"))
     assert "no crossing" not in made.plot.winners("slowdown", x="load", y="quantum_s").axes[0].get_title()
+    made = table(("easy", "bgs"))
     made.frame["slowdown"] += np.where(made.frame["policy"] == "easy", 10.0, 0.0)
     title = made.plot.winners("slowdown", x="load", y="quantum_s").axes[0].get_title()
     assert title == "lowest slowdown\nno crossing: bgs in all cells"
