@@ -38,6 +38,7 @@ Labels = Mapping[Any, str]
 _NO_LABELS: Final[Labels] = MappingProxyType({})
 _LARGE: Final = 2000  # from which numbers along an axis have a separator of thousands
 _MOST_TICKS: Final = 8  # at points along a logarithmic axis
+_RELATIVE: Final = ", relative to "  # in the names of ratios, of which none is negative
 _BETWEEN: Final = 0.05  # height of a line of text, as a share of that of the axes
 
 
@@ -183,7 +184,7 @@ class _Against:
             quantity = _with_unit(self.labels[column])
         if self.difference:
             return quantity.label(f"difference from {self.base}")
-        return f"{quantity.name}, relative to {self.base}"
+        return f"{quantity.name}{_RELATIVE}{self.base}"
 
 
 def improved(
@@ -477,9 +478,8 @@ class _Drawing(NamedTuple):
         for *_, axes in panels:
             _label_ends(axes, ends[axes])
         if drawn:
-            handles[f"{100 * self.level:g} % intervals of the paired {'ratios' if line[0] else 'differences'}"] = Patch(
-                color="0.85"
-            )
+            what = f"{100 * self.level:g} % intervals of the paired {'ratios' if line[0] else 'differences'}"
+            handles[what + (", cut at 0" if cut else "")] = Patch(color="0.85")
         legend_below(figure, handles)
         return figure
 
@@ -502,7 +502,9 @@ class _Drawing(NamedTuple):
 
     def _positive(self, column: str) -> bool:
         """Return whether a quantity cannot be negative: its name says so, and none of its values is."""
-        return never_negative(column) and all(float(point.values[column].min()) >= 0 for point in self.points)
+        return (_RELATIVE in column or never_negative(column)) and all(
+            float(point.values[column].min()) >= 0 for point in self.points
+        )
 
     def bars(self, x: str | None) -> Figure:
         figure, panels = self._panels()

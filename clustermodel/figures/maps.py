@@ -116,8 +116,8 @@ def difference_map(
         if is_numeric(grid.across) and is_numeric(grid.down) and _draw_boundary(axes, cells, halves):
             handles["limit of significance, interpolated"] = Line2D([], [], color="black", linewidth=1.6)
     name = labels.get(measure) or axis_label(measure)
-    label = f"{name}, difference in %" if relative else f"{name}, difference"
-    figure.colorbar(mesh, ax=drawn, label=fill(label, 34, break_on_hyphens=False), shrink=0.9)
+    label = f"{name}, relative to {shown_value(baseline)}, %" if relative else f"{name}, difference"
+    figure.colorbar(mesh, ax=drawn, label=fill(label, 44, break_on_hyphens=False), shrink=0.9)
     legend_below(figure, handles)
     return figure
 

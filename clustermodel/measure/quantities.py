@@ -50,14 +50,27 @@ _ACRONYMS: Final = {name.lower(): name for name in ("MTBF", "MPL", "GPU", "GPUs"
 
 
 _NEVER_NEGATIVE: Final = frozenset(
-    {"share", "utilization", "slowdown", "wait", "waste", "response", "makespan", "jobs", "load", "overestimation", "kappa"}
+    {
+        "share",
+        "utilization",
+        "slowdown",
+        "wait",
+        "waste",
+        "response",
+        "makespan",
+        "jobs",
+        "load",
+        "overestimation",
+        "kappa",
+        "capacity",
+    }
 )
 """Words that end the names of quantities without unit that cannot be negative."""
 
 
 def never_negative(column: str) -> bool:
     """Return whether the name of a column says that it cannot be negative: a time, a share, a size, a slowdown, a number."""
-    words = column.split("_")
+    words = column.replace(" ", "_").split("_")
     return words[0] not in {"log", "log10"} and (bool(named(column).unit) or words[-1] in _NEVER_NEGATIVE)
 
 
