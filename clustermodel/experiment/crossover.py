@@ -293,12 +293,14 @@ def tradeoff_map(
     *,
     replications: int = 10,
     name: str = "trade-off map",
+    labels: Mapping[Any, str] | None = None,
     **fields: Any,
 ) -> Study:
     """Return the study that maps which policy has the lowest measure over two factors, with paired differences.
 
     The study shows the table of winners, and for two policies the map of their differences with the contour beyond which they
     are significant.  The intervals are of one difference each: expect about five false positives per hundred comparisons.
+    ``labels`` are texts to show in the maps instead of the names of the factors and of the measure.
 
     The scenario is a function of the two factors, ``policy`` (two or more) and ``seed``: draw the workload from ``seed``, so
     that all policies get the same jobs.  The other arguments are fields of :class:`~clustermodel.experiment.study.Study`.
@@ -309,10 +311,11 @@ def tradeoff_map(
     require(not isinstance(policies, str) and len(policies) >= 2, "policies", policies, "a map compares two policies or more")
     x, y = factors
     title = f"lowest {measure}"
-    figures: dict[str, Draw] = {title: lambda table: table.plot.winners(measure, x=x, y=y)}
+    texts = {} if labels is None else labels
+    figures: dict[str, Draw] = {title: lambda table: table.plot.winners(measure, x=x, y=y, labels=texts)}
     if len(policies) == 2:
         first, second = Factors({"policy": policies}).labels("policy")
-        options: dict[str, Any] = {"x": x, "y": y, "baseline": second, "relative": False}
+        options: dict[str, Any] = {"x": x, "y": y, "baseline": second, "relative": False, "labels": texts}
         figures[f"{measure}: {first} - {second}"] = lambda table: table.plot.difference_map(measure, **options)
     exhibits: dict[str, Any] = {"tables": {title: lambda table: table.lowest(measure)}, "figures": figures, **fields}
     study = Study(name=name, factors={**factors, "policy": policies}, scenario=scenario, replications=replications, **exhibits)

@@ -96,7 +96,7 @@ class StudyTable:
         from clustermodel.figures.tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
 
         table = means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)
-        table.notes = tuple(notes_of_runs(self))
+        table.notes = (*table.notes, *notes_of_runs(self))
         return table
 
     @property

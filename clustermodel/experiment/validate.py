@@ -236,7 +236,8 @@ class Validation(Experiment[Verdicts]):
     def conclude(self, table: StudyTable) -> Verdicts:
         """Return the verdict at each point; a measure that is missing in a run is a ``SpecificationError``."""
         tests = [(self.levels.named(point), self._judged(table, point)[1]) for point in self._expected]
-        measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
+        function = getattr(self.measure, "func", self.measure)  # of a partial
+        measured = getattr(function, "__name__", SIMULATED) if callable(self.measure) else self.measure
         points = [(levels, test) for levels, test in tests if test is not None]
         return Verdicts(self.name, str(measured), points, table, self.relative)
 

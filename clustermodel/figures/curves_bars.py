@@ -7,17 +7,19 @@ identify the runs, ``replication`` among them, and numbers.  Means are over repl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise, product
 from math import nan
 from textwrap import fill
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
@@ -25,21 +27,29 @@ from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
 from clustermodel.measure.metrics import QUANTITIES
-from clustermodel.measure.quantities import Quantity, named
+from clustermodel.measure.quantities import Quantity, named, never_negative
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
 REPLICATION: Final = "replication"  # the column; a table without it has one run for each point
 _ZERO: Final[dict[str, Any]] = {"color": "0.4", "linewidth": 0.8}
+Labels = Mapping[Any, str]
+_NO_LABELS: Final[Labels] = MappingProxyType({})
+_LARGE: Final = 2000  # from which numbers along an axis have a separator of thousands
+_MOST_TICKS: Final = 8  # at points along a logarithmic axis
+_RELATIVE: Final = ", relative to "  # in the names of ratios, of which none is negative
+_BETWEEN: Final = 0.05  # height of a line of text, as a share of that of the axes
 
 
 def curves(
     table: pd.DataFrame, *, y: str | Sequence[str], x: str = "utilization", at: str | None = None, by: str = "policy",
-    panels: str | None = None, log: bool | Collection[str] = False, bands: bool | Collection[str] = True, share_y: bool = True,
-    level: float = statistics.LEVEL,
+    panels: str | None = None, log: bool | Collection[str] = False, log_x: bool = False,
+    bands: bool | Collection[str] = True, share_y: bool = True, level: float = statistics.LEVEL, labels: Labels = _NO_LABELS,
 ) -> Figure:  # fmt: skip
     """Return a figure of curves: means over replications, with a band for the confidence interval.
+
+    The band of a quantity that cannot be negative, such as a time or a share, is cut at 0; the legend says where this happens.
 
     Args:
         table: a row for each run.
@@ -51,44 +61,48 @@ def curves(
         by: the factor that distinguishes the curves.
         panels: a factor with a panel for each of its values; each of ``y`` then has a row of panels.
         log: use logarithmic vertical axes, for all or these columns; zero is drawn at the lower end.
+        log_x: use a logarithmic horizontal axis.
         bands: draw bands, for all or these curves.
         share_y: use the same vertical axis for the panels of a row.
         level: confidence level of the bands.
+        labels: texts to show instead of the names of columns, factors and levels, such as
+            ``{"switch": "cost of a context switch, share of the slice", "bgs:mpl=2": "MPL 2"}``.
 
     Raises:
         SpecificationError: a column is missing or has a value that is no finite number, rows are the same replication of the
             same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has no value above zero.
     """
-    columns, at = _checked(table, y, x, at, by, panels)
+    (columns, at), labels = _checked(table, y, x, at, by, panels), _by_text(labels)
     text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
     if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
         raise SpecificationError(
             f"x: {x!r} has texts, such as {quoted(text)}, and curves need numbers along the axis; bars(x={x!r}) draws texts"
         )
-    points = _points_of(table, [*columns, x], by, at, panels)
-    styles = policy_styles([point.of for point in points])
+    points = _points_of(table, [*columns, x], by, at, panels, labels)
+    styles = policy_styles([point.of for point in points], distinct=True)
     banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
-    return _Drawing(points, columns, styles, by, level, scaled, share_y).curves(x, at, banded)
+    _require_above_zero(log_x, x, points, level)
+    return _Drawing(points, columns, styles, by, level, scaled, share_y, labels).curves(x, at, banded, log_x=log_x)
 
 
 def bars(
     table: pd.DataFrame, *, y: str | Sequence[str], x: str | None = None, by: str = "policy", panels: str | None = None,
-    log: bool | Collection[str] = False, share_y: bool = True, level: float = statistics.LEVEL,
+    log: bool | Collection[str] = False, share_y: bool = True, level: float = statistics.LEVEL, labels: Labels = _NO_LABELS,
 ) -> Figure:  # fmt: skip
     """Return a figure of bars: means over replications, with lines for the confidence interval.
 
     Arguments and errors are those of :func:`curves`; ``x`` is the factor that distinguishes groups of bars, such as a workload
     or a class of jobs (by default there is one group), and ``by`` distinguishes the bars of a group.
     """
-    columns, _ = _checked(table, y, x, x, by, panels)
-    points = _points_of(table, columns, by, x, panels)
-    styles, scaled = policy_styles([point.of for point in points]), _chosen("log", log, columns)
-    return _Drawing(points, columns, styles, by, level, scaled, share_y).bars(x)
+    (columns, _), labels = _checked(table, y, x, x, by, panels), _by_text(labels)
+    points = _points_of(table, columns, by, x, panels, labels)
+    styles, scaled = policy_styles([point.of for point in points], distinct=True), _chosen("log", log, columns)
+    return _Drawing(points, columns, styles, by, level, scaled, share_y, labels).bars(x)
 
 
 def improvements(
     table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, x: str | None = None, at: str | None = None,
-    by: str = "policy", panels: str | None = None, level: float = statistics.LEVEL,
+    by: str = "policy", panels: str | None = None, level: float = statistics.LEVEL, labels: Labels = _NO_LABELS,
 ) -> Figure:  # fmt: skip
     """Return a figure of improvements: how much smaller numbers are than a baseline's, in per cent, paired by replication.
 
@@ -96,21 +110,81 @@ def improvements(
     the numbers themselves.  Arguments and errors are those of :func:`curves` and, within each panel, of
     :func:`~clustermodel.figures.curves_bars.improved`.  An outcome or a numeric factor ``x`` makes curves, others make bars.
     """
-    columns, at = _checked(table, y, x, at, by, panels)
-    parts = _parts_of(table, panels).values()
-    compared = pd.concat([improved(part, y=columns, baseline=baseline, at=at, by=by) for part in parts], ignore_index=True)
+    (columns, at), labels = _checked(table, y, x, at, by, panels), _by_text(labels)
+    compared = _compared(table, panels, lambda part: improved(part, y=columns, baseline=baseline, at=at, by=by))
     names = [_improvement_label(column, baseline) for column in columns]
-    styles = policy_styles(list(map(level_text, table[by].unique())))
-    del styles[level_text(baseline)]
-    if x is not None and is_numeric_dtype(table[x]):
-        points = _points_of(compared, [*names, x], by, at, panels)
-        figure = _Drawing(points, names, styles, by, level).curves(x, at, styles)
-    else:
-        points = _points_of(compared, names, by, x, panels)
-        figure = _Drawing(points, names, styles, by, level).bars(x)
+    figure = _of_compared(table, compared, names, baseline, x, at, by, panels, level, labels)
     for axes in figure.axes:
         axes.axhline(0, **_ZERO)
     return figure
+
+
+def ratios(
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, x: str, at: str | None = None, by: str = "policy",
+    panels: str | None = None, log: bool | Collection[str] = False, log_x: bool = False, share_y: bool = True,
+    level: float = statistics.LEVEL, labels: Labels = _NO_LABELS,
+) -> Figure:  # fmt: skip
+    """Return a figure of curves of paired ratios to a baseline, each with its label at its end, and of a line at 1.
+
+    A point is the mean of the ratios of its replications to those of the baseline
+    (:func:`clustermodel.statistics.paired_ratio`), a band its interval.  Policies that run the same jobs share most of their
+    variation: bands of their means overlap where these bands are clearly above or below 1.  Each curve has its own colour.
+    Arguments and errors are those of :func:`curves` and, for the baseline, of
+    :func:`~clustermodel.figures.curves_bars.improved`.
+    """
+    drawn = _Against(table, y, baseline, x, at, by, panels, labels, difference=False)
+    return drawn.figure(log=log, log_x=log_x, share_y=share_y, level=level)
+
+
+def differences(
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, x: str, at: str | None = None, by: str = "policy",
+    panels: str | None = None, log_x: bool = False, share_y: bool = True, level: float = statistics.LEVEL,
+    labels: Labels = _NO_LABELS,
+) -> Figure:  # fmt: skip
+    """Return the figure of :func:`ratios` of paired differences from the baseline, with a line at 0."""
+    drawn = _Against(table, y, baseline, x, at, by, panels, labels, difference=True)
+    return drawn.figure(log=False, log_x=log_x, share_y=share_y, level=level)
+
+
+class _Against:
+    """Paired ratios to a baseline, or differences from it."""
+
+    def __init__(
+        self, table: pd.DataFrame, y: str | Sequence[str], baseline: object, x: str, at: str | None, by: str,
+        panels: str | None, labels: Labels, *, difference: bool,
+    ) -> None:  # fmt: skip
+        (self.columns, self.at), self.labels = _checked(table, y, x, at, by, panels), _by_text(labels)
+        self.x, self.by, self.panels, self.difference = x, by, panels, difference
+        text = level_text(baseline)
+        self.base = self.labels.get(text, text)
+        self.names = {column: self._label(column) for column in self.columns}
+        measure = _differences if difference else _ratios
+
+        def compare(part: pd.DataFrame) -> pd.DataFrame:
+            return _paired(part, self.columns, baseline, self.at, by, measure, self.names)
+
+        self.compared = _compared(table, panels, compare)
+        known = policy_styles(list(map(level_text, table[by].unique())), distinct=True)
+        self.styles = policy_styles([label for label in known if label != text], separate=True)
+
+    def figure(self, *, log: bool | Collection[str], log_x: bool, share_y: bool, level: float) -> Figure:
+        """Return the figure."""
+        scaled = {self.names[column] for column in _chosen("log", log, self.columns)}
+        names = list(self.names.values())
+        points = _points_of(self.compared, [*names, self.x], self.by, self.at, self.panels, self.labels)
+        _require_above_zero(log_x, self.x, points, level)
+        drawing = _Drawing(points, names, self.styles, self.by, level, scaled, share_y, self.labels)
+        line = 0.0 if self.difference else 1.0, f"equal to {plain(self.base)}"
+        return drawing.curves(self.x, self.at, self.styles, log_x=log_x, line=line)
+
+    def _label(self, column: str) -> str:
+        """Return the label of an axis; ratios have no unit."""
+        quantity = QUANTITIES.get(column) or named(column)
+        if column in self.labels:
+            quantity = _with_unit(self.labels[column])
+        if self.difference:
+            return quantity.label(f"difference from {self.base}")
+        return f"{quantity.name}{_RELATIVE}{self.base}"
 
 
 def improved(
@@ -125,7 +199,17 @@ def improved(
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
-    (columns, _), baseline = _checked(table, y, None, at, by), level_text(baseline)
+    columns, _ = _checked(table, y, None, at, by)
+    names = {column: _improvement_label(column, baseline) for column in columns}
+    return _paired(table, columns, baseline, at, by, lambda now, old: 100 * (1 - _ratios(now, old)), names)
+
+
+def _paired(
+    table: pd.DataFrame, columns: Sequence[str], baseline: object, at: str | None, by: str,
+    measure: Callable[[FloatArray, FloatArray], FloatArray], names: Mapping[str, str],
+) -> pd.DataFrame:  # fmt: skip
+    """Return the rows of all others than the baseline, with a function of each pair of values of each column."""
+    baseline = level_text(baseline)
     points = _points_of(table, columns, by, at)
     known = list(dict.fromkeys(point.of for point in points))
     if baseline not in known:
@@ -148,17 +232,53 @@ def improved(
         base = base.loc[new.index if len(base) > 1 else base.index.repeat(len(new))]
         for column in columns:
             old, now = (rows[column].to_numpy(dtype=float) for rows in (base, new))
-            if ((old == 0) & (now != 0)).any():
+            if measure is not _differences and ((old == 0) & (now != 0)).any():
                 raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
-            ratio = np.divide(now, old, out=np.ones_like(now), where=old != now)
-            new[_improvement_label(column, baseline)] = 100 * (1 - ratio)
+            new[names[column]] = measure(now, old)
         parts.append(new)
     return pd.concat(parts, ignore_index=True)
+
+
+def _ratios(now: FloatArray, old: FloatArray) -> FloatArray:
+    return np.divide(now, old, out=np.ones_like(now), where=old != now)
+
+
+def _differences(now: FloatArray, old: FloatArray) -> FloatArray:
+    return now - old
+
+
+def _require_above_zero(log_x: bool, x: str, points: Sequence[Point], level: float) -> None:
+    if log_x and min(point.interval(x, level)[0] for point in points) <= 0:
+        raise SpecificationError(f"log_x: {x} is not above zero everywhere, so that its axis cannot be logarithmic")
+
+
+def _compared(table: pd.DataFrame, panels: str | None, compare: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """Return the comparisons with a baseline within each panel, as one table."""
+    return pd.concat(map(compare, _parts_of(table, panels).values()), ignore_index=True)
+
+
+def _of_compared(
+    table: pd.DataFrame, compared: pd.DataFrame, names: Sequence[str], baseline: object, x: str | None, at: str | None, by: str,
+    panels: str | None, level: float, labels: Labels,
+) -> Figure:  # fmt: skip
+    """Return a figure of comparisons with a baseline: curves along an outcome or a numeric factor, bars otherwise."""
+    styles = policy_styles(list(map(level_text, table[by].unique())), distinct=True)
+    del styles[level_text(baseline)]
+    if x is not None and is_numeric_dtype(table[x]):
+        points = _points_of(compared, [*names, x], by, at, panels, labels)
+        return _Drawing(points, names, styles, by, level, labels=labels).curves(x, at, styles)
+    points = _points_of(compared, names, by, x, panels, labels)
+    return _Drawing(points, names, styles, by, level, labels=labels).bars(x)
 
 
 def _improvement_label(column: str, baseline: object) -> str:
     name = (QUANTITIES.get(column) or named(column)).name
     return Quantity(name, "%").label(f"less than with {baseline}")
+
+
+def _by_text(labels: Labels) -> dict[Any, str]:
+    """Return labels by the texts of the levels: ``None`` and ``"None"``, 2 and ``"2"`` are the same."""
+    return {level_text(name): text for name, text in labels.items()}
 
 
 class Point(NamedTuple):
@@ -178,16 +298,33 @@ class Point(NamedTuple):
         return interval.mean, interval.half
 
 
-def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
+def _parts_of(table: pd.DataFrame, panels: str | None, labels: Labels = _NO_LABELS) -> dict[str, pd.DataFrame]:
     """Return the rows of each panel, by its title."""
     if panels is None:
         return {"": table}
-    return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
+    return {level_title(panels, value, labels): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
 
 
-def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None, panels: str | None = None) -> list[Point]:
+def level_title(factor: str, value: object, labels: Labels = _NO_LABELS) -> str:
+    """Return the title of the panel of a level: ``"MTBF 3.1 h"``; a level that is a text is its own title."""
+    level = level_of(value)
+    if isinstance(level, str) and level not in labels:
+        return shown_value(level)
+    quantity = _with_unit(labels[factor]) if factor in labels else named(factor)
+    return " ".join(filter(None, (plain(quantity.name), labels.get(level_text(level), shown_value(level)), quantity.unit)))
+
+
+def _with_unit(label: str) -> Quantity:
+    """Return the name and the unit of a label such as ``"memory of a node (GiB)"``."""
+    name, bracket, unit = label.removesuffix(")").rpartition(" (")
+    return Quantity(name, unit) if bracket and label.endswith(")") else Quantity(label)
+
+
+def _points_of(
+    table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None, panels: str | None = None, labels: Labels = _NO_LABELS
+) -> list[Point]:
     """Return the points of a table, in its order, after a check of all their numbers."""
-    factors, parts = [by] if at is None else [by, at], _parts_of(table, panels)
+    factors, parts = [by] if at is None else [by, at], _parts_of(table, panels, labels)
 
     def where(cells: Sequence[object]) -> str:
         return ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, cells, strict=True))
@@ -300,24 +437,74 @@ class _Drawing(NamedTuple):
     level: float
     log: Collection[str] = ()
     share_y: bool = True
+    labels: Labels = _NO_LABELS
 
-    def curves(self, x: str, at: str | None, banded: Collection[str]) -> Figure:
+    def curves(
+        self, x: str, at: str | None, banded: Collection[str], *, log_x: bool = False, line: tuple[float, str] | None = None
+    ) -> Figure:
+        """Draw curves; with ``line``, the height of a horizontal line and its text, their labels are at their ends."""
         figure, panels = self._panels()
         handles: dict[str, Any] = dict.fromkeys(self.styles)
-        for axes, label, style, points, *numbers in self._series(panels):
+        ends: dict[Axes, list[tuple[float, float, str, str]]] = {axes: [] for *_, axes in panels}
+        drawn, cut = False, False
+        for column, axes, label, style, points, *numbers in self._series(panels):
             places = np.array([point.interval(x, self.level)[0] for point in points])
             along = pd.Series([point.at for point in points])
             joined = (along if x in QUANTITIES and is_numeric_dtype(along) else pd.Series(places)).argsort()
             places, mean, half = (values[joined] for values in (places, *numbers))
             look: dict[str, Any] = {"linestyle": style.line, "marker": style.marker, "markersize": 4, "linewidth": 1.4}
             (handles[label],) = axes.plot(places, mean, color=style.colour, **look)
+            ends[axes].append((float(places[-1]), float(mean[-1]), self.text(label), style.colour))
             if label in banded and not np.isnan(half).all():
                 half = np.nan_to_num(half)
-                band = axes.fill_between(places, mean - half, mean + half, color=style.colour, alpha=0.15, linewidth=0)
+                low = self._cut(column, mean - half)
+                band = axes.fill_between(places, low, mean + half, color=style.colour, alpha=0.15, linewidth=0)
                 handles[label] = handles[label], band
-        self._finish(panels, factor_label(x) if x == at else axis_label(x))
-        legend_below(figure, handles, title=factor_label(self.by))
+                drawn, cut = True, cut or bool((low > mean - half).any())
+        if log_x:
+            for *_, axes in panels:
+                _use_log_scale_along(axes)
+        elif x == at and all(isinstance(point.at, int) for point in self.points):
+            for *_, axes in panels:
+                axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+        if line is not None:
+            for *_, axes in panels:
+                reference = axes.axhline(line[0], color="0.25", linewidth=1.0, linestyle="--", zorder=1)
+            handles = {line[1]: reference}
+        self._finish(panels, self.labels.get(x) or (factor_label(x) if x == at else axis_label(x)))
+        if line is None:
+            legend_below(figure, self._named(handles), title=self._title("bands", drawn, cut))
+            return figure
+        for *_, axes in panels:
+            _label_ends(axes, ends[axes])
+        if drawn:
+            what = f"{100 * self.level:g} % intervals of the paired {'ratios' if line[0] else 'differences'}"
+            handles[what + (", cut at 0" if cut else "")] = Patch(color="0.85")
+        legend_below(figure, handles)
         return figure
+
+    def text(self, label: str) -> str:
+        """Return the text of a curve or bar in legends."""
+        return self.labels.get(label, label)
+
+    def _named(self, handles: Mapping[str, Any]) -> dict[str, Any]:
+        return {self.text(label): handle for label, handle in handles.items()}
+
+    def _title(self, marks: str, drawn: bool, cut: bool) -> str:
+        """Return the title of the legend: what distinguishes curves or bars, and what intervals are drawn."""
+        name = self.labels.get(self.by) or factor_label(self.by)
+        said = f"{marks}: {100 * self.level:g} % intervals" + (", cut at 0" if cut else "")
+        return f"{name}; {said}" if drawn else name
+
+    def _cut(self, column: str, low: FloatArray) -> FloatArray:
+        """Return the lower ends of intervals, not below 0 where the quantity cannot be negative."""
+        return np.maximum(low, 0.0) if self._positive(column) else low
+
+    def _positive(self, column: str) -> bool:
+        """Return whether a quantity cannot be negative: its name says so, and none of its values is."""
+        return (_RELATIVE in column or never_negative(column)) and all(
+            float(point.values[column].min()) >= 0 for point in self.points
+        )
 
     def bars(self, x: str | None) -> Figure:
         figure, panels = self._panels()
@@ -326,14 +513,17 @@ class _Drawing(NamedTuple):
         groups = {
             title: list(dict.fromkeys(point.at for point in self.points if point.panel == title)) for _, title, _ in panels
         }
-        for axes, label, style, points, mean, half in self._series(panels):
+        drawn, cut = False, False
+        for column, axes, label, style, points, mean, half in self._series(panels):
             beside = (list(self.styles).index(label) - (len(self.styles) - 1) / 2) * width
             places = [groups[point.panel].index(point.at) + beside for point in points]
             look: dict[str, Any] = {"color": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
             lines = {"ecolor": "0.25", "elinewidth": 1, "capsize": 2}
-            handles[label] = axes.bar(places, mean, 0.92 * width, yerr=half, error_kw=lines, **look)
+            low = self._cut(column, mean - half)
+            handles[label] = axes.bar(places, mean, 0.92 * width, yerr=(mean - low, half), error_kw=lines, **look)
+            drawn, cut = drawn or not np.isnan(half).all(), cut or bool((low > mean - half).any())
         for _, title, axes in panels:
-            names = [""] if x is None else [shown_value(group) for group in groups[title]]
+            names = [""] if x is None else [self.labels.get(level_text(group), shown_value(group)) for group in groups[title]]
             slant: dict[str, Any] = {}
             if sum(map(len, names)) > 60 / min(len(panels), 3):  # characters
                 slant, tallest = {"rotation": 25, "ha": "right"}, max(tallest, 0.035 * max(map(len, names)))
@@ -341,20 +531,20 @@ class _Drawing(NamedTuple):
             axes.tick_params(axis="x", length=0)
             axes.set_xlim(-0.5, len(names) - 0.5)
             axes.axhline(0, **_ZERO)
-        self._finish(panels, "" if x is None else factor_label(x))
+        self._finish(panels, "" if x is None else self.labels.get(x) or factor_label(x), grid="y")
         figure.set_figheight(figure.get_figheight() + tallest)
-        legend_below(figure, handles, title=factor_label(self.by))
+        legend_below(figure, self._named(handles), title=self._title("lines", drawn, cut))
         return figure
 
     def _series(
         self, panels: Sequence[tuple[str, str, Axes]]
-    ) -> Iterator[tuple[Axes, str, Style, list[Point], FloatArray, FloatArray]]:
+    ) -> Iterator[tuple[str, Axes, str, Style, list[Point], FloatArray, FloatArray]]:
         """Yield the points of each curve, or of the bars of one colour, in each panel, with their means and half-widths."""
         for (column, title, axes), (label, style) in product(panels, self.styles.items()):
             points = [point for point in self.points if (point.panel, point.of) == (title, label)]
             if points:
                 mean, half = np.array([point.interval(column, self.level) for point in points]).T
-                yield axes, label, style, points, mean, half
+                yield column, axes, label, style, points, mean, half
 
     def _panels(self) -> tuple[Figure, list[tuple[str, str, Axes]]]:
         """Return a figure, and column, title and axes of each panel."""
@@ -369,25 +559,52 @@ class _Drawing(NamedTuple):
             axes.remove()
         return figure, [(*place, axes) for place, axes in zip(product(self.columns, titles), grid.flat, strict=False)]
 
-    def _finish(self, panels: Sequence[tuple[str, str, Axes]], x: str) -> None:
+    def _finish(self, panels: Sequence[tuple[str, str, Axes]], x: str, grid: str = "both") -> None:
         """Label the axes and panels, and scale the axes."""
         (first, left, _), (last, right, _) = panels[0], panels[-1]
         several = left != right
         for column, title, axes in panels:
             axes.set_xlabel(x if not several or column == last else "")
-            axes.set_ylabel("" if several and title != left else fill(axis_label(column), 28, break_on_hyphens=False))
+            label = self.labels.get(column) or axis_label(column)
+            axes.set_ylabel("" if several and title != left else fill(label, 28, break_on_hyphens=False))
             if several and column == first:
                 axes.set_title(title, fontsize="medium")
-            axes.grid(alpha=0.25, which="both", linewidth=0.5)
+            axes.grid(axis=grid, alpha=0.25, which="both", linewidth=0.5)  # type: ignore[arg-type]
             axes.set_axisbelow(True)
         for column in dict.fromkeys(self.columns):
             of_column = [axes for name, _, axes in panels if name == column]
             means = [float(point.values[column].astype(float).mean()) for point in self.points]
             if column in self.log:
                 _use_log_scale(column, of_column, means)
-            elif column in QUANTITIES and min(means) >= 0 and all(axes.get_ylim()[0] < 0 for axes in of_column):
-                for axes in of_column:
-                    axes.set_ylim(bottom=0)  # intervals may include impossible negative numbers; improvements may be negative
+                continue
+            for axes in of_column:
+                if self._positive(column) and axes.get_ylim()[0] < 0:
+                    axes.set_ylim(bottom=0)
+                if axes.get_ylim()[1] >= _LARGE:
+                    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _use_log_scale_along(axes: Axes) -> None:
+    """Scale a horizontal axis logarithmically, with ticks at the points of its curves where these are few."""
+    axes.set_xscale("log")
+    places = sorted({float(place) for line in axes.lines for place in np.asarray(line.get_xdata())})
+    if len(places) <= _MOST_TICKS:
+        axes.set_xticks(places, [f"{place:,g}" for place in places])
+        axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write the labels of curves beside their ends, right of the axes, with enough distance between the lines of text."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ordered = sorted((float(to_axes.transform((x, y))[1]), text, colour) for x, y, text, colour in ends)
+    heights = [height for height, *_ in ordered]
+    for _ in range(len(heights) ** 2):  # push neighbours apart until all have their distance
+        for place, (low, high) in enumerate(pairwise(heights)):
+            if (short := _BETWEEN - (high - low)) > 0:
+                heights[place], heights[place + 1] = low - short / 2, high + short / 2
+    for height, (_, text, colour) in zip(heights, ordered, strict=True):
+        look: dict[str, Any] = {"color": colour, "va": "center", "fontsize": 9, "annotation_clip": False}
+        axes.annotate(plain(text), (1.0, height), (4, 0), "axes fraction", textcoords="offset points", **look)
 
 
 def _use_log_scale(column: str, panels: Sequence[Axes], means: Sequence[float]) -> None:

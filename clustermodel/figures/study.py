@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from math import inf, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clustermodel.errors import SpecificationError
@@ -19,6 +20,8 @@ from clustermodel.figures import curves_bars, maps, run, style
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
+
+_TELLING: Final = 12  # characters of a level that tells what it is without the name of its factor
 
 
 class StudyPlots:
@@ -38,6 +41,14 @@ class StudyPlots:
     def improvements(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.improvements` of the table, with its options."""
         return curves_bars.improvements(self._table.frame, **self._along_factor(options))
+
+    def ratios(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.ratios` of the table, with its options."""
+        return curves_bars.ratios(self._table.frame, **self._along_factor(options))
+
+    def differences(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.differences` of the table, with its options."""
+        return curves_bars.differences(self._table.frame, **self._along_factor(options))
 
     def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
@@ -108,7 +119,11 @@ def difference_curve(
     return figure
 
 
-VERDICTS: Final = {"agrees": (style.GREEN, "o"), "differs": (style.VERMILLION, "X"), "undecided": (style.BLUE, "s")}
+VERDICTS: Final = {"agrees": "o", "differs": "X", "undecided": "s"}
+"""Markers; the colours are those of the series."""
+_SHADES: Final[dict[str, dict[str, Any]]] = {
+    "agrees": {"facecolor": "0.95"}, "differs": {"facecolor": "0.35"}, "undecided": {"facecolor": "0.8", "hatch": "///"},
+}  # fmt: skip
 
 
 def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quantity: str, relative: bool) -> Figure:
@@ -128,61 +143,76 @@ def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quant
     upper.tick_params(labelbottom=False)
     x = numeric[0] if numeric else None
     others = [name for name in varying if name != x]
-    texts = [[f"{name.replace('_', ' ')} {value}" for value in frame[name]] for name in others]
+    texts = [_in_words(name, frame[name].tolist(), alone=len(others) == 1) for name in others]
     series = [", ".join(row) for row in zip(*texts, strict=True)] if others else [""] * len(frame)
-    if x is None and len(others) == 1:
-        series = frame[others[0]].astype(str).tolist()
     frame = frame.assign(series=series, place=frame[x].astype(float) if x else np.arange(len(frame), dtype=float))
-    handles = _draw_values(upper, frame, joined=x is not None)
+    colours = dict(zip(dict.fromkeys(series if x else [""]), cycle((*style.PALETTE, "0.6")), strict=False))
+    handles = _draw_values(upper, frame, colours, joined=x is not None)
     upper.set_ylabel(style.axis_label(quantity))
     if (frame["formula"] > 0).all() and frame["formula"].max() > 20 * frame["formula"].min():
         upper.set_yscale("log")
-    _draw_differences(lower, frame, percent=relative)
+    _draw_differences(lower, frame, colours, percent=relative)
     lower.set_ylabel("simulated - formula" + (" (%)" if relative else ""))
     if x is None:
-        lower.set_xticks(frame["place"], [style.plain(text, 42) for text in series], rotation=30, ha="right", fontsize="small")
+        names = [style.plain(text, 60) for text in series]
+        lower.set_xticks(frame["place"], names, rotation=50, ha="right", rotation_mode="anchor", fontsize="small")
+        figure.set_figheight(figure.get_figheight() + 0.05 * max(map(len, names)))
     else:
-        lower.set_xlabel(style.plain(x.replace("_", " ")))
+        lower.set_xlabel(style.factor_label(x))
     for axes in (upper, lower):
         axes.grid(alpha=0.25, linewidth=0.5)
     if mapped:
         _draw_map(figure.add_subplot(grid[:, 1]), frame, numeric[0], numeric[1], percent=relative)
-    style.legend_below(figure, handles)
+    said = "dashes: formula; points: simulated, 95 % intervals"
+    if len(handles) == 1:
+        (only,) = handles.values()
+        handles, said = {said: only}, ""
+    style.legend_below(figure, handles, title=said, longest=90)
     return figure
 
 
-def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, Any]:
+def _in_words(name: str, levels: Sequence[object], *, alone: bool) -> list[str]:
+    """Return levels of a factor as parts of the names of series; texts that tell what they are stand alone."""
+    texts = [level for level in levels if isinstance(level, str)]
+    alone = alone or name == "policy" or min(map(len, texts), default=0) > _TELLING
+    names = "" if alone else f"{style.factor_label(name)} "
+    return [f"{names}{level}" if isinstance(level, str) else curves_bars.level_title(name, level) for level in levels]
+
+
+def _draw_values(axes: Axes, frame: pd.DataFrame, colours: Mapping[str, str], *, joined: bool) -> dict[str, Any]:
     """Draw formula and simulated means of each series; return what the legend shows."""
     handles: dict[str, Any] = {}
-    series: Any = frame.groupby("series", sort=False) if joined else [("", frame)]
-    for colour, (label, rows) in zip(cycle(style.PALETTE), series, strict=False):
-        ordered = rows.sort_values("place")
+    for label, colour in colours.items():
+        ordered = (frame[frame["series"] == label] if joined else frame).sort_values("place")
         line_style = "-" if joined and len(ordered) > 1 else "none"
         (line,) = axes.plot(ordered["place"], ordered["formula"], color=colour, linestyle=line_style, marker="_", markersize=12)
         half = ordered["half"].replace([inf, nan], 0.0)
         look: dict[str, Any] = {"fmt": "o", "markersize": 4, "capsize": 3, "color": colour}
         points = axes.errorbar(ordered["place"], ordered["simulated"], yerr=half, **look)
-        handles[f"{label}: formula, simulated" if label else "formula, simulated"] = (line, points)
+        handles[label] = (line, points)
     return handles
 
 
-def _draw_differences(axes: Axes, frame: pd.DataFrame, *, percent: bool) -> None:
-    """Draw the differences by verdict, those at the same place beside each other, and the margin."""
+def _draw_differences(axes: Axes, frame: pd.DataFrame, colours: Mapping[str, str], *, percent: bool) -> None:
+    """Draw the differences in the colours of their series, those at the same place beside each other, and the margin."""
     scale = 100.0 if percent else 1.0
     margin = scale * float(frame["margin"].iloc[0])
-    axes.axhspan(-margin, margin, color="0.9", zorder=0, label="margin")
+    handles: dict[str, Any] = {"margin": axes.axhspan(-margin, margin, color="0.9", zorder=0)}
     axes.axhline(0, color="0.4", linewidth=0.8)
     places = np.sort(frame["place"].unique())
     step = float(np.diff(places).min()) if len(places) > 1 else 1.0
     rank = frame.groupby("place").cumcount()
     at = frame["place"] + (rank - (frame.groupby("place")["place"].transform("size") - 1) / 2) * step / (rank.max() + 7)
-    for verdict, (colour, marker) in VERDICTS.items():
+    for verdict, marker in VERDICTS.items():
         rows = frame[frame["verdict"] == verdict]
+        for row, place in zip(rows.to_dict("records"), at[rows.index], strict=True):
+            half = scale * (row["high"] - row["difference"])
+            colour = colours.get(row["series"], style.PALETTE[0])
+            look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "capsize": 2}
+            axes.errorbar(place, scale * row["difference"], yerr=half if isfinite(half) else 0.0, **look)
         if len(rows):
-            half = (scale * (rows["high"] - rows["difference"])).replace([inf, nan], 0.0)
-            look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "capsize": 2, "label": verdict}
-            axes.errorbar(at[rows.index], scale * rows["difference"], yerr=half, **look)
-    axes.legend(loc="upper left", ncols=4, fontsize="small")
+            handles[verdict] = Line2D([], [], color="0.25", marker=marker, markersize=5, linestyle="none")
+    axes.legend(list(handles.values()), list(handles), loc="upper left", ncols=4, fontsize="small")
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.25 * (high - low))
 
@@ -192,12 +222,15 @@ def _draw_map(axes: Axes, frame: pd.DataFrame, x: str, y: str, *, percent: bool)
     columns, rows = (sorted(frame[name].unique()) for name in (x, y))
     for point in frame.to_dict("records"):
         across, down = columns.index(point[x]), rows.index(point[y])
-        colour, _ = VERDICTS[point["verdict"]]
-        axes.add_patch(Rectangle((across - 0.48, down - 0.48), 0.96, 0.96, color=colour, alpha=0.35))
+        look = _SHADES[point["verdict"]]
+        axes.add_patch(Rectangle((across - 0.48, down - 0.48), 0.96, 0.96, edgecolor="0.6", linewidth=0.5, **look))
         text = f"{100 * point['difference']:+.1f} %" if percent else f"{point['difference']:+.2g}"
-        axes.text(across, down, text, ha="center", va="center")
-    labels = [style.plain(name.replace("_", " ")) for name in (x, y)]
+        box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 1.5}
+        axes.text(across, down, text, ha="center", va="center", color=style.ink(look["facecolor"]), bbox=box)
+    labels = [style.factor_label(name) for name in (x, y)]
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel=labels[0], ylabel=labels[1])
     axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
-    axes.set_title("green: agrees, red: differs, blue: undecided", fontsize="medium")
+    shown = [verdict for verdict in VERDICTS if (frame["verdict"] == verdict).any()]
+    patches = [Patch(edgecolor="0.6", linewidth=0.5, **_SHADES[verdict]) for verdict in shown]
+    axes.legend(patches, shown, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small", frameon=False)

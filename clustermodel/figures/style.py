@@ -87,14 +87,37 @@ def _own(label: str) -> Style | None:
     return _POLICIES.get(label) or _POLICIES.get(NAMES_OF_PAPERS.get(lower, lower))
 
 
-def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
+def _family(label: str) -> str:
+    """Return what policies of one colour have in common: the policy without its level, guarantees and class of jobs."""
+    label = label.partition(", ")[0]
+    if match := _LEVEL.fullmatch(label):
+        return match[1].lower()
+    lower = label.removesuffix("-NG").lower()
+    return NAMES_OF_PAPERS.get(lower, lower)
+
+
+def policy_styles(labels: Sequence[str], *, distinct: bool = False, separate: bool = False) -> dict[str, Style]:
     """Return the styles of the policies of one figure, by label, which may be any text.
 
     The package's policies have the same colour and marker in every figure, also under the papers' names (``"EASY-Last"``).
     Multiprogramming levels and ``-NG`` have line styles; ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Other policies take
     the remaining colours.  Of two policies with the same colour the later one has another line style and hatch.
+
+    In a ``distinct`` figure, a colour has one meaning: of two different policies with the same colour, the later one takes a
+    colour that is left over, if there is one.  With ``separate``, levels of one policy do so too, and their lines are solid.
     """
     known = {label: _own(label) for label in labels}
+    if distinct or separate:
+        first: dict[str, str] = {}
+        for label, own in known.items():
+            meaning = label if separate else _family(label)
+            if own and first.setdefault(own.colour, meaning) != meaning:
+                free = [colour for colour in PALETTE if colour not in {style.colour for style in known.values() if style}]
+                if free:
+                    known[label] = own._replace(colour=free[0])
+                    first[free[0]] = meaning
+        if separate:
+            known = {label: own and own._replace(line="-", hatch="") for label, own in known.items()}
     taken = [own.colour for own in known.values() if own]
     free = [colour for colour in PALETTE if colour not in taken] or list(PALETTE)
     others = product(_PATTERNS, free)
@@ -148,20 +171,33 @@ def visible(text: object) -> str:
     return written_out(str(text), keep="\n\u200c\u200d")  # zero-width joiners, of some scripts and of emoji
 
 
-def legend_labels(texts: Sequence[object]) -> list[str]:
+def legend_labels(texts: Sequence[object], longest: int = 48) -> list[str]:
     """Return texts as :func:`plain` shows them, with numbers on those that would look the same."""
-    shown = [plain(text) for text in texts]
+    shown = [plain(text, longest) for text in texts]
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
-def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
+def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "", longest: int = 48) -> None:
     """Add a legend of artists by name below a figure, which becomes taller by it; a tuple of artists has one entry."""
-    labels = legend_labels(list(handles))
+    labels = legend_labels(list(handles), longest)
     fit = int(10 * figure.get_figwidth()) // (max(map(len, labels)) + 5)  # ten characters an inch
     columns = max(1, min(fit, len(labels)))
-    figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title)))
+    height = 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title))
+    figure.set_figheight(figure.get_figheight() + height)
     look: Any = {"loc": "outside lower center", "handler_map": {tuple: HandlerTuple(ndivide=1, pad=0)}}
     figure.legend(list(handles.values()), labels, title=title or None, ncols=columns, **look)
+    if isinstance(figure, NotebookFigure):
+        figure.entries, figure.legend_height = dict(handles), height
+
+
+def add_to_legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """Add entries to the legend below a figure, for what has been drawn in addition, such as published curves."""
+    assert isinstance(figure, NotebookFigure)
+    (legend,) = figure.legends
+    title = legend.get_title().get_text()
+    legend.remove()
+    figure.set_figheight(figure.get_figheight() - figure.legend_height)
+    legend_below(figure, {**figure.entries, **handles}, title=title)
 
 
 def axis_label(column: str) -> str:
@@ -187,6 +223,11 @@ def require_drawable(run: Result, figure: str) -> None:
 
 class NotebookFigure(Figure):
     """A figure that a notebook shows once, as the value of a cell: pyplot, which would keep all figures, is not used."""
+
+    entries: Mapping[str, Any]
+    """Of the legend below the figure."""
+    legend_height: float
+    """In inches."""
 
     def _repr_png_(self) -> bytes:
         image = BytesIO()

@@ -5,7 +5,9 @@ What looks wrong in a study is said here too, in notes below its table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import chain
 from math import isnan, nan
 from re import fullmatch
 from textwrap import fill
@@ -18,7 +20,8 @@ from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_uni
 from clustermodel.job import UNSET
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
-from clustermodel.measure.quantities import account_columns, column_heading, named
+from clustermodel.measure.metrics import quantity
+from clustermodel.measure.quantities import account_columns, column_heading, named, never_negative
 from clustermodel.measure.recorded_groups import NO_NAME
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from clustermodel.experiment.result import Result
     from clustermodel.experiment.study_table import StudyTable
+    from clustermodel.machine import Machine
 
 Values = Sequence[float | None]
 
@@ -57,6 +61,8 @@ _NOT_IF_ZERO: Final = {*OVERHEADS, *_COUNTS}  # columns that people see only whe
 PLAIN: Final = (*_HEADINGS, "load")  # the columns of the plain comparison, behind the policy
 _PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "lost_share": "discarded work"}
 _COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")  # these tell policies apart
+_VAGUE: Final = {"fraction", "seconds", "charge", "interval_s", "store"}
+"""Fields of a machine's parts that do not tell alone what they are."""
 _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 
 
@@ -142,6 +148,10 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
         ", ".join([run.scenario.label, *([str(workload)] if several_workloads else []), *([size] if several_sizes else [])])
         for run, workload, size in zip(runs, workloads, sizes, strict=True)
     ]
+    if len(set(names)) < len(names):
+        names = [
+            ", ".join(filter(None, parts)) for parts in zip(names, machine_texts([run.machine for run in runs]), strict=True)
+        ]
     of_energy = {name: [row.get(name) for row in rows] for name in _OF_ENERGY if any(name in row for row in rows)}
     values = {**{name: [row[name] for row in rows] for name in PLAIN}, **of_energy}
     headings = {**_HEADINGS, **_OF_ENERGY}
@@ -154,6 +164,29 @@ def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     return TextTable(
         title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, input_notes.run_notes(runs)
     )
+
+
+def machine_texts(machines: Sequence[Machine]) -> list[str]:
+    """Return what tells machines apart, such as ``"MPL 2"``: the fields of numbers and texts in which they differ."""
+    leaves = [dict(_leaves(machine)) for machine in machines]
+    differing = [name for name in dict.fromkeys(chain(*leaves)) if len({leaf.get(name) for leaf in leaves}) > 1]
+    return [", ".join(_field_text(name, leaf.get(name)) for name in differing) for leaf in leaves]
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a specification, and of those within it, that are numbers or texts, by their dotted names."""
+    if is_dataclass(value):
+        for part in fields(value):
+            yield from _leaves(getattr(value, part.name), f"{name}.{part.name}" if name else part.name)
+    elif value is None or isinstance(value, bool | int | float | str):
+        yield name, value
+
+
+def _field_text(name: str, value: Any) -> str:
+    outer, _, inner = name.rpartition(".")
+    whole = f"{outer}_{inner}" if inner in _VAGUE else inner
+    quantity = named(whole)
+    return f"{quantity.name} none" if value is None else f"{quantity.name} {cell(value)} {quantity.unit}".strip()
 
 
 def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
@@ -178,7 +211,24 @@ def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: S
     columns = measure_columns({name: means[name].tolist() for name in halves}, not_if_zero=extra, halves=halves)
     runs = Column("runs", [f"{number:,}" for number in means["replications"]])
     keys = [_text_column(name, means[name]) for name in factors]
-    return TextTable(title, keys, [[runs, *columns.values()]], {str(name): means[name].tolist() for name in means})
+    plain = {str(name): means[name].tolist() for name in means}
+    return TextTable(title, keys, [[runs, *columns.values()]], plain, _below_zero(plain, list(columns)))
+
+
+def _below_zero(values: Mapping[str, Values], measures: Sequence[str]) -> list[Note]:
+    """Return a note on measures that cannot be negative whose intervals reach below 0."""
+    wrong = [
+        (name, mean, half)
+        for name in measures
+        if never_negative(name)
+        for mean, half in zip(values[name], values[f"{name}_half"], strict=True)
+        if mean is not None and half is not None and 0 <= mean < half
+    ]
+    if not wrong:
+        return []
+    names = ", ".join(dict.fromkeys((quantity(name) or named(name)).name for name, *_ in wrong))
+    fact = f"intervals reach below 0, where {names} cannot be: they are to be read as ending at 0"
+    return [Note(fact, "more replications narrow them")]
 
 
 def trials_table(

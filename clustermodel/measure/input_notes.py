@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 KILLED_SHARE: Final = 0.05  # of jobs killed at the wall-time limit
 CUT_SHARE: Final = 0.1  # of context switches that start over at scheduling events
 DISCARDED_SHARE: Final = 0.1  # of the executed work that is discarded, where nodes fail
+TAIL_SHARE: Final = 0.5  # of the offered load; below it, work per capacity says little of the policy
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10  # estimate in minutes over run time up to which most run times exceed the estimates
 _NAMED: Final = 3
@@ -65,7 +66,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
     unit = units.pop() if len(units) == 1 else "processor"
     unused = unused_costs([Costs.of_run(run) for run in runs]) if any(count.jobs for count in counts) else []
     if any(run.streamed for run in runs):
-        return [*count_notes(counts, unit, with_memory=True), *unused]
+        return [*count_notes(counts, unit, with_memory=True), *_long_tail(counts), *unused]
     refused = [_needing_too_much(run) for run in runs]
     limited = [_beyond_limits(run, number) for run, number in zip(runs, refused, strict=True)]
     counts = [
@@ -75,6 +76,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
     return [
         *_estimates_in_minutes(runs),
         *count_notes(counts, unit),
+        *_long_tail(counts),
         *_memory_notes(runs, refused),
         *_site_notes(runs, limited),
         *_discarded_work(runs),
@@ -224,6 +226,22 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
         fact, options = f"the offered load is {heaviest.load:.3g}: {more}", f"--nodes, --scale-interarrival {stretch:g}"
         notes.append(Note(fact, "give more nodes, or more time between arrivals", options))
     return notes
+
+
+def _long_tail(runs: Sequence[Summary]) -> list[Note]:
+    """Return a note on runs whose utilization is far below the offered load, because most comes after the last submission.
+
+    Loads above 1 have a note of their own.
+    """
+    after = [run for run in runs if run.load <= 1 and run.load_until_end < TAIL_SHARE * run.load]
+    if not after:
+        return []
+    worst = min(after, key=lambda run: run.load_until_end / run.load)
+    names = _names([run.policy for run in after], [run.policy for run in runs])
+    share = 1 - worst.load_until_end / worst.load
+    fact = f"{100 * share:.0f} % of the makespan under {names} is after the last submission, when ever fewer jobs are left: "
+    fact += f"at an offered load of {worst.load:.2f}, the work is only {worst.load_until_end:.2f} of the capacity"
+    return [Note(fact, "give more jobs, or shorter ones")]
 
 
 def _estimates_in_minutes(runs: Sequence[Result]) -> list[Note]:

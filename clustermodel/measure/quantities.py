@@ -46,6 +46,32 @@ _UNITS: Final = {  # by the words that end the names of columns and factors
     **{f"gpu_{time}": f"GPU-{symbol}" for time, symbol in _TIMES.items()},
 }
 _MOST_WORDS: Final = 3  # of a unit
+_ACRONYMS: Final = {name.lower(): name for name in ("MTBF", "MPL", "GPU", "GPUs", "CPU", "CPUs", "QOS")}
+
+
+_NEVER_NEGATIVE: Final = frozenset(
+    {
+        "share",
+        "utilization",
+        "slowdown",
+        "wait",
+        "waste",
+        "response",
+        "makespan",
+        "jobs",
+        "load",
+        "overestimation",
+        "kappa",
+        "capacity",
+    }
+)
+"""Words that end the names of quantities without unit that cannot be negative."""
+
+
+def never_negative(column: str) -> bool:
+    """Return whether the name of a column says that it cannot be negative: a time, a share, a size, a slowdown, a number."""
+    words = column.replace(" ", "_").split("_")
+    return words[0] not in {"log", "log10"} and (bool(named(column).unit) or words[-1] in _NEVER_NEGATIVE)
 
 
 def named(column: str) -> Quantity:
@@ -56,9 +82,13 @@ def named(column: str) -> Quantity:
     for count in range(_MOST_WORDS, 0, -1):
         stem, unit = words[:-count], _UNITS.get("_".join(words[-count:]))
         if unit is not None and any(stem):
-            name = " ".join(stem).strip()
+            name = _in_words(stem)
             return Quantity(f"{name} {unit}") if stem[-1] == "per" else Quantity(name, unit)
-    return Quantity(column.replace("_", " ").strip() or column)
+    return Quantity(_in_words(words) or column)
+
+
+def _in_words(words: list[str]) -> str:
+    return " ".join(_ACRONYMS.get(word, word) for word in words).strip()
 
 
 def column_heading(column: str, unit: str = "s") -> str:

@@ -34,6 +34,12 @@ JOBS = JobStream(
     estimates=FactorEstimates(3),
 )
 
+LABELS = {
+    "multiple": "checkpoint interval, multiple of Daly's",
+    "waste": "wasted share of the node time that is not idle",
+    "least_waste": "least waste first",
+}
+
 
 def waste(result: Result) -> float:
     spent = result.ledger.frame["total_node_s"]
@@ -76,6 +82,10 @@ def study(jobs: int = 400, replications: int = 10) -> Study:
             "Waste by interval": lambda table: table.pivot("waste", columns="multiple"),
             "Mean response by interval (s)": lambda table: table.pivot("mean_response_s", columns="multiple"),
         },
-        figures={"Waste by interval": lambda table: table.plot.curves(x="multiple", y="waste", by="writers", panels="mtbf_h")},
+        figures={
+            "Waste by interval": lambda table: table.plot.curves(
+                x="multiple", y="waste", by="writers", panels="mtbf_h", log_x=True, labels=LABELS
+            )
+        },
         text=__doc__ or "",
     )

@@ -30,6 +30,8 @@ JOBS = JobStream(
     estimates=FactorEstimates(3),
 )
 
+LABELS = {"mtbf_h": "MTBF of the machine (h)", "bf": "BF", "bgs": "BGS", "mbgs": "MBGS"}
+
 
 def study(jobs: int = 1_500, replications: int = 10) -> Study:
     def scenario(mtbf_h: float, policy: str, seed: int) -> Scenario:
@@ -57,8 +59,8 @@ def study(jobs: int = 1_500, replications: int = 10) -> Study:
             ),
         },
         figures={
-            "Slowdown and response": lambda table: table.plot.curves(
-                x="mtbf_h", y=["mean_bounded_slowdown", "mean_response_s"], log=["mean_bounded_slowdown"]
+            "Slowdown and response relative to BF": lambda table: table.plot.ratios(
+                x="mtbf_h", y=["mean_bounded_slowdown", "mean_response_s"], baseline="bf", log_x=True, labels=LABELS
             )
         },
         text=__doc__ or "",

@@ -20,6 +20,8 @@ from clustermodel.validation import KIB_PER_GIB
 MEMORY, MOST_GIB = Lognormal(mean=0.5, cv=1), 1.5
 MEANS = ("mean_response_s", "mean_bounded_slowdown")
 
+LABELS = {"mpl": "multiprogramming level", "memory_gib": "memory of a node (GiB)", None: "no limit"}
+
 
 def study(
     jobs: int = 10_000,
@@ -49,7 +51,7 @@ def study(
         },
         figures={
             "Response and slowdown": lambda table: table.plot.curves(
-                x="mpl", y=MEANS, by="memory_gib", log=["mean_bounded_slowdown"]
+                x="mpl", y=MEANS, by="memory_gib", log=["mean_bounded_slowdown"], labels=LABELS
             )
         },
     )

@@ -35,6 +35,13 @@ def failures(result: Result) -> float:
     return float(result.summary().failures)
 
 
+LABELS = {
+    "system": "system of Los Alamos",
+    "lost_share": "discarded work, share of capacity",
+    "interval": "checkpoint interval",
+}
+
+
 def study(
     outages: str = "../shared/traces/failures/lanl_systems_18_19_20.csv.gz", jobs: int = 2_000, replications: int = 5
 ) -> Study:
@@ -69,6 +76,10 @@ def study(
             ),
             "Outages": lambda table: table.means("node_failures", "down_share"),
         },
-        figures={"Discarded work and checkpoints": lambda table: table.plot.bars(x="system", y="lost_share", by="interval")},
+        figures={
+            "Discarded work and checkpoints": lambda table: table.plot.bars(
+                x="system", y="lost_share", by="interval", labels=LABELS
+            )
+        },
         text=__doc__ or "",
     )

@@ -42,6 +42,9 @@ SHARED = {"none": ("0-63", "64-127"), "half": ("0-95", "32-127"), "all": ("0-127
 METRICS = {"{}_response_s": "mean_response_s", "{}_slowdown": "mean_bounded_slowdown"}
 AGAINST_NONE = {f"{who}, response": Relative(f"{who}_response_s", {"shared": "none"}) for who in WHO}
 
+LABELS = {"load": "load of physics", "none": "no shared nodes", "half": "half shared", "all": "all shared"}
+LABELS |= {f"{who}_response_s": f"mean response time of {who}" for who in WHO}
+
 
 def study(days: int = 14, replications: int = 6, loads: tuple[float, ...] = (0.5, 0.7, 0.9), own: float = 0.5) -> Study:
     """Return the study; ``own`` is the load of chemistry on 64 nodes."""
@@ -66,8 +69,8 @@ def study(days: int = 14, replications: int = 6, loads: tuple[float, ...] = (0.5
             "Ratio of mean response to that without shared nodes, paired": lambda table: measure_table(table, AGAINST_NONE)
         },
         figures={
-            "Mean response by department, s": lambda table: table.plot.curves(
-                x="load", y=[f"{who}_response_s" for who in WHO], by="shared", share_y=False
+            "Mean response by department, relative to that without shared nodes": lambda table: table.plot.ratios(
+                x="load", y=[f"{who}_response_s" for who in WHO], by="shared", baseline="none", labels=LABELS
             )
         },
     )

@@ -39,6 +39,8 @@ WHO = ("interactive", "batch")
 METRICS = {"{}_response_s": "mean_response_s", "{}_slowdown": "mean_bounded_slowdown"}
 AGAINST_EASY = {who: Relative(f"{who}_response_s", {"policy": "EASY"}) for who in WHO}
 
+LABELS = {f"{who}_slowdown": f"mean bounded slowdown of {who} jobs" for who in WHO}
+
 
 def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9)) -> Study:
     def scenario(load: float, policy: str, seed: int) -> Scenario:
@@ -60,8 +62,8 @@ def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.
             "Ratio of mean response to that of EASY, paired": lambda table: measure_table(table, AGAINST_EASY),
         },
         figures={
-            "Mean bounded slowdown by class": lambda table: table.plot.curves(
-                x="load", y=[f"{who}_slowdown" for who in WHO], log=True, share_y=False
+            "Mean bounded slowdown by class, relative to EASY": lambda table: table.plot.ratios(
+                x="load", y=[f"{who}_slowdown" for who in WHO], baseline="EASY", log=True, labels=LABELS
             )
         },
     )

@@ -10,6 +10,9 @@ from one task to another (``charge="on-change"``).
 from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 SLOWDOWN, RESPONSE, SWITCHES = "mean_bounded_slowdown", "mean_response_s", "context_switch_share"
+LEVELS = (2, 3, 4, 5)
+LABELS = {"switch": "cost of a context switch, share of the slice", "bf": "backfilling"}
+LABELS |= {f"bgs:mpl={level}": f"MPL {level}" for level in LEVELS}
 
 
 def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
@@ -21,7 +24,7 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
 
     return Study(
         name="context switch x MPL",
-        factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in (2, 3, 4, 5))]},
+        factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in LEVELS)]},
         scenario=scenario,
         replications=replications,
         shown=(RESPONSE, SLOWDOWN, "mean_wait_s", "utilization", SWITCHES, "idle_waiting_share"),
@@ -32,5 +35,9 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
             ),
             "Lowest slowdown at each cost": lambda table: table.lowest(SLOWDOWN),
         },
-        figures={"Slowdown and response": lambda table: table.plot.curves(x="switch", y=[SLOWDOWN, RESPONSE, SWITCHES])},
+        figures={
+            "Slowdown and response relative to backfilling": lambda table: table.plot.ratios(
+                x="switch", y=[SLOWDOWN, RESPONSE], baseline="bf", labels=LABELS
+            )
+        },
     )

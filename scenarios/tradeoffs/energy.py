@@ -24,6 +24,7 @@ from clustermodel import (
 
 POLICIES = ("easy", "bgs", "mbgs")
 SWITCHES = (0, 0.01, 0.02, 0.05, 0.1)
+LABELS = {"switch": "cost of a context switch, share of the slice"}
 WORK = (Account.USEFUL, Account.LOST)
 WHILE_IDLE = (Account.IDLE, Account.DOWN, Account.RESERVED)
 
@@ -79,7 +80,7 @@ def study(
         },
         figures={
             "Energy per job and mean response time, less than with EASY": lambda table: table.plot.improvements(
-                y=["energy_per_job_wh", "mean_response_s"], baseline="easy", x="switch"
+                y=["energy_per_job_wh", "mean_response_s"], baseline="easy", x="switch", labels=LABELS
             )
         },
         text=__doc__ or "",

@@ -23,6 +23,7 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
         {"cost_s": [0, 30, 60, 120, 300], "tasks": {"10": 10, "50": 50, "320": 320, "no limit": None}},
         ["bgs", "mbgs"],
         "mean_bounded_slowdown",
+        labels={"cost_s": "cost of a migration (s)", "tasks": "tasks that may migrate in a slice"},
         replications=replications,
         name="cost of migration x tasks that migrate",
         shown=("mean_bounded_slowdown", "mean_response_s", "kappa", "checkpoint_share", "restart_share", "blocked_share"),

@@ -14,6 +14,8 @@ CAPS = (1.0, 0.9, 0.8, 0.75, 0.7)
 NODES = 320
 LARGEST = 128  # job: at most as many nodes as may be in use at any cap
 
+LABELS = {"cap": "power cap, share of the power of all nodes busy"}
+
 
 def cap_wait(result: Result) -> float:
     """Return how long jobs wait on average while enough nodes are idle for them, but for the cap, seconds."""
@@ -47,7 +49,9 @@ def study(jobs: int = 1_500, replications: int = 8, busy_w: float = 350, idle_w:
             "Energy per job (Wh)": lambda table: table.pivot("energy_per_job_wh", columns="cap"),
         },
         figures={
-            "Slowdown under a power cap": lambda table: table.plot.curves(x="cap", y="mean_bounded_slowdown", by="policy"),
+            "Slowdown under a power cap": lambda table: table.plot.curves(
+                x="cap", y="mean_bounded_slowdown", by="policy", log=True, labels=LABELS
+            ),
         },
         text=__doc__ or "",
     )

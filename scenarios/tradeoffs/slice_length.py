@@ -10,7 +10,12 @@ A context switch that is longer than half a slice is left out.
 from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 MEASURES = ("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share")
-PLANE = {"x": "quantum_s", "y": "switch_s"}
+LABELS = {
+    "quantum_s": "slice (s)",
+    "switch_s": "cost of a context switch (s)",
+    "context_switch_share": "context switches, share of capacity",
+}
+PLANE = {"x": "quantum_s", "y": "switch_s", "labels": LABELS}
 
 
 def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_time_factor: float = 1.5) -> Study:
@@ -33,7 +38,9 @@ def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_ti
             "Slice with the lowest slowdown": lambda table: table.lowest("mean_bounded_slowdown", of="quantum_s"),
         },
         figures={
-            "Mean bounded slowdown": lambda table: table.plot.heat_map("mean_bounded_slowdown", **PLANE),
-            "Share of node time spent on switches": lambda table: table.plot.heat_map("context_switch_share", **PLANE),
+            "Mean bounded slowdown": lambda table: table.plot.heat_map("mean_bounded_slowdown", log=True, **PLANE),
+            "Share of node time spent on switches": lambda table: table.plot.heat_map(
+                "context_switch_share", log=True, **PLANE
+            ),
         },
     )

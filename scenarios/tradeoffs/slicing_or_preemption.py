@@ -16,6 +16,8 @@ GPUS, SLICE_S = 64, 600
 LAS = "las:thresholds=3600/36000"
 POLICIES = ("easy", "bgs", "mbgs", "srtf", LAS, *(f"{LAS},min_run_s={seconds}" for seconds in (300, 1800, 7200)))
 COSTS_S = (0, 10, 60, 300)
+LABELS = {"cost_s": "cost of a switch or of a restart (s)", "easy": "EASY", LAS: "las"}
+LABELS |= {f"{LAS},min_run_s={seconds}": f"las, at least {seconds} s" for seconds in (300, 1800, 7200)}
 
 
 def responses(table: StudyTable) -> pd.DataFrame:
@@ -50,6 +52,10 @@ def study(jobs: int = 1000, replications: int = 8, costs: tuple[float, ...] = CO
             "Mean response time by what a switch or a restart takes (s)": responses,
             "Paired difference of the mean response time from that of las (s)": beside_las,
         },
-        figures={"Mean response time": lambda table: table.plot.curves(x="cost_s", y="mean_response_s", by="policy", log=True)},
+        figures={
+            "Mean response time relative to EASY": lambda table: table.plot.ratios(
+                x="cost_s", y="mean_response_s", baseline="easy", log=True, labels=LABELS
+            )
+        },
         text=__doc__ or "",
     )

@@ -21,6 +21,9 @@ from clustermodel import (
     tradeoff_map,
 )
 
+BANDWIDTHS_GIB_S = (0.02, 0.05, 0.1, 0.25, 1, 4, 16)
+SLOWDOWN, RESPONSE = "mean_bounded_slowdown", "mean_response_s"
+LABELS = {"bandwidth_gib_s": "bandwidth of the store (GiB/s)"}
 POLICIES = {"EASY": "easy", "PV-EASY": "pv-easy:mode=checkpoint", "SS": "ss:mode=checkpoint"}
 JOBS = JobStream(
     arrivals=Poisson(per_hour=20),
@@ -40,10 +43,16 @@ def study(jobs: int = 2_000, replications: int = 10) -> Study:
 
     return tradeoff_map(
         scenario,
-        {"bandwidth_gib_s": [0.25, 1, 4, 16], "load": [0.6, 0.75, 0.9]},
+        {"bandwidth_gib_s": [*BANDWIDTHS_GIB_S], "load": [0.6, 0.75, 0.9]},
         list(POLICIES),
-        "mean_bounded_slowdown",
+        SLOWDOWN,
         replications=replications,
         name="bandwidth of the store x load",
-        shown=("mean_bounded_slowdown", "mean_response_s", "preempted", "checkpoint_share", "restart_share", "utilization"),
+        shown=(SLOWDOWN, RESPONSE, "preempted", "checkpoint_share", "restart_share", "utilization"),
+        figures={
+            "Slowdown and response relative to EASY": lambda table: table.at(load=[0.6, 0.9]).plot.ratios(
+                x="bandwidth_gib_s", y=[SLOWDOWN, RESPONSE], baseline="EASY", panels="load", log=True, log_x=True, labels=LABELS
+            ),
+            "Lowest slowdown": lambda table: table.plot.winners(SLOWDOWN, x="bandwidth_gib_s", y="load", labels=LABELS),
+        },
     )

@@ -15,7 +15,7 @@ nodes with a job each: so equipartition is compared with processor sharing of th
     clustermodel validate scenarios/validation/equipartition.py --out results --set jobs=500 --set loads=0.5,0.8
 """
 
-from queueing_models import MEAN_S, SHAPES, column, mean_response, middle, model_jobs
+from queueing_models import MEAN_S, SHAPES, column, mean_response_s, middle, model_jobs
 
 from clustermodel import DowneySpeedup, LinearSpeedup, Machine, Result, Scenario, Speedup, Validation, validate
 from clustermodel.theory.equipartition import equipartition_mean_response
@@ -90,7 +90,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"machine": machines, "load": loads},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.01,
         replications=20,
         at_most=max(at_most, 20),

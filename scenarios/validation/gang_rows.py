@@ -9,7 +9,7 @@ response of the same work under processor sharing is a control variate with a kn
 
 from functools import cache
 
-from queueing_models import mean_response, model_jobs, shared_work_response
+from queueing_models import mean_response_s, model_jobs, shared_work_response
 
 from clustermodel import Exponential, Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
@@ -60,7 +60,7 @@ def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
         formula,
         scenario=scenario,
         factors={"policy": ["gs", "mgs"], "matrix": MATRICES},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.03,
         replications=20,
         at_most=max(at_most, 20),

@@ -8,7 +8,7 @@ processor sharing on c servers is a control variate with a known mean.  Response
     clustermodel validate scenarios/validation/gangs.py --out results --set jobs=1000 --set loads=0.5,0.8
 """
 
-from queueing_models import mean_response, model_jobs, shared_response
+from queueing_models import mean_response_s, model_jobs, shared_response
 
 from clustermodel import Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
@@ -20,8 +20,8 @@ def formula(policy: str, nodes: int, load: float) -> float:
     return (gs_mean_response if policy == "gs" else mgs_mean_response)(nodes, load * nodes, 1.0)
 
 
-def response(result: Result) -> float:
-    return mean_response(result) / MEAN_S
+def response_in_mean_run_times(result: Result) -> float:
+    return mean_response_s(result) / MEAN_S
 
 
 def shared(result: Result) -> float:
@@ -41,7 +41,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"policy": ["gs", "mgs"], "nodes": nodes, "load": loads},
-        measure=response,
+        measure=response_in_mean_run_times,
         margin=0.02,
         replications=20,
         at_most=max(at_most, 20),

@@ -8,7 +8,7 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
     clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
 """
 
-from queueing_models import HYPEREXPONENTIAL, MEAN_S, SHAPES, mean_gap, mean_response, mean_run, model_jobs
+from queueing_models import HYPEREXPONENTIAL, MEAN_S, SHAPES, mean_gap, mean_response_s, mean_run, model_jobs
 
 from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
@@ -43,7 +43,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"policy": policies, "shape": shapes, "load": loads},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.05,
         replications=20,
         at_most=max(at_most, 20),

@@ -69,7 +69,7 @@ def by_equations(result: Result) -> float:
     return policy.overhead_s
 
 
-def spent(result: Result) -> float:
+def overhead_node_s(result: Result) -> float:
     """Return what nodes spent on checkpoints, restarts and waiting for them, node-seconds."""
     accounts = (Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
     return to_seconds(sum(sum(result.ledger.amount(account)) for account in accounts))
@@ -84,7 +84,7 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         by_equations,
         scenario=scenario,
         factors={"policy": ["mgs", "mbgs"], "nodes": [8, 32]},
-        measure=spent,
+        measure=overhead_node_s,
         margin=1e-9,
         replications=replications,
         at_most=replications,

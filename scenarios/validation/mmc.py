@@ -6,7 +6,7 @@ are control variates.
     clustermodel validate scenarios/validation/mmc.py --out results --set jobs=1000 --set at_most=20
 """
 
-from queueing_models import mean_gap, mean_run, mean_wait, model_jobs
+from queueing_models import mean_gap, mean_run, mean_wait_s, model_jobs
 
 from clustermodel import Exponential, Machine, Scenario, Validation, validate
 from clustermodel.theory.queueing import mmc_mean_wait
@@ -29,7 +29,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"nodes": nodes, "load": loads},
-        measure=mean_wait,
+        measure=mean_wait_s,
         margin=0.05,
         replications=20,
         at_most=max(at_most, 20),

@@ -28,7 +28,7 @@ def counted(result: Result, column: str) -> FloatArray:
     return middle(values)
 
 
-def mean_wait(result: Result) -> float:
+def mean_wait_s(result: Result) -> float:
     return float(counted(result, "wait_s").mean())
 
 
@@ -66,7 +66,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"rule": ("partitions", "limits"), "nodes": nodes, "load": loads},
-        measure=mean_wait,
+        measure=mean_wait_s,
         margin=0.05,
         replications=20,
         at_most=max(at_most, 20),

@@ -57,11 +57,11 @@ def middle(values: FloatArray) -> FloatArray:
     return values[len(values) // 5 : len(values) - len(values) // 20]
 
 
-def mean_wait(result: Result) -> float:
+def mean_wait_s(result: Result) -> float:
     return float(middle(column(result, "wait_s")).mean())
 
 
-def mean_response(result: Result) -> float:
+def mean_response_s(result: Result) -> float:
     return float(middle(column(result, "response_s")).mean())
 
 

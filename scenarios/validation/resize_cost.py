@@ -8,7 +8,7 @@ With always growing, the mean response is that without resizes, 100 s, where d =
     clustermodel validate scenarios/validation/resize_cost.py --out results --set pairs=500
 """
 
-from queueing_models import MEAN_S, mean_response, mean_run_by_estimate
+from queueing_models import MEAN_S, mean_response_s, mean_run_by_estimate
 
 from clustermodel import DowneySpeedup, Exponential, JobRow, Machine, Scenario, Validation, Workload, validate
 from clustermodel.experiment.scenario import random_stream
@@ -42,7 +42,7 @@ def study(pairs: int = 3_000, at_most: int = 160, costs_s: tuple[float, ...] = (
         formula,
         scenario=scenario,
         factors={"grows": tuple(MIN_GAIN), "cost_s": costs_s},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.01,
         replications=20,
         at_most=max(at_most, 20),

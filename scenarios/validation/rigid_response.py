@@ -8,7 +8,7 @@ the highest utilization.  Mean run time and mean time between arrivals are contr
 
 from typing import Any
 
-from queueing_models import mean_gap, mean_response, mean_run, model_jobs
+from queueing_models import mean_gap, mean_response_s, mean_run, model_jobs
 
 from clustermodel import Machine, Scenario, Validation, validate
 from clustermodel.theory.rigid_jobs import fcfs_mean_response, multiserver_job_throughput
@@ -47,7 +47,7 @@ def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0
         formula,
         scenario=scenario,
         factors={"machine": MACHINES, "share": shares},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.05,
         replications=20,
         at_most=max(at_most, 20),

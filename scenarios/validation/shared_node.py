@@ -7,7 +7,7 @@ sharing without switches is a control variate with a known mean.
     clustermodel validate scenarios/validation/shared_node.py --out results --set jobs=1000 --set loads=0.5
 """
 
-from queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
+from queueing_models import MEAN_S, SHAPES, mean_response_s, model_jobs, shared_response
 
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
@@ -40,7 +40,7 @@ def study(
         formula,
         scenario=scenario,
         factors={"charge": ["every-slice", "on-change"], "switch": switches, "shape": shapes, "load": loads},
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.02,
         replications=20,
         at_most=max(at_most, 20),

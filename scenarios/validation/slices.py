@@ -7,7 +7,7 @@ the same jobs under processor sharing is a control variate with a known mean.
     clustermodel validate scenarios/validation/slices.py --out results --set jobs=1000
 """
 
-from queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
+from queueing_models import MEAN_S, SHAPES, mean_response_s, model_jobs, shared_response
 
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
@@ -53,7 +53,7 @@ def study(
             "mpl": levels,
             "load": loads,
         },
-        measure=mean_response,
+        measure=mean_response_s,
         margin=0.03,
         replications=20,
         at_most=max(at_most, 20),

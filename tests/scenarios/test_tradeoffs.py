@@ -100,11 +100,27 @@ MAKE: dict[str, Any] = run_path(str(DOCS / "make_studies.py"))
 STORED = [one for one in MAKE["documented_studies"]() if one.page == DOCS / "tradeoffs.md"]
 
 
-def test_preemption_pays_at_every_cost_of_the_map() -> None:
+def test_preemption_pays_up_to_an_hour_or_more() -> None:
+    """Selective suspension has the lowest slowdown up to a cost of 1 h at all loads, and at a load of 0.9 up to 4 h."""
     table = stored("checkpoint_cost")
     slowdown = "mean_bounded_slowdown"
     found = table.lowest(slowdown)
-    assert set(found["lowest"]) == {"SS"}
-    assert set(found["tied"]) == {""}
+    sure = found[(found["lowest"] == "SS") & (found["tied"] == "")]
+    assert set(map(tuple, found[["cost_s", "load"]].to_numpy())) - set(map(tuple, sure[["cost_s", "load"]].to_numpy())) == {
+        (7200, 0.6), (14_400, 0.6), (14_400, 0.7), (14_400, 0.8)
+    }  # fmt: skip
+    assert found.set_index(["cost_s", "load"]).loc[(14_400, 0.6), "lowest"] == "EASY"
     by_cost = found.pivot_table(slowdown, "cost_s", "load")
-    assert (by_cost.idxmax() == 600).all()
+    assert (by_cost.idxmax() == 14_400).all()
+    responses = table.differences("mean_response_s", "policy", "EASY", ratio=True)
+    of_ss = responses[responses["policy"] == "SS"].set_index("cost_s")
+    assert (of_ss.loc[:1800, "high"] < 1).all()
+    assert (of_ss.loc[7200:, "low"] > 1).all()
+
+
+def test_preemption_pays_from_a_tenth_of_a_gib_per_second_on() -> None:
+    found = stored("store_bandwidth").lowest("mean_bounded_slowdown").set_index("bandwidth_gib_s")
+    assert set(found.loc[0.25:, "lowest"]) == {"SS"}
+    assert set(found.loc[0.25:, "tied"]) == {""}
+    assert set(found.loc[0.02, "lowest"]) == {"EASY"}
+    assert set(found.loc[0.02, "tied"]) == {""}

@@ -14,9 +14,18 @@ from scipy.stats import t as student
 
 from clustermodel import Job, Machine, Scenario, SpecificationError, StudyTable, Workload, load_model, synthetic_workload
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.curves_bars import bars, by_size, curves, improved, improvements
+from clustermodel.figures.curves_bars import bars, by_size, curves, improved, improvements, ratios
 from clustermodel.figures.run import comparison
-from clustermodel.figures.style import BLACK, PALETTE, axis_label, legend_labels, plain, policy_colour, policy_styles
+from clustermodel.figures.style import (
+    BLACK,
+    PALETTE,
+    add_to_legend,
+    axis_label,
+    legend_labels,
+    plain,
+    policy_colour,
+    policy_styles,
+)
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import QUANTITIES, Summary
 from clustermodel.policies.registry import policy_names
@@ -209,6 +218,88 @@ def test_improvements_are_paired() -> None:
     assert axes.get_ylabel().replace("\n", " ") == column
     (axes,) = improvements(table, y="mean_wait_s", baseline="easy", x="utilization").axes  # along an outcome: curves
     assert (len(axes.lines[0].get_xdata()), axes.get_xlabel()) == (len(WORKLOADS), "utilization ρ")
+
+
+def test_ratios_are_paired_and_their_curves_have_labels_at_their_ends_and_a_line_at_1() -> None:
+    table = made(("bf", "bgs:mpl=2", "bgs:mpl=5"))
+    texts = {"load": "offered load", "bf": "backfilling", "bgs:mpl=2": "MPL 2", "bgs:mpl=5": "MPL 5"}
+    figure = ratios(table, y="mean_wait_s", baseline="bf", x="load", at="workload", labels=texts)
+    (axes,) = figure.axes
+    study = StudyTable(table.assign(workload=table["workload"]), ["workload", "policy"], "made")
+    for line, policy in zip(axes.lines, ("bgs:mpl=2", "bgs:mpl=5"), strict=False):
+        for y, workload in zip(line.get_ydata(), WORKLOADS, strict=True):
+            pair = ({"policy": name, "workload": workload} for name in (policy, "bf"))
+            assert y == pytest.approx(study.difference("mean_wait_s", *pair, ratio=True).mean)
+    first, second, at_one = axes.lines
+    assert set(at_one.get_ydata()) == {1}
+    assert len({to_hex(line.get_color()) for line in (first, second)}) == 2
+    assert {(text.get_text(), to_hex(text.get_color())) for text in axes.texts} == {
+        (label, to_hex(line.get_color())) for label, line in (("MPL 2", first), ("MPL 5", second))
+    }
+    heights = [float(text.xy[1]) for text in axes.texts]
+    assert abs(heights[0] - heights[1]) > 0.049
+    assert axes.get_xlabel() == "offered load"
+    assert axes.get_ylabel().replace("\n", " ") == "mean wait, relative to backfilling"
+    assert shown(figure) == ["equal to backfilling", "95 % intervals of the paired ratios"]
+
+
+def test_ratios_refuse_what_improvements_refuse() -> None:
+    table = made()
+    given: dict[str, Any] = {"y": "mean_wait_s", "x": "load", "at": "workload"}
+    with pytest.raises(SpecificationError, match=r"^baseline: 'esy' is no policy .did you mean 'easy'"):
+        ratios(table, baseline="esy", **given)
+    with pytest.raises(SpecificationError, match=r"^log: 'load' is not drawn; there are mean_wait_s"):
+        ratios(table, baseline="easy", log="load", **given)
+
+
+def test_an_interval_of_what_cannot_be_negative_is_cut_at_0_and_the_legend_says_so() -> None:
+    table = made()
+    table["mean_wait_s"] = np.where(table["replication"] == 1, 1000.0, 1.0)
+    table["lost_share"] = table["mean_wait_s"]
+    table["difference"] = table["mean_wait_s"]
+    for column, lowest, said in (
+        ("mean_wait_s", 0, "policy; bands: 95 % intervals, cut at 0"),
+        ("lost_share", 0, "policy; bands: 95 % intervals, cut at 0"),
+        ("difference", -1, "policy; bands: 95 % intervals"),
+    ):
+        figure = curves(table, y=column)
+        drawn = [y for band in figure.axes[0].collections for _, y in band.get_paths()[0].vertices]
+        assert (min(drawn) == 0) == (lowest == 0)
+        assert figure.legends[0].get_title().get_text() == said
+        figure = bars(table, y=column, x="workload")
+        ends = [low for lines in figure.axes[0].collections for (_, low), _ in lines.get_segments()]
+        assert (min(ends) == 0) == (lowest == 0)
+        assert figure.legends[0].get_title().get_text() == said.replace("bands", "lines")
+    assert curves(made(replications=1), y="mean_wait_s").legends[0].get_title().get_text() == "policy"
+
+
+def test_two_policies_of_a_figure_do_not_share_a_colour() -> None:
+    (axes,) = curves(made(("mbgs", "ss", "bgs:mpl=2", "bgs:mpl=5")), y="mean_wait_s").axes
+    mbgs, ss, low, high = (to_hex(line.get_color()) for line in axes.lines)
+    assert len({mbgs, ss, low}) == 3
+    assert low == high == policy_colour("bgs").lower()
+    assert mbgs == policy_colour("mbgs").lower()
+
+
+def test_entries_are_added_to_the_legend() -> None:
+    figure = curves(made(), y="mean_wait_s")
+    height = figure.get_figheight()
+    (line,) = figure.axes[0].plot([0, 1], [1, 2], ":")
+    add_to_legend(figure, {"as published": line})
+    assert len(figure.legends) == 1
+    assert shown(figure) == ["easy", "conservative", "as published"]
+    assert figure.legends[0].get_title().get_text() == "policy; bands: 95 % intervals"
+    assert figure.get_figheight() == pytest.approx(height)
+
+
+def test_a_logarithmic_horizontal_axis() -> None:
+    (axes,) = curves(made(), y="mean_wait_s", x="load", at="workload", log_x=True).axes
+    assert axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.6", "0.7", "0.8"]
+    (axes,) = ratios(made(), y="mean_wait_s", x="load", at="workload", baseline="easy", log=True, log_x=True).axes
+    assert axes.get_ylim()[0] < 1 < axes.get_ylim()[1]
+    with pytest.raises(SpecificationError, match=r"^log_x: load is not above zero everywhere"):
+        curves(made().assign(load=0.0), y="mean_wait_s", x="load", at="workload", log_x=True)
 
 
 def test_pairs_are_found_by_replication_and_not_by_place_and_a_baseline_may_be_a_number() -> None:

@@ -15,10 +15,10 @@ from clustermodel.measure.quantities import column_heading
 
 NAMES = [
     ("bandwidth_gib_s", "bandwidth (GiB/s)"), ("node_bandwidth_gib_per_s", "node bandwidth (GiB/s)"),
-    ("memory_gib", "memory (GiB)"), ("image_mb", "image (MB)"), ("mtbf_h", "mtbf (h)"), ("latency_us", "latency (µs)"),
+    ("memory_gib", "memory (GiB)"), ("image_mb", "image (MB)"), ("mtbf_h", "MTBF (h)"), ("latency_us", "latency (µs)"),
     ("quantum_s", "quantum (s)"), ("wasted_node_s", "wasted (node-s)"), ("used_gpu_h", "used (GPU-h)"),
     ("jobs_per_s", "jobs per s"), ("failures_per_node_h", "failures per node-h"), ("gib_s", "GiB/s"),
-    ("gpus_per_node", "gpus per node"), ("mtbf_min", "mtbf min"), ("s", "s"),
+    ("gpus_per_node", "GPUs per node"), ("mtbf_min", "MTBF min"), ("s", "s"),
 ]  # fmt: skip
 
 
@@ -64,11 +64,33 @@ def test_a_level_that_is_missing_is_none_in_legends_titles_and_along_axes() -> N
     figure = bars(frame, y="mean_wait_s", x="policy", by="mpl")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["None", "2"]
     titles = [axes.get_title() for axes in bars(frame, y="mean_wait_s", panels="mpl").axes]
-    assert titles == ["None", "2"]
+    assert titles == ["MPL None", "MPL 2"]
     ticks = bars(frame, y="mean_wait_s", x="mpl").axes[0].get_xticklabels()
     assert [text.get_text() for text in ticks] == ["None", "2"]
     better = improvements(frame, y="mean_wait_s", baseline=None, x="policy", by="mpl")
     assert [text.get_text() for text in better.legends[0].get_texts()] == ["2"]
+
+
+def test_the_title_of_a_panel_names_the_factor_and_its_unit() -> None:
+    titles = [axes.get_title() for axes in bars(study_table(mtbf_h=[3.1, 24.8]).frame, y="mean_wait_s", panels="mtbf_h").axes]
+    assert titles == ["MTBF 3.1 h", "MTBF 24.8 h"]
+    texts = study_table(charge=["every-slice", "on-change"]).frame
+    assert [axes.get_title() for axes in bars(texts, y="mean_wait_s", panels="charge").axes] == ["every-slice", "on-change"]
+    labels = {"charge": "charged", "every-slice": "in every slice"}
+    titles = [axes.get_title() for axes in bars(texts, y="mean_wait_s", panels="charge", labels=labels).axes]
+    assert titles == ["charged in every slice", "on-change"]
+
+
+def test_texts_are_shown_instead_of_names() -> None:
+    labels = {"memory_gib": "memory of a node (GiB)", None: "unlimited", "mean_wait_s": "wait", "policy": "scheduler"}
+    frame = study_table(memory_gib=[None, 2]).frame
+    figure = bars(frame, y="mean_wait_s", x="memory_gib", labels=labels)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["unlimited", "2"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("memory of a node (GiB)", "wait")
+    assert figure.legends[0].get_title().get_text() == "scheduler"
+    figure = bars(frame, y="mean_wait_s", x="policy", by="memory_gib", labels=labels)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["unlimited", "2"]
 
 
 def test_a_bandwidth_in_a_table_is_no_time() -> None:

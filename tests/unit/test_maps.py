@@ -82,7 +82,7 @@ def test_differences_that_are_not_significant_are_hatched_and_a_line_separates_t
 def test_relative_differences_are_in_per_cent_of_the_baseline() -> None:
     made = table()
     figure = made.plot.difference_map("slowdown", baseline="easy", x="load", y="quantum_s")
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["bgs", "gs"]
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["bgs relative to easy", "gs relative to easy"]
     ratio = made.differences("slowdown", "policy", "easy", ratio=True).set_index(["load", "quantum_s", "policy"])["ratio"]
     assert float(texts(figure)[2, 0]) == pytest.approx(100 * (ratio[0.9, 60, "bgs"] - 1), abs=0.5)
 
@@ -182,3 +182,28 @@ def test_a_map_of_two_policies_shows_winners_and_differences() -> None:
     made = exhibits_of(study, StudyTable(frame, made_up.factors, made_up.name))
     assert made.problems == []
     assert list(made.figures) == ["lowest mean_bounded_slowdown", "mean_bounded_slowdown: easy - bgs"]
+
+
+def test_zero_has_the_lowest_colour_of_a_logarithmic_heat_map() -> None:
+    made = table(("easy", "bgs"))
+    made.frame.loc[made.frame["load"] == 0.5, "slowdown"] = 0.0
+    figure = made.plot.heat_map("slowdown", x="load", y="quantum_s", policy="bgs", log=True, labels={"load": "offered load"})
+    assert texts(figure)[0, 0] == "0"
+    assert figure.axes[0].get_xlabel() == "offered load"
+
+
+def test_the_limit_of_significance_is_in_the_legend() -> None:
+    given = {"baseline": "easy", "x": "load", "y": "quantum_s", "compared": "bgs"}
+    legend = table().plot.difference_map("slowdown", **given).legends[0].get_texts()
+    assert [text.get_text() for text in legend] == ["not significant (95%)", "limit of significance, interpolated"]
+    legend = table(quanta=("short", "long")).plot.difference_map("slowdown", **given).legends[0].get_texts()
+    assert [text.get_text() for text in legend] == ["not significant (95%)"]
+
+
+def test_a_map_with_one_winner_says_that_there_is_no_crossing() -> None:
+    made = table(("easy", "bgs"))
+    assert "no crossing" not in made.plot.winners("slowdown", x="load", y="quantum_s").axes[0].get_title()
+    made = table(("easy", "bgs"))
+    made.frame["slowdown"] += np.where(made.frame["policy"] == "easy", 10.0, 0.0)
+    title = made.plot.winners("slowdown", x="load", y="quantum_s").axes[0].get_title()
+    assert title == "lowest slowdown\nno crossing: bgs in all cells"

@@ -13,7 +13,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, Workload, comparison_table, policy_names, synthetic_workload
+from clustermodel import (
+    ContextSwitch,
+    Machine,
+    Scenario,
+    StudyTable,
+    TimeSlicing,
+    Workload,
+    comparison_table,
+    policy_names,
+    synthetic_workload,
+)
 from clustermodel.experiment.result import Result
 from clustermodel.figures.tables import PLAIN, run_row
 from clustermodel.job import Job
@@ -198,3 +208,46 @@ def test_notes_are_lines_of_standard_error_with_options(command_line: Command) -
     assert note.startswith("note: the offered load is 2.17: more work arrives than 128 nodes can do")
     assert note.endswith("(--nodes, --scale-interarrival 2.5)")
     assert "note: " not in command_line("run", "--jobs", 100, "--scale-interarrival", 0.3, "--json").out
+
+
+def test_rows_of_machines_of_one_size_say_what_differs() -> None:
+    workload = synthetic_workload(jobs=30, nodes=32)
+
+    def names(*machines: Machine) -> list[str]:
+        runs = [Scenario(machine=machine, workload=workload, policy="bgs").run() for machine in machines]
+        return pd.read_csv(io.StringIO(comparison_table(runs).plain_text()), sep="\t")["policy"].tolist()
+
+    switches = [Machine(nodes=32, context_switch=ContextSwitch(fraction=share)) for share in (0.0, 0.1)]
+    assert names(*switches) == ["bgs, context switch fraction 0", "bgs, context switch fraction 0.1"]
+    levels = [Machine(nodes=32, time_slicing=TimeSlicing(mpl=level)) for level in (2, 5)]
+    assert names(*levels) == ["bgs, MPL 2", "bgs, MPL 5"]
+    memory = [Machine(nodes=32, node_memory_gib=gib) for gib in (None, 8)]
+    assert names(*memory) == ["bgs, node memory none", "bgs, node memory 8 GiB"]
+    assert names(Machine(nodes=32), Machine(nodes=64)) == ["bgs, 32 nodes", "bgs, 64 nodes"]
+
+
+def test_a_tail_of_few_jobs_is_noted() -> None:
+    jobs = [Job(id=number, submit_s=20 * number, nodes=8, run_s=10, estimate_s=10) for number in range(1, 11)]
+    tail = Job(id=11, submit_s=200, nodes=1, run_s=600, estimate_s=600)
+
+    def notes(*jobs: Job) -> list[str]:
+        run = Scenario(machine=Machine(nodes=8), workload=Workload.from_jobs(jobs), policy="easy").run()
+        return [str(note) for note in comparison_table([run]).notes if "after the last submission" in str(note)]
+
+    (note,) = notes(*jobs, tail)  # work 1,400 node-s, 180 s until the last submission, 790 s in all
+    assert note == (
+        "77 % of the makespan under easy is after the last submission, when ever fewer jobs are left: at an offered load of "
+        "0.97, the work is only 0.22 of the capacity; give more jobs, or shorter ones"
+    )
+    assert not notes(*jobs)
+
+
+def test_means_whose_intervals_reach_below_0_are_noted() -> None:
+    rows = [
+        {"run": f"{policy}{number}", "policy": policy, "replication": number, "mean_wait_s": wait, "gain": wait}
+        for policy, waits in (("easy", (1.0, 1000.0)), ("fcfs", (999.0, 1000.0)))
+        for number, wait in enumerate(waits, 1)
+    ]
+    table = StudyTable.of_rows(rows, ["policy"], "made", shown=["mean_wait_s", "gain"])
+    assert "note: intervals reach below 0, where mean wait cannot be: they are to be read as ending at 0" in str(table)
+    assert "note" not in str(table.at(policy="fcfs"))

@@ -118,6 +118,14 @@ def beside_the_paper(table: StudyTable) -> pd.DataFrame:
     return shown.assign(**{f"{name}, ratio": shown[name] / paper for name in shown}).reset_index()
 
 
+LABELS = {
+    "waste": "wasted share of the node time that is not idle",
+    "fcfs": "FCFS",
+    "fcfs_nonblocking": "FCFS, non-blocking",
+    "least_waste": "least waste first",
+}
+
+
 def study(days: float = 90.0, replications: int = 12) -> Study:
     def scenario(case: str, writers: str, interval: str, seed: int) -> Scenario:
         bandwidth, mtbf_h = CASES[case]
@@ -139,6 +147,10 @@ def study(days: float = 90.0, replications: int = 12) -> Study:
             "Waste at Daly's intervals, beside lower bounds": beside_the_bound,
             "Beside the paper: published waste where all write at once, bound for least waste": beside_the_paper,
         },
-        figures={"Waste by strategy": lambda table: table.at(interval="daly").plot.bars(x="case", y="waste", by="writers")},
+        figures={
+            "Waste by strategy": lambda table: table.at(interval="daly").plot.bars(
+                x="case", y="waste", by="writers", labels=LABELS
+            )
+        },
         text=str(__doc__),
     )

@@ -13,8 +13,10 @@ from functools import partial
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from clustermodel import Machine, Scenario, Study, StudyTable
+from clustermodel.figures.style import add_to_legend
 from clustermodel.workload.synthetic import study_jobs
 
 POLICIES = {"PV-EASY": "pv-easy", "FCFS-EASY": "easy", "SJF-EASY": "easy:backfill_order=shortest"}
@@ -82,4 +84,5 @@ def picture(table: StudyTable) -> Figure:
             axes.axhline(table.interval(measure, policy=policy, error=None).mean, color=line.get_color(), linestyle="--")
         axes.set_xlabel("maximum error of the predictions")
         axes.set_ylim(bottom=0)
+    add_to_legend(figure, {"as in practice: users' estimates": Line2D([], [], color="0.3", linestyle="--")})
     return figure

@@ -21,6 +21,7 @@ from load_curves import highest_utilization
 from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Scenario, Study, StudyTable
+from clustermodel.figures.style import add_to_legend
 
 SPACE_SHARING = ("fcfs", "bf")
 TIME_SHARING = ("gs", "bgs", "mgs", "mbgs", "adaptive")
@@ -71,10 +72,12 @@ def at_highest_utilization(table: StudyTable) -> pd.DataFrame:
 
 
 def picture(table: StudyTable) -> Figure:
-    figure = table.plot.curves(x="utilization", at="factor", y="kappa", panels="charge")
+    labels = {"every-slice": "in every slice", "on-change": "on change", "charge": "context switches charged"}
+    figure = table.plot.curves(x="utilization", at="factor", y="kappa", panels="charge", labels=labels)
     for axes in figure.axes:
         low, high = axes.get_xlim()
-        axes.axline((1, 0), slope=-1, color="0.4", linestyle=":", linewidth=1)  # kappa = 1 - rho
+        full = axes.axline((1, 0), slope=-1, color="0.4", linestyle=":", linewidth=1)  # kappa = 1 - rho
         axes.set_xlim(low, high)
         axes.set_ylim(bottom=0)
+    add_to_legend(figure, {"κ = 1 - ρ": full})
     return figure

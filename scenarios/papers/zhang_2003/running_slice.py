@@ -141,5 +141,6 @@ def picture(table: StudyTable) -> Figure:
     here = table.at(factor=WORKLOAD_5, policy="bgs")
     switches = [f"switches of {switch:.0f} s" for switch in here.frame["switch_s"]]
     drawn = StudyTable(here.frame.assign(switches=switches), ["quantum_s", "switches", "at_events"], table.name).plot
-    measures = [SLOWDOWN, "context_switch_share"]
-    return drawn.curves(x="quantum_s", y=measures, by="at_events", panels="switches", log=[SLOWDOWN])
+    measures, labels = [SLOWDOWN, "context_switch_share"], {"quantum_s": "slice (s)", KEEP: "kept", CUT: "a cut slice"}
+    given = {"by": "at_events", "baseline": CUT, "panels": "switches", "share_y": True}
+    return drawn.ratios(x="quantum_s", y=measures, log_x=True, labels=labels, **given)

@@ -14,8 +14,10 @@ import pandas as pd
 from blue_pacific import blue_pacific_scenario
 from load_curves import highest_utilization
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
+from clustermodel.figures.style import add_to_legend
 from clustermodel.report.measure_table import class_measures, published_table
 from clustermodel.statistics import Interval
 
@@ -50,7 +52,7 @@ def study(
             "Highest utilization": highest,
             "Workload 5, mean slowdown of jobs below and from the median run time": by_run_time,
         },
-        figures={"Table 1; dotted: the paper's": picture},
+        figures={"Table 1 and the published numbers": picture},
     )
 
 
@@ -97,9 +99,14 @@ def by_run_time(table: StudyTable) -> pd.DataFrame:
 
 def picture(table: StudyTable) -> Figure:
     figure = table.plot.curves(x="utilization", at="factor", y=SLOWDOWN, log=True)
+    (axes,) = figure.axes
     numbers = [workload_number(factor) for factor in table.levels("factor")]
-    for line, policy in zip(figure.axes[0].get_lines(), table.levels("policy"), strict=True):
+    look = {"linestyle": ":", "marker": "s", "markersize": 4, "markerfacecolor": "none"}
+    highest = 0.0
+    for line, policy in zip(axes.get_lines(), table.levels("policy"), strict=True):
         paper = PAPER("table 1").loc[policy].loc[numbers]
-        drawn = figure.axes[0].plot(paper["utilization"], paper["slowdown"], ":s", markersize=4, markerfacecolor="none")
-        drawn[0].set_color(line.get_color())
+        axes.plot(paper["utilization"], paper["slowdown"], color=line.get_color(), **look)
+        highest = max(highest, float(paper["slowdown"].max()))
+    axes.set_ylim(top=max(axes.get_ylim()[1], 1.5 * highest))
+    add_to_legend(figure, {"published": Line2D([], [], color="0.3", **look)})
     return figure

@@ -26,7 +26,13 @@ MEASURES: dict[str, str | Scaled | Relative] = {
     "resizes": "resizes",
     "resize share": "resize_share",
 }
-COLUMNS = ["log10_response", "log10_slowdown", "resize_share"]
+COLUMNS = ["log10_response", "log10_slowdown"]
+LABELS = {
+    "cost_s": "cost of a resize (s)",
+    "log10_response": "log10 of the mean response time",
+    "log10_slowdown": "log10 of the mean bounded slowdown",
+    "easy": "EASY",
+}
 
 
 def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12) -> Study:
@@ -57,5 +63,9 @@ def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12) -> Study:
             "resize_share",
         ),
         tables={"Means ± 95 % interval": lambda table: measure_table(table, MEASURES)},
-        figures={"Mean response by cost": lambda table: table.plot.curves(x="cost_s", y=COLUMNS)},
+        figures={
+            "Response and slowdown, difference from EASY": lambda table: table.plot.differences(
+                x="cost_s", y=COLUMNS, baseline="easy", labels=LABELS
+            )
+        },
     )

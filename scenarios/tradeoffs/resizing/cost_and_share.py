@@ -16,6 +16,12 @@ from malleable_weeks import NODES, SPEEDUP, TRACE, log10_response, malleable_wee
 from clustermodel import Machine, Scenario, Study, StudyTable, tradeoff_map
 from clustermodel.report.measure_table import Relative, measure_table
 
+LABELS = {
+    "cost_s": "cost of a resize (s)",
+    "share": "share of malleable jobs",
+    "log10_response": "log10 of the mean response time",
+}
+
 
 def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12) -> Study:
     """Return the study; ``trace`` is the file of KTH-SP2."""
@@ -31,6 +37,7 @@ def study(trace: Path = TRACE, weeks: int = 4, replications: int = 12) -> Study:
         {"cost_s": [0, 60, 300, 1800], "share": [0.2, 0.5, 1]},
         ["easy", "shrink-to-admit"],
         "log10_response",
+        labels=LABELS,
         measures={"log10_response": log10_response},
         tables={"log10 of mean response, shrink-to-admit - EASY": differences},
         replications=replications,
