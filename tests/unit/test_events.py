@@ -4,7 +4,7 @@ import pytest
 import simpy
 
 from clustermodel import Job, Machine, Scenario, Workload
-from clustermodel.sim.events import Bell, Clock, Grant, WaitingProcess
+from clustermodel.sim.events import Bell, Clock, Grant, InstantSettled, WaitingProcess
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
@@ -78,3 +78,36 @@ def test_a_process_that_waits_begins_before_an_interrupt_of_the_same_time() -> N
     process.interrupt("stop")
     env.run()
     assert (causes, process.is_alive) == (["stop"], False)
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "plain"])
+def test_an_instant_is_settled_when_all_its_other_events_are_over(settled: bool) -> None:
+    """A plain event would wake the coordinator between two events of one time."""
+    env = Clock()
+    event = InstantSettled(env) if settled else env.event()
+    happened: list[str] = []
+    batches: list[list[str]] = []
+
+    def happens(name: str, steps: int) -> simpy.events.ProcessGenerator:
+        yield env.timeout(5)
+        for _ in range(steps):
+            yield env.timeout(0)
+        happened.append(name)
+        if isinstance(event, InstantSettled):
+            event.arm()
+        elif not event.triggered:
+            event.succeed()
+
+    def coordinator() -> simpy.events.ProcessGenerator:
+        nonlocal event
+        while True:
+            yield event
+            event = InstantSettled(env) if settled else env.event()
+            batches.append(happened.copy())
+            happened.clear()
+
+    env.process(coordinator())
+    env.process(happens("an end", 0))
+    env.process(happens("a submission", 1))
+    env.run()
+    assert batches == ([["an end", "a submission"]] if settled else [["an end"], ["a submission"]])
