@@ -62,7 +62,7 @@ html_theme = "furo"
 html_title = f"clustermodel {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
