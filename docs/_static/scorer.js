@@ -1,9 +1,10 @@
-// Order of the search's results: pages before names of the API, and public names before the modules.
+// Order of the search's results: headings and public names that match as a whole first, then the text of pages, then other
+// public names, then modules.
 var Scorer = {
-  score: (result) => {
-    const [page, , , , score] = result;
+  score: ([page, , , , score, , kind]) => {
     if (page.startsWith("api/modules")) return score - 100;
-    return page.startsWith("api/") ? score - 20 : score;
+    if (page.startsWith("api/")) return kind === "object" && score >= Scorer.objNameMatch ? score : score - 20;
+    return kind === "title" ? score + 20 : score;
   },
   objNameMatch: 11,
   objPartialMatch: 6,
