@@ -223,6 +223,8 @@ def _without_navigation(app: Sphinx, page: nodes.document) -> None:
 def _documented_as(app: Sphinx, env: BuildEnvironment, reference: Element, text: Element) -> Element | None:
     """Link the name that a public class or function, or a member of it, has in its module."""
     target, python = reference.get("reftarget", ""), env.domains.python_domain
+    if (path := f"{reference.get('py:module')}.{target}") in PUBLIC:
+        target = path
     full = next((path for path in PUBLIC if target == path or target.startswith(f"{path}.")), None)
     if full is not None:
         targets = [f"clustermodel.{PUBLIC[full]}{target.removeprefix(full)}"]
