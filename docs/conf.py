@@ -62,6 +62,7 @@ html_theme = "furo"
 html_title = f"clustermodel {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
@@ -222,6 +223,8 @@ def _without_navigation(app: Sphinx, page: nodes.document) -> None:
 def _documented_as(app: Sphinx, env: BuildEnvironment, reference: Element, text: Element) -> Element | None:
     """Link the name that a public class or function, or a member of it, has in its module."""
     target, python = reference.get("reftarget", ""), env.domains.python_domain
+    if (path := f"{reference.get('py:module')}.{target}") in PUBLIC:
+        target = path
     full = next((path for path in PUBLIC if target == path or target.startswith(f"{path}.")), None)
     if full is not None:
         targets = [f"clustermodel.{PUBLIC[full]}{target.removeprefix(full)}"]

@@ -68,6 +68,27 @@ def test_the_contents_of_a_page_are_beside_it_on_a_desktop(browser: Any) -> None
     assert 0 < box["x"] <= DESKTOP - box["width"]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("maintenance", "site.html"),
+        ("partition", "site.html"),
+        ("fair share", "site.html"),
+        ("dependency", "site.html"),
+        ("context switch", "gang_scheduling/context_switches.html"),
+        ("backfilling", "backfilling.html"),
+        ("Machine", "api/machine.html"),
+    ],
+)
+def test_the_search_finds_the_page_that_explains_a_word(browser: Any, words: str, expected: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{(FOLDER / 'search.html').as_uri()}?q={words.replace(' ', '+')}", wait_until="load")
+    page.wait_for_selector("ul.search li:nth-child(4)")
+    found = [link.get_attribute("href").partition("#")[0] for link in page.locator("ul.search li > a").all()]
+    page.close()
+    assert expected in list(dict.fromkeys(found))[:3]
+
+
 def test_the_test_sees_what_is_too_wide(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(

@@ -243,6 +243,11 @@ def test_ratios_are_paired_and_their_curves_have_labels_at_their_ends_and_a_line
     assert shown(figure) == ["equal to backfilling", "95 % intervals of the paired ratios"]
 
 
+def test_rows_of_one_replication_are_not_averaged() -> None:
+    with pytest.raises(SpecificationError, match=r"workload 'all', and some of them the same replication; choose rows"):
+        curves(made().assign(workload="all"), y="mean_wait_s")
+
+
 def test_ratios_refuse_what_improvements_refuse() -> None:
     table = made()
     given: dict[str, Any] = {"y": "mean_wait_s", "x": "load", "at": "workload"}
