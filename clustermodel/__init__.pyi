@@ -19,7 +19,10 @@ from .experiment.validate import Validation as Validation, Verdicts as Verdicts,
 from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
 from .failures.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
 from .failures.weibull_fit import fit_weibull as fit_weibull
-from .figures.curves_bars import bars as bars, by_size as by_size, curves as curves, improvements as improvements
+from .figures.curves_bars import (
+    bars as bars, by_size as by_size, curves as curves, differences as differences, improvements as improvements,
+    ratios as ratios,
+)
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .job import Job as Job, JobRow as JobRow

@@ -39,7 +39,7 @@ _NO_LABELS: Final[Labels] = MappingProxyType({})
 _LARGE: Final = 2000  # from which numbers along an axis have a separator of thousands
 _MOST_TICKS: Final = 8  # at points along a logarithmic axis
 _RELATIVE: Final = ", relative to "  # in the names of ratios, of which none is negative
-_BETWEEN: Final = 0.05  # height of a line of text, as a share of that of the axes
+_LINE: Final = 0.14  # height of a line of text at the end of a curve, in inches
 
 
 def curves(
@@ -595,12 +595,15 @@ def _use_log_scale_along(axes: Axes) -> None:
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write the labels of curves beside their ends, right of the axes, with enough distance between the lines of text."""
+    figure = axes.get_figure()
+    assert figure is not None
+    between = _LINE / (axes.get_position().height * figure.get_window_extent().height / figure.dpi)
     to_axes = axes.transData + axes.transAxes.inverted()
     ordered = sorted((float(to_axes.transform((x, y))[1]), text, colour) for x, y, text, colour in ends)
     heights = [height for height, *_ in ordered]
     for _ in range(len(heights) ** 2):  # push neighbours apart until all have their distance
         for place, (low, high) in enumerate(pairwise(heights)):
-            if (short := _BETWEEN - (high - low)) > 0:
+            if (short := between - (high - low)) > 0:
                 heights[place], heights[place + 1] = low - short / 2, high + short / 2
     for height, (_, text, colour) in zip(heights, ordered, strict=True):
         look: dict[str, Any] = {"color": colour, "va": "center", "fontsize": 9, "annotation_clip": False}

@@ -203,7 +203,8 @@ def _selected(table: StudyTable, x: str, y: str, levels: Mapping[str, Label], la
     if x == y:
         raise SpecificationError(f"y: {quoted(y)} is not allowed; a map has two different factors")
     axes: Any = [table.levels(name) for name in (x, y)]
-    return table, _Grid(x, y, *(sorted(along) if is_numeric(along) else along for along in axes), labels)
+    across, down = (sorted(along) if is_numeric(along) else along for along in axes)
+    return table, _Grid(x, y, across, down, labels)
 
 
 def _require_one_point(rows: pd.DataFrame, x: str, y: str, of: str) -> None:

@@ -77,7 +77,7 @@ def picture(table: StudyTable, curve: list[float]) -> Figure:
     means: list[Any] = [table.interval("mean_bounded_slowdown", policy=policy) for policy in table.levels("policy")]
     bars.barh(list(table.levels("policy")), [mean.mean for mean in means], xerr=[mean.half for mean in means], color=BLUE)
     bars.invert_yaxis()
-    bars.set_xlabel("mean bounded slowdown, unseen jobs")
+    bars.set_xlabel("mean bounded slowdown, unseen jobs; lines: 95 % intervals")
     training.plot(np.exp(curve), marker="o", color=BLUE)
     training.set(xlabel="generation", ylabel="slowdown, geometric mean")
     training.set_ylim(bottom=0)

@@ -7,6 +7,8 @@ A context switch that is longer than half a slice is left out.
     clustermodel sweep scenarios/tradeoffs/slice_length.py --out results
 """
 
+from typing import Any
+
 from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 MEASURES = ("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share")
@@ -15,7 +17,7 @@ LABELS = {
     "switch_s": "cost of a context switch (s)",
     "context_switch_share": "context switches, share of capacity",
 }
-PLANE = {"x": "quantum_s", "y": "switch_s", "labels": LABELS}
+PLANE: dict[str, Any] = {"x": "quantum_s", "y": "switch_s", "labels": LABELS}
 
 
 def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_time_factor: float = 1.5) -> Study:

@@ -70,10 +70,12 @@ def test_the_file_names_no_address_from_which_a_browser_would_load(directory: Pa
     assert not [tag for tag in tags if re.search(r"""(?:src|href)\s*=\s*["']?(?!["']?data:)""", tag)]
 
 
-@pytest.mark.parametrize("width", [700, 1300])
+@pytest.mark.parametrize("width", [390, 700, 1300])
 def test_nothing_is_wider_than_the_window(opener: Open, directory: Path, width: int) -> None:
     narrow = opener(directory / "report.html", width=width)
     assert narrow.page.evaluate("document.documentElement.scrollWidth") <= width
+    below = "Bokeh.documents[0].get_model_by_name('curves linear').below.map((model) => model.type)"
+    assert ("Legend" in narrow.page.evaluate(below)) == (width < 600)  # beside a narrow plot it would leave no width
     narrow.assert_quiet()
 
 

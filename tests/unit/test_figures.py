@@ -240,7 +240,8 @@ def test_ratios_are_paired_and_their_curves_have_labels_at_their_ends_and_a_line
     assert abs(heights[0] - heights[1]) > 0.049
     assert axes.get_xlabel() == "offered load"
     assert axes.get_ylabel().replace("\n", " ") == "mean wait, relative to backfilling"
-    assert shown(figure) == ["equal to backfilling", "95 % intervals of the paired ratios"]
+    assert shown(figure) == ["equal to backfilling", "95 % intervals of the paired ratios, cut at 0"]
+    assert min(y for band in axes.collections for _, y in band.get_paths()[0].vertices) == 0
 
 
 def test_rows_of_one_replication_are_not_averaged() -> None:

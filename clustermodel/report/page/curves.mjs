@@ -31,9 +31,17 @@ export default (args) => {
     listening = true
     const draw = () => show(args)
     for (const select of document.querySelectorAll('select[id^="curves-"]')) select.addEventListener("change", draw)
+    if (innerWidth < 600) legendsBelow(Object.values(args.plots), args.legends)
   }
   show(args)
 }
+
+// On a narrow screen a legend beside a plot leaves no width for the curves.
+const legendsBelow = (plots, legends) =>
+  plots.forEach((plot, at) => {
+    const legend = legends[at]
+    plot.setv({right: plot.right.filter((model) => model !== legend), below: [...plot.below, legend]})
+  })
 
 const show = ({slots, scales, plots, legends}) => {
   const {factors} = data

@@ -8,6 +8,7 @@ paired by replication: both policies schedule the same jobs.  ``model`` is one o
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,7 @@ def picture(table: StudyTable) -> Figure:
     figure = table.plot.curves(x="utilization", at="factor", y=SLOWDOWN, log=True)
     (axes,) = figure.axes
     numbers = [workload_number(factor) for factor in table.levels("factor")]
-    look = {"linestyle": ":", "marker": "s", "markersize": 4, "markerfacecolor": "none"}
+    look: dict[str, Any] = {"linestyle": ":", "marker": "s", "markersize": 4, "markerfacecolor": "none"}
     highest = 0.0
     for line, policy in zip(axes.get_lines(), table.levels("policy"), strict=True):
         paper = PAPER("table 1").loc[policy].loc[numbers]
