@@ -1,4 +1,4 @@
-"""How much of what one log shows would another year of the same machine show?
+"""How much of what one log shows would also hold in another year of the same machine?
 
 A log is one sample path: seeds of a random policy do not say how the comparison of two policies depends on the jobs.  The study
 draws weeks of the log with replacement, the same weeks for all policies in each replication, and compares what Yuan et al. 2010

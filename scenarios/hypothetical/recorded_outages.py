@@ -1,4 +1,4 @@
-"""What do the recorded outages of three clusters cost their jobs, and how much of it do periodic checkpoints save?
+"""How much work do the recorded outages of three clusters discard, and how much of it do periodic checkpoints save?
 
 Systems 18 to 20 of Los Alamos National Laboratory with their outages (LANL 2005): the first weeks of the records, with jobs
 that offer a load of 0.7.  A checkpoint and a restart take 2 minutes each.

@@ -1,4 +1,4 @@
-"""What do urgent jobs gain in gang scheduling, and what do the other jobs pay, by what preemption does to a gang?
+"""What do urgent jobs gain in gang scheduling, and what do others pay, if preemption kills, checkpoints or suspends gangs?
 
 A random share of the jobs is urgent (priority 1), the same for all policies.  With ``bgs`` priorities order the queue; with
 ``urgent=kill``, ``urgent=checkpoint`` or ``urgent=suspend`` an urgent job gets its nodes in every row of the Ousterhout matrix.

@@ -1,4 +1,4 @@
-"""Does an agent that has learnt on one half of a trace schedule the other half better than SJF and EASY?
+"""Does an agent trained on one half of a trace schedule the other half better than SJF and EASY?
 
 A run has 256 consecutive jobs of the second half, on a machine that is empty at first; the windows of two replications have no
 job in common.  The agent (``scorer.py``) has been trained on windows of the first half (``train.py``), for bounded slowdown.

@@ -1,4 +1,4 @@
-"""Up to which cost of a checkpoint does preemption pay?
+"""How expensive can a checkpoint be before preemption no longer pays?
 
 EASY never preempts.  PV-EASY preempts backfilled jobs for the first job that waits (Yuan et al. 2010); selective suspension
 preempts for jobs with much larger expansion factors (Kettimuthu et al. 2005).  Both save a preempted job in a checkpoint, which

@@ -1,4 +1,4 @@
-"""How many gangs should share a node, and what may a context switch cost before backfilling alone is better?
+"""How many gangs should share a node, and how expensive can a context switch be before backfilling alone is better?
 
 A machine of 320 nodes with slices of 200 s, and the workload of Zhang et al. 2003 at 1.5 times its run times.  BGS with MPL 2
 to 5 against BF, which shares no nodes, for context switches of 0 to 10 % of a slice.  A node pays for a switch when it changes

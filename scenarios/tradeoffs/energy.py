@@ -1,4 +1,4 @@
-"""What does gang scheduling cost in energy per job, against EASY?
+"""How much more energy per job does gang scheduling use than EASY?
 
 A node that switches between gangs draws as much as when it executes, and a machine on which jobs end sooner is idle sooner.
 The 320 nodes and the workload of Zhang et al. 2003 at 1.5 times its run times; nodes draw 350 W while a gang has them and 120 W

@@ -1,4 +1,4 @@
-"""What may a migration cost, and how many tasks must be able to migrate at once, for migration to pay?
+"""How expensive can a migration be, and how many tasks must be able to migrate at once, for migration to pay?
 
 Zhang et al. 2003, section 5.4, asks for the cost C at which migration stops paying, with at most Q tasks migrating in a slice.
 Here both vary: C from 0 to 300 s, half of it for the checkpoint and half for the restart, and Q from 10 tasks to no limit; MBGS

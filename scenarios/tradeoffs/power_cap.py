@@ -1,4 +1,4 @@
-"""What does a power cap cost in waiting?
+"""How much longer do jobs wait under a power cap?
 
 The 320 nodes and the workload of Zhang et al. 2003, without its jobs of more than 128 nodes.  Nodes draw 350 W in use and 120 W
 otherwise.  The cap is a share of what all nodes draw in use: at 70 % of it little more than half of the nodes may be in use, as

@@ -1,4 +1,4 @@
-"""What is it worth to switch idle nodes off, on machines as they were used?
+"""How much energy does switching idle nodes off save on recorded logs?
 
 KTH-SP2, CTC-SP2 and SDSC-SP2 as recorded, under EASY.  Nodes draw 350 W in use, 120 W when they are idle, and 5 W when they are
 off; they boot in two minutes, for which the gang that gets them waits.  Nodes are switched off when they have been idle for a

@@ -1,4 +1,4 @@
-"""What is migration worth: does the mean response of one-node gangs agree with joining the shortest queue, and with M/M/c?
+"""What does migration gain: does the mean response of one-node gangs agree with joining the shortest queue, and with M/M/c?
 
 Gang scheduling without migration (``gs``) sends an arriving job to the column with the fewest jobs, and the job stays there: c
 queues, of which the shortest is joined (Haight 1958; Flatto & McKean 1977).  With free migration (``mgs``) no column is idle

@@ -1,4 +1,4 @@
-"""Do the nodes spend on migration what Zhang et al. 2003, eqs. (4) and (5), say?
+"""Does the node time spent on migration agree with Zhang et al. 2003, eqs. (4) and (5)?
 
 The equations are added up over the migrations that the policy decides, and compared with checkpoints, restarts and waiting for
 them in the ledger of the same run.  Switches are free, because on change nodes also wait for others of their gang.  On 32 nodes

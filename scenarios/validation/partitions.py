@@ -1,4 +1,4 @@
-"""Is each part of a machine a machine of its own: M/M/c by Erlang's delay formula (Kleinrock 1975)?
+"""Does each part of a machine behave as a machine of its own: M/M/c by Erlang's delay formula (Kleinrock 1975)?
 
 One-node jobs with exponential run times of 100 s on average come to a partition of c nodes; or they are jobs of an account that
 may have c jobs at a time, on a machine with more nodes.  Other jobs have a node of their own, or may have one at a time.  Mean

@@ -1,4 +1,4 @@
-"""Up to which cost does a resize pay: does the mean response of jobs that grow when others end agree with a balance equation?
+"""How expensive can a resize be: does the mean response of jobs that grow when others end agree with a balance equation?
 
 Pairs of jobs begin together on two nodes, each on one, with exponential run times of 100 s.  When the first completes, the
 other grows to both nodes at a cost d, under ``equipartition``: always (``min_gain=-inf``), or if it then ends earlier, which it

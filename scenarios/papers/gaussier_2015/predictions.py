@@ -1,4 +1,4 @@
-"""What is it worth to predict run times, to correct predictions that have expired, and to take events one by one?
+"""What do predicted run times and their corrections gain, and does it matter whether events are taken one by one?
 
 Gaussier et al. 2015 (table 6) compare EASY with predicted run times on logs of the archive.  A prediction is the mean of the
 user's last two run times (Tsafrir et al. 2007) or the run time itself ("perfect"); a prediction that has expired is replaced by

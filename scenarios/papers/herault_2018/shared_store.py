@@ -1,4 +1,4 @@
-"""How much does it matter in which order jobs write their checkpoints to a store that they share?
+"""How much does it matter in which order jobs write checkpoints to a shared store?
 
 Herault et al. 2018: the machine Cielo is always full of jobs of four classes, whose nodes fail.  Jobs are checkpointed at
 Daly's intervals, or at Young's, which their program uses.  The waste is the share of the node time that goes into checkpoints,

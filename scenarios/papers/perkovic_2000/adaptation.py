@@ -1,4 +1,4 @@
-"""What does it bring to give jobs fewer nodes, or more, than they asked for?
+"""What is gained by giving jobs fewer or more nodes than they request?
 
 Perkovic & Keleher 2000, figures 7, 8 and 9 (section 7): bounded slowdown, delay (wait) and response time relative to
 conservative backfilling, D, when all jobs get half or a quarter of their nodes, when the size is chosen that completes first

@@ -1,4 +1,4 @@
-"""Restoring a flurry that a log has been cleaned of, at the times that its job numbers tell.
+"""Restoring a flurry that a log has been cleaned of, at times derived from its job numbers.
 
 Logs of the Parallel Workloads Archive are *cleaned* of flurries, bursts of jobs by one user (Tsafrir & Feitelson 2006).  Such a
 log keeps the original job numbers.  Where these are in order of submission, each missing number lies between two known times.

@@ -1,4 +1,4 @@
-"""Which published numbers hang on a flurry of 2,080 jobs that the cleaned log lacks, and on when they were submitted?
+"""Which published numbers depend on a flurry of 2,080 jobs that the cleaned log lacks, and on their submission times?
 
 Perkovic & Keleher 2000 used the CTC log with the flurry (paper_jobs.py).  The cleaned log keeps the original job numbers, which
 are in order of submission, so that each missing number lies between two known times.  The readings of the log are:

@@ -1,4 +1,4 @@
-"""In which order should a backfilling scheduler go through its queue, and should it guarantee starts?
+"""In which order should a backfilling scheduler consider its queue, and should it guarantee starts?
 
 Perkovic & Keleher 2000, table 3 and figures 3 and 4 (sections 4 and 5): the ratio of guaranteed to actual delays under
 conservative backfilling, D; mean bounded slowdown and delay (wait) of the twelve algorithms of table 4, for all jobs and by

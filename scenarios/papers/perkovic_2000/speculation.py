@@ -1,4 +1,4 @@
-"""Does it pay to run jobs for less time than their users asked for, and to stop those that need more?
+"""Does it pay to run jobs for less time than their users request, and to stop those that need more?
 
 Perkovic & Keleher 2000, figures 5 and 6 (section 6): bounded slowdown under speculative backfilling for several ratios of
 speculated time to estimate, without and with speculative test runs; and what speculation wastes.  Jobs that are stopped start

@@ -1,4 +1,4 @@
-"""Do the heuristics of slack-based backfilling have the paper's order if jobs are delayed and compressed, as its text says?
+"""Do the heuristics of slack-based backfilling rank as in the paper if jobs are delayed and compressed, as its text says?
 
 Talby & Feitelson 1999, short version, table 5 (section 3), equal priorities, with ``compression="shift"``; slack.py has the
 other readings.  As there, each month is a run of its own on 128 processors, AWT is the mean wait of the year under conservative

@@ -1,4 +1,4 @@
-"""Does the wait under conservative backfilling hang on how the schedule is compressed after a job has ended early?
+"""Does the wait under conservative backfilling depend on how the schedule is compressed after a job has ended early?
 
 Talby & Feitelson 1999, short version, table 1 (section 3): 2,401 s on a year of KTH-SP2, a fifth more than here.  The long
 version, section 3.2, names "several alternatives" of *remove* and prefers to compress in the order of the scheduled starts;

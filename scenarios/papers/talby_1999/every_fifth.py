@@ -1,4 +1,4 @@
-"""How much does the gain of every fifth job under slack-based backfilling depend on the job with which "every fifth" begins?
+"""How much does the gain of every fifth job under slack-based backfilling depend on which job is counted first?
 
 Talby & Feitelson 1999, short version, table 3 (section 3): "each fifth job" has UP = PP = 1; the paper does not say with
 which job it begins.  Section 3.3: alpha_p = 1 with 0.2 for the other weights widens the gap between the classes slightly, and

@@ -1,4 +1,4 @@
-"""Up to which cost does it pay to save the work of jobs that PV-EASY preempts, instead of killing them?
+"""How expensive can saving the work of jobs that PV-EASY preempts be before killing them is better?
 
 Yuan et al. 2010 (section 6) kill, and leave the other modes to a time when "operation cost will decrease".  Here PV-EASY
 preempts with mode kill, checkpoint and suspend, by the cost of saving a job and of restoring it; run times are as recorded.

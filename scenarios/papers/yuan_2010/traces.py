@@ -1,4 +1,4 @@
-"""What are the traces like on which the studies of Yuan et al. 2010 run?
+"""What are the traces of the studies of Yuan et al. 2010 like?
 
 Yuan et al. 2010, table 3 (section 5.1): nodes, jobs, load, mean parallelism and mean run time.  KTH-SP2 replaces SDSC-DS.  The
 load is the work of all jobs per capacity between the first and the last submission, with run times as recorded; jobs without a

@@ -1,4 +1,4 @@
-"""Is loss of capacity the same by the formulas and by the ledger, and is it what saturation leaves?
+"""Do the formulas and the ledger give the same loss of capacity, and is it 1 - rho_max at saturation?
 
 Zhang et al. 2003, section 2.3, define the loss of capacity kappa by eq. (2), and for machines shared in time by eq. (3), and
 say that at saturation kappa = 1 - rho_max.  Here kappa is computed from the log of events and slices by eqs. (2) and (3), and

@@ -1,4 +1,4 @@
-"""How evenly are jobs served, small and large ones, and does a higher multiprogramming level even that out?
+"""How evenly are small and large jobs served, and is service more even with a higher multiprogramming level?
 
 Zhang et al. 2003, section 2.3, evaluate fairness by mean and standard deviation of slowdown and wait of small jobs, of large
 ones (more than 32 nodes) and of all; section 5.3 says that the improvement of BGS over GS and BF, and with the multiprogramming

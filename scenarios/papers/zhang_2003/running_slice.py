@@ -1,4 +1,4 @@
-"""What does it matter whether a scheduling event ends the running slice?
+"""Does it matter whether a scheduling event ends the running slice?
 
 Zhang et al. 2003 do not say what an arrival or an end does to the slice in progress.  ``TimeSlicing(at_events="cut")`` ends it,
 and begins the context switches of the next one; ``"keep"`` leaves it alone where nothing changes in the running row.  Both on

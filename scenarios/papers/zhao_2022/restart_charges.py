@@ -1,4 +1,4 @@
-"""What is the charging convention of restarts worth on a GPU cluster?
+"""How much does the charging convention for restarts matter on a GPU cluster?
 
 Zhao et al. 2022 (Muri) compare preemptive schedulers on traces from Microsoft's Philly clusters: 64 GPUs, each job with the
 start-up cost that was measured for its model and size.  In the authors' simulator every running job pays that cost after every

@@ -1,4 +1,4 @@
-"""How near is fair sharing in rounds to the published numbers of Themis?
+"""How closely does fair sharing in rounds reproduce the published numbers of Themis?
 
 Zhao et al. 2022 (Muri) compare with Themis, in a simulator and on a testbed.  Both decide anew when a job comes or leaves;
 ``finish-time-fair`` decides in every round of 360 s, by the program of Gavel, and jobs pay for their restarts when they start.

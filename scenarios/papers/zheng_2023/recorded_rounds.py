@@ -1,4 +1,4 @@
-"""What a testbed has recorded of gangs that take turns on its GPUs round by round, and what that tells of its costs.
+"""Recorded rounds of gangs that take turns on the GPUs of a testbed, and the costs that can be estimated from them.
 
 The files are those of Zheng et al. 2023 as tables: jobs (``job, gpus, submit_s``), rounds (``round, job, gpus``: which GPUs a
 job holds in a round) and records (``job, completion_time_s, gpu_seconds``).

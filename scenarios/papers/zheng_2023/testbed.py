@@ -1,4 +1,4 @@
-"""How near is a simulated schedule of gangs to one that was recorded on hardware?
+"""How close is a simulated schedule of gangs to one recorded on hardware?
 
 Zheng et al. 2023 ran 120 jobs on 32 GPUs under several policies, in rounds of 120 s, and recorded which GPUs every job held in
 every round.  Here the same jobs are simulated under ``max-min`` (Gavel), ``finish-time-fair`` (Themis) or any other policy.

@@ -1,4 +1,4 @@
-"""What may a resize cost on KTH-SP2 if all jobs can change their size while they run?
+"""How expensive can a resize be on KTH-SP2 if all jobs can change their size while they run?
 
 A replication is a period of four weeks, the next one the four weeks after it: the log has twelve.  All jobs are malleable,
 from a quarter of the nodes that they ask for to four times as many, with Downey's speedup (sigma 1, average parallelism: the

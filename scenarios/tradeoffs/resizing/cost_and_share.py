@@ -1,4 +1,4 @@
-"""Up to which cost of a resize does malleability pay, if only some of the jobs are malleable?
+"""How expensive can a resize be before malleability no longer pays, if only some of the jobs are malleable?
 
 EASY resizes nothing; ``shrink-to-admit`` admits a blocked job by shrinking malleable ones.  In twelve periods of four weeks of
 KTH-SP2 a share of the jobs, from a fifth to all, is malleable, as in ``cost.py``.  The shares are nested: a job that is
