@@ -56,6 +56,7 @@ class _Limit(NamedTuple):
     explained_s: float  # for how long they waited because of it although enough nodes were idle
     share: float  # of the waiting time of these users' jobs with enough idle nodes that it explains
     prompt: float  # share of the jobs that waited because of it that started soon after the end of another one of theirs
+    confined: int = 0  # to as many nodes as they had at a time: the number of nodes on which all their jobs ran
 
     @property
     def rule(self) -> InferredRule:
@@ -65,7 +66,12 @@ class _Limit(NamedTuple):
             f"{100 * self.share:.1f} % of that time at this limit; {100 * self.prompt:.0f} % of them started within "
             f"{PROMPT_S} s of the end of another one"
         )
-        evidence = {name: getattr(self, name) for name in ("jobs", "explained_s", "share", "prompt")}
+        if self.confined:
+            words += (
+                f"; but all their jobs ran on the same {counted(self.confined, 'node')}: "
+                "a partition or a request for these nodes explains that without a limit"
+            )
+        evidence = {name: getattr(self, name) for name in ("jobs", "explained_s", "share", "prompt", "confined")}
         return InferredRule(self.kind, self.of, self.who, self.limit, evidence, words)
 
 
@@ -153,13 +159,19 @@ class _Waits:
             who, own = self._log.name(field, code), column == code
             of_kinds = [limit for kind in KINDS if (limit := self._limit(kind, field, who, own)) is not None]
             if of_kinds:
-                limits.append((max(of_kinds, key=lambda limit: round(limit.share, 2)), own & waited))
+                limit = max(of_kinds, key=lambda limit: round(limit.share, 2))
+                limits.append((limit._replace(confined=self._confined(own)), own & waited))
         for same in {(limit.kind, limit.limit) for limit, _ in limits}:
             alike = [pair for pair in limits if (pair[0].kind, pair[0].limit) == same]
             if len(alike) >= _ALIKE and self._nobody_had_more(column, least, *same):
                 limits = [pair for pair in limits if pair not in alike]
                 yield _of_each([limit for limit, _ in alike]), np.any([jobs for _, jobs in alike], axis=0)
         yield from limits
+
+    def _confined(self, own: BoolArray) -> int:
+        """Return the number of nodes on which some jobs ran, if they had all of these at a time; otherwise 0."""
+        used = self._log.nodes_used(own)
+        return used if used <= _most(*steps(self.start[own], self.end[own], self.nodes[own])) else 0
 
     def _nobody_had_more(self, column: IntArray, least: int, kind: str, limit: int) -> bool:
         """Return whether no user, account and so on ever had more than a limit."""
@@ -204,7 +216,7 @@ def _of_each(limits: list[_Limit]) -> _Limit:
     jobs, explained_s = sum(limit.jobs for limit in limits), sum(limit.explained_s for limit in limits)
     share = explained_s / sum(limit.explained_s / limit.share for limit in limits)
     prompt = sum(limit.prompt * limit.jobs for limit in limits) / jobs
-    return limits[0]._replace(who=EACH, jobs=jobs, explained_s=explained_s, share=share, prompt=prompt)
+    return limits[0]._replace(who=EACH, jobs=jobs, explained_s=explained_s, share=share, prompt=prompt, confined=0)
 
 
 def _amounts(kind: str, nodes: IntArray) -> IntArray:

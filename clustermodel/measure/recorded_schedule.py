@@ -77,6 +77,15 @@ class RecordedSchedule:
         texts = self._workload.names.get(field, ())
         return texts[code - 1] if 0 < code <= len(texts) else str(code)
 
+    def nodes_used(self, own: BoolArray) -> int:
+        """Return the number of different nodes on which some jobs ran; 0 if the log does not name them."""
+        if not self._workload.has_recorded_placements:
+            return 0
+        placed = self._workload.recorded_placements
+        its = placed["job"].isin(self._workload.column("id")[self._known][own])
+        ranges = placed.loc[its, ["first_node", "nodes"]].drop_duplicates().to_numpy()
+        return len({node for first, nodes in ranges.tolist() for node in range(first, first + nodes)})
+
     def members(self, field: str) -> Iterator[tuple[str, BoolArray]]:
         """Yield the partitions, queues and so on that have enough jobs, each with its jobs."""
         column, least = self.column(field)

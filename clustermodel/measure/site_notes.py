@@ -129,8 +129,10 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
         if over.any() and (concerned := jobs.of(limit)).any():
             by_limits |= over & concerned
             if over[concerned].all():
-                fact = f"no job of {limit.of_whom} is within the limits for it ({counted(int(concerned.sum()), 'job')})"
-                none_within.append((fact, "raise them, or leave them out", _OPTION))
+                fields = ("nodes", "job_nodes", "wall_time_s", "node_hours")
+                given = ", ".join(f"{name} = {value:g}" for name in fields if (value := getattr(limit, name)) is not None)
+                fact = f"{given} of {limit.of_whom} rejects each of {counted(int(concerned.sum()), 'job')}"
+                none_within.append((fact, "raise the limit, or leave it out", _OPTION))
     if limited := int((by_limits & np.isin(jobs.ids, list(ids))).sum()):
         fact = f"{_are_rejected(limited)}: limits of the site never allow such a size or estimate"
         yield fact, "raise the limits, or leave such jobs out", _OPTION
@@ -192,6 +194,10 @@ def _are_rejected(jobs: int) -> str:
     return f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} rejected"
 
 
+def _name_several(jobs: int) -> str:
+    return f"{counted(jobs, 'job')} {'names' if jobs == 1 else 'name'} other partitions together"
+
+
 def _naming(lost: Mapping[int, str], kind: str, there: Collection[str]) -> Words:
     """Return the note on jobs that are rejected as they name what is not there."""
     names = list(dict.fromkeys(lost.values()))
@@ -250,6 +256,11 @@ def _without_effect(run: Result, jobs: _Jobs) -> Iterator[Words]:
     site = run.scenario.used_site
     if site is None:
         return
+    limited = {name for limit in site.limits for name in limit.names("partition")}
+    several = [set(text.split(",")) for text in jobs.names("partition").values() if "," in text] if limited else []
+    if escaped := sum(bool(limited & names) for names in several):
+        which = _listed(sorted(set().union(*several) & limited))
+        yield f"{_name_several(escaped)} with {which}", "limits of one partition do not apply to them", _OPTION
     if site.array_limits and not run.scenario.streams.array_limits():
         yield "no job is of an array with a limit", "array_limits has no effect", _OPTION
     order = site.order

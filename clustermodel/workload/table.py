@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
-from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, shown, visible
 from clustermodel.formatting import duration, html_fields
 from clustermodel.job import (
     DEPENDENCIES,
@@ -618,8 +618,17 @@ class Workload:
         return self.column(name)[order[np.searchsorted(ids, jobs, sorter=order)]]
 
     def seconds(self, name: str) -> FloatArray:
-        """Return a time column in seconds, shape ``(jobs,)``."""
-        return self.column(name) / TICKS_PER_SECOND
+        """Return a time column in seconds, shape ``(jobs,)``; ``nan`` where a recorded or extra time is unknown.
+
+        Raises:
+            SpecificationError: the workload lacks this extra column.
+        """
+        if name not in EXTRA_COLUMNS + RECORDED_COLUMNS:
+            return self.column(name) / TICKS_PER_SECOND
+        if not self.has(name):
+            how = ": read_swf(path, waits=True) reads the waits of an SWF trace" if name == WAIT else ""
+            raise SpecificationError(f"{self.name} has no column {shown(name)}{how}")
+        return np.where(self.column(name) == UNSET, np.nan, self.column(name) / TICKS_PER_SECOND)
 
     @property
     def frame(self) -> pd.DataFrame:

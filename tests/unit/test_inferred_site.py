@@ -188,6 +188,20 @@ def test_with_the_rules_that_a_log_shows_its_waits_come_out() -> None:
     assert without.mean_wait_s < recorded_s / 2
 
 
+def test_a_limit_is_doubted_where_all_jobs_ran_on_as_many_nodes() -> None:
+    frame = jobs()
+    log = log_of(frame, Limits(user=2, running_jobs=1))
+    held = log.frame.merge(pd.DataFrame({"job": frame["job"]}))
+    start = held["submit_s"] + held["wait_s"]
+    for first, doubted in ((0, True), (held["job"] % NODES, False)):
+        placed = pd.DataFrame({
+            "job": held["job"], "begin_s": start, "end_s": start + held["run_s"], "first_node": first, "nodes": held["nodes"],
+        })  # fmt: skip
+        (rule,) = inferred_site(log.with_recorded_placements(placed), NODES).rules
+        assert ("ran on the same 4 nodes: a partition" in rule.words) is doubted
+        assert rule.evidence["confined"] == (4 if doubted else 0)
+
+
 def test_one_job_at_a_time_is_no_evidence_where_jobs_do_not_wait() -> None:
     frame = pd.DataFrame(
         {"job": range(1, 101), "submit_s": [600.0 * n for n in range(100)], "nodes": 1, "run_s": 300.0, "user": 1}
@@ -212,6 +226,7 @@ def test_the_log_of_one_limited_user(command_line: Command, tmp_path: Path) -> N
     assert (rule["kind"], rule["of"], rule["limit"]) == ("running_jobs", "user", 1)
     assert isinstance(answer["windows"], list)
     assert rule["evidence"]["jobs"] > 3000
+    assert rule["evidence"]["confined"] == 1  # all on one node of a partition
     without, inferred = answer["rows"]
     assert (without["policy"], without["site"], inferred["policy"], inferred["site"]) == ("easy", "none", "easy", "inferred")
     recorded_s = answer["recorded_mean_wait_s"]

@@ -54,8 +54,13 @@ def facts(site: Site, nodes: int = 8, **columns: list[Any]) -> list[str]:
             {"account": ["bio", "bio", None]},
             [
                 "2 jobs are rejected: limits of the site never allow such a size or estimate",
-                "no job of account bio is within the limits for it (2 jobs)",
+                "nodes = 1 of account bio rejects each of 2 jobs",
             ],
+        ),
+        (
+            {"limits": [Limits(partition="debug", running_jobs=1)], "partitions": [DEBUG, LONG]},
+            {"partition": ["long,debug", "debug", "debug,long"]},
+            ["2 jobs name other partitions together with debug"],
         ),
         ({"limits": [Limits(user=["ann", "bob"], nodes=8)]}, {"user_name": ["cyd"] * 3}, ["no job has user ann, bob"]),
         ({"limits": [Limits(user=["ann", "bob"], nodes=8)]}, {}, ["no job has a user"]),
