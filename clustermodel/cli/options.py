@@ -180,6 +180,13 @@ def _checkpoint_interval(text: str) -> str | float:
     return text if text in spec.INTERVALS else float(text)
 
 
+def _status(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a status of SWF: 0 failed, 1 completed, 5 cancelled") from None
+
+
 def _columns(text: str) -> dict[str, str]:
     pairs = [[part.strip() for part in pair.partition("=")] for pair in text.split(",")]
     if not all(field and column for field, _, column in pairs):
@@ -211,7 +218,8 @@ _OF_TRACES: Final = option_group(
     option("--lenient", "Count and skip malformed lines instead of stopping at one.", is_flag=True),
     option("--window", "Keep jobs submitted in LOW <= t < HIGH seconds.", _interval(float, 0)),
     option("--size", "Keep jobs of LOW to HIGH processors.", _interval(int, 1)),
-    option("--status", "Keep jobs of this SWF status; repeat for several.", int, multiple=True),
+    option("--status", "Keep jobs of this SWF status, 1 for completed ones; repeat for several.", Parsed("INTEGER", _status),
+           multiple=True),
     option("--user", "Keep jobs of this user, a name or a number; repeat for several, here and below.", multiple=True),
     *(option(f"--{name}", f"Keep jobs of this {name}.", multiple=True) for name in SELECTED.values() if name != "user"),
     option("--resample", "Draw the weeks of the trace, its users, or blocks of so many seconds with replacement, by --seed, "
@@ -515,6 +523,9 @@ def require_writable(outputs: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         option, folder = option_name(name), path if name in ("jobs_csv", "jobs_parquet") else path.parent
+        if folder is path and path.suffix in (".csv", ".parquet") and not os.path.isdir(path):  # noqa: PTH112  long names
+            must = f"it must be a directory, for a file POLICY{path.suffix} of each policy"
+            raise OutputError(f"{option}: {path}: is the name of a file; {must}")
         if folder is path:
             try:
                 path.mkdir(parents=True, exist_ok=True)
