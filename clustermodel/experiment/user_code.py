@@ -193,11 +193,11 @@ def name_meant(exception: BaseException) -> str:
     if isinstance(exception, AttributeError) and exception.name:
         return did_you_mean(exception.name, [name for name in dir(exception.obj) if not name.startswith("_")])
     if isinstance(exception, NameError) and exception.name:
-        return did_you_mean(exception.name, clustermodel.__all__)
+        return did_you_mean(exception.name, dir(clustermodel))
     if missing := re.match(r"cannot import name '(\w+)' from 'clustermodel' ", str(exception)):
-        return did_you_mean(missing[1], clustermodel.__all__)
+        return did_you_mean(missing[1], dir(clustermodel))
     argument = re.fullmatch(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", str(exception))
-    if argument is None or argument[1] not in clustermodel.__all__:
+    if argument is None or argument[1] not in dir(clustermodel):
         return ""
     return did_you_mean(argument[2], inspect.signature(getattr(clustermodel, argument[1])).parameters)
 

@@ -404,7 +404,8 @@ class Workload:
         def refused(message: str) -> SpecificationError:
             return SpecificationError(f"Workload {name!r}: {message}")
 
-        if isinstance(rows, str) or hasattr(rows, "__fspath__"):
+        anything: object = rows
+        if isinstance(anything, str) or hasattr(anything, "__fspath__"):
             raise refused(f"rows: {quoted(rows)} is not allowed; a file must be read first, as by read_swf(path)")
         given = rows if isinstance(rows, np.ndarray) else list(rows)
         self.extra = tuple(extra)

@@ -624,7 +624,9 @@ def test_a_factor_named_like_an_outcome_distinguishes_the_points_of_a_tables_cur
         curves(frame, x="load", y="mean_wait_s")  # a data frame does not say which columns are factors
 
 
-@pytest.mark.parametrize("name", ["curves", "bars", "improvements", "heat_map", "difference_map", "winners"])
+@pytest.mark.parametrize(
+    "name", ["curves", "bars", "improvements", "ratios", "differences", "heat_map", "difference_map", "winners"]
+)
 def test_the_figures_of_a_study_have_the_arguments_of_the_functions(name: str) -> None:
     from clustermodel.figures import curves_bars, maps
     from clustermodel.figures.study import StudyPlots
