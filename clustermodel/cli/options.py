@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from clustermodel import machine as spec
-from clustermodel.errors import OutputError, SpecificationError, quoted
+from clustermodel.errors import OutputError, SpecificationError, did_you_mean, number_meant, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
@@ -164,19 +164,23 @@ def _interval(number: type[int] | type[float], least: float) -> Parsed:
 def _estimates(text: str) -> str | float:
     phi = _number(text.removeprefix("phi:")) if text.startswith("phi:") else nan
     if text not in ("user", "run-time") and not 0 <= phi <= 1:
-        raise ValueError(f"{text!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2")
+        meant = {"perfect": "run-time", "exact": "run-time"}
+        hint = did_you_mean(text, ("user", "run-time", *meant), meant)
+        raise ValueError(f"{text!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2{hint}")
     return text if isnan(phi) else phi
 
 
 def _resampled(text: str) -> str | float:
     if text not in ("weeks", "users") and not 0 < _number(text) <= LONGEST_S:
-        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0")
+        hint = number_meant(text) or did_you_mean(text, ("weeks", "users"))
+        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0{hint}")
     return text if text in ("weeks", "users") else float(text)
 
 
 def _checkpoint_interval(text: str) -> str | float:
     if text not in spec.INTERVALS and isnan(_number(text)):
-        raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'")
+        hint = number_meant(text) or did_you_mean(text, spec.INTERVALS)
+        raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'{hint}")
     return text if text in spec.INTERVALS else float(text)
 
 

@@ -168,6 +168,7 @@ def test_a_model_has_phi_0_2_unless_told_otherwise(command_line: Command, tmp_pa
 def test_other_estimates_are_refused(command_line: Command, value: str) -> None:
     assert complaint(command_line("run", "--estimates", value)) == (
         f"--estimates: {value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2"
+        + " (did you mean 'user'?)" * (value == "users")
     )
 
 

@@ -134,6 +134,21 @@ def complaint(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
             "run --by user,queue",
             "--by: 'user,queue' is not allowed (did you mean 'user' and 'queue', each by itself?); it must",
         ),
+        (
+            "run --checkpoint-interval 1h",
+            "--checkpoint-interval: '1h' is not a number of seconds, 'young', 'daly' or 'own' (did ",
+        ),
+        (
+            "run --checkpoint-interval dayl",
+            "--checkpoint-interval: 'dayl' is not a number of seconds, 'young', 'daly' or 'own' (",
+        ),
+        ("run --resample 7d", "--resample: '7d' is not 'weeks', 'users' or a number of seconds above 0 (did you mean 604800?)"),
+        ("run --resample week", "--resample: 'week' is not 'weeks', 'users' or a number of seconds above 0 (did you mean 'w"),
+        (
+            "run --estimates perfect",
+            "--estimates: 'perfect' is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2 (did you "
+            "mean 'run-time'?)",
+        ),
         ("run --power 350", "--power: '350' is not allowed; write busy=WATTS,idle=WATTS"),
         ("run --status completed", "--status: 'completed' is not a status of SWF: 0 failed, 1 completed, 5 cancelled"),
         ("run --trace KTH.swf KTH.swf", f"KTH.swf: {NO_SCRIPT.format('KTH.swf')}"),
