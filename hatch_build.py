@@ -6,12 +6,15 @@ installations are never compiled, so that what is edited is what runs.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROGRAM = """
 import json, sys
+from hatch_build import add_docstrings
 from mypyc.build import mypycify
 from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
@@ -26,6 +30,8 @@ from setuptools.command.build_ext import build_ext
 options, modules, folder = json.loads(sys.argv[1])
 extensions = mypycify([*options, *modules], opt_level="3", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
+for module in modules:
+    add_docstrings(folder + "/source/__native_" + module.removesuffix(".py").replace("/", "___") + ".c", module)
 if sys.platform != "win32":
     for extension in extensions:  # so that modules call each other directly, not through the linker's table
         extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
@@ -34,6 +40,49 @@ command.build_lib, command.build_temp = folder + "/compiled", folder + "/objects
 command.ensure_finalized()
 command.run()
 """
+
+
+def add_docstrings(c_file: str, python_file: str) -> None:
+    """Add the docstrings of a module to the C source that mypyc has made of it, which has none: ``help()`` shows them.
+
+    If a release of mypyc writes its source otherwise, they stay out, and a test of tests/unit/test_compiled.py fails.
+    """
+    source = Path(c_file).read_text("utf-8")
+    texts = dict(_docstrings(ast.parse(Path(python_file).read_text("utf-8"))))
+    module = r"\w+?"  # as names in C begin
+    if definition := re.search(r"struct PyModuleDef (\w+)module = ", source):
+        module = re.escape(definition[1])
+
+    def text_of(*names: str) -> str:
+        plain = set(map(chr, range(32, 127))) - set('"\\?')
+        text = texts.get(".".join(names), "")
+        return "".join(chr(byte) if chr(byte) in plain else f"\\{byte:03o}" for byte in text.encode())
+
+    def with_signature(match: re.Match[str]) -> str:
+        before, name, signature = match.groups()
+        literals = (signature or "") + (f'"{text}"' if (text := text_of(*name.split("___", 1))) else "")
+        return f"{before}PyDoc_STR({literals or 'NULL'})"
+
+    signature = r'PyDoc_STR\((?:NULL|("(?:[^"\\]|\\.)*"))\)'
+    for before in (rf'\(PyCFunction\)CPyPy_{module}___(\w+),[^{{}}"]*', r'\.tp_name = "(\w+)",[^{}"]*\.tp_doc = '):
+        source = re.sub(f"({before}){signature}", with_signature, source)
+    attribute = rf"(\(getter\){module}___(\w+?)_get_(\w+),\s*(?:\(setter\)\w+|NULL),\s*)NULL(?=, NULL}})"
+    source = re.sub(attribute, lambda match: f'{match[1]}"{text_of(match[2], match[3])}"', source)
+    # Enumerations and named tuples are classes of Python, whose text is an object.
+    filler = r"CPyStatics\[\d+\](?=; /\* 'mypyc filler docstring' \*/.*?\bCPyType_\w+?___(\w+) = \(PyTypeObject)"
+    source = re.sub(filler, lambda match: f'PyUnicode_FromString("{text_of(match[1])}")', source, flags=re.DOTALL)
+    source = source.replace("NULL, /* docstring */", f'PyDoc_STR("{text_of("")}"), /* docstring */')
+    Path(c_file).write_text(source, "utf-8")
+
+
+def _docstrings(node: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (dotted name, text) of a module, its functions and classes, and the methods and slots of these."""
+    yield name, ast.get_docstring(node) or ""
+    for each in node.body if not isinstance(node, ast.FunctionDef) else ():
+        if isinstance(each, ast.ClassDef | ast.FunctionDef):
+            yield from _docstrings(each, f"{name}.{each.name}".removeprefix("."))
+        elif isinstance(each, ast.Assign) and isinstance(each.value, ast.Dict) and ast.unparse(each.targets[0]) == "__slots__":
+            yield from ((f"{name}.{slot}", " ".join(text.split())) for slot, text in ast.literal_eval(each.value).items())
 
 
 _LONGEST_REASON = 300

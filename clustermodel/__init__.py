@@ -9,4 +9,12 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are those of __init__.pyi
+_imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are those of __init__.pyi
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__ or name.startswith("__"):
+        return _imported(name)
+    from clustermodel.errors import did_you_mean  # noqa: PLC0415  few scripts need it
+
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, __all__)}")

@@ -1,6 +1,7 @@
 """The package's exceptions: one small tree, every message one line that names the field, the value and what is allowed."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -61,6 +62,7 @@ def quoted(value: object) -> str:
 
 def refused(field: str, value: object, must: str, where: str = "") -> SpecificationError:
     """Return the error of a value that is not allowed; ``must`` says what is, ``where`` in which circumstances."""
+    where = where or (number_meant(value) if re.search("number|integer", must) else "")
     return SpecificationError(f"{field}: {quoted(value)} is not allowed{where}; {must}")
 
 
@@ -92,14 +94,35 @@ def counted(number: int, noun: str) -> str:
 def did_you_mean(word: object, allowed: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close.
 
-    Where none is close, up to three that contain the word are named: ``wait``, among the columns of runs.  ``meant`` has what
-    to suggest in place of a name.
+    A name that begins the word is closest: ``easy``, of ``easy-backfill``.  Where none is close, up to three that contain the
+    word are named: ``wait``, among the columns of runs.  ``meant`` has what to suggest in place of a name.
     """
     typed, names = str(word).lower(), list(allowed)
     if len(typed) > _LONGEST_SHOWN:
         return ""
+    if len(several := re.findall(r"[^\s,;]+", typed)) > 1 and {*several} <= {*names}:
+        return f" (did you mean {' and '.join(map(repr, several))}, each by itself?)"
+    begun = [name for name in names if typed not in names and re.match(re.escape(name.lower()) + r"[^\w]", typed)]
     parts = [name for name in names if len(typed) >= 3 and typed in name.lower()]
-    near = difflib.get_close_matches(typed, names, n=1) or parts[:3]
+    near = sorted(begun, key=len)[-1:] or difflib.get_close_matches(typed, names, n=1) or parts[:3]
     texts = list(dict.fromkeys(repr(meant.get(name, name)) for name in near))
     both = " or ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
     return f" (did you mean {both}?)" if near else ""
+
+
+_UNITS: Final = {
+    "": 1, "k": 1000, "%": 0.01, "s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86_400, "GiB": 1, "W": 1, "kW": 1000,
+}  # fmt: skip
+_WITH_UNIT: Final = re.compile(rf"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?) ?({'|'.join(_UNITS)})")
+
+
+def number_meant(value: object) -> str:
+    """Return ``" (did you mean 86400?)"`` for a text such as ``1d``, with the unit or separators that a number must not have.
+
+    Otherwise the text is empty.
+    """
+    if not isinstance(value, str) or len(value) > _LONGEST_SHOWN or (match := _WITH_UNIT.fullmatch(value.strip())) is None:
+        return ""
+    number = float(match[1].replace(",", "")) * _UNITS[match[2]]
+    is_plain = not match[2] and not {*match[1]} & {*",eE"}
+    return "" if is_plain or abs(number) >= 1e10 else f" (did you mean {number:.10g}?)"

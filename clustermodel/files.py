@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
@@ -34,12 +34,12 @@ UNREADABLE: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _CHUNK: Final = 2**18  # characters
 LARGEST_SPECIFICATION: Final = 2**22  # bytes; parsing a file takes some hundred times its size
 PART: Final = ".part"  # ends the names of files that are being written
-_COMPRESSED: Final[dict[str, tuple[bytes, Any]]] = {
-    ".gz": (b"\x1f\x8b", gzip.open),
-    ".bz2": (b"BZh", bz2.open),
-    ".xz": (b"\xfd7zXZ\x00", lzma.open),
+_COMPRESSED: Final[dict[str, tuple[bytes, Any, Callable[[bytes], bytes]]]] = {
+    ".gz": (b"\x1f\x8b", gzip.open, partial(gzip.compress, mtime=0)),  # equal contents give equal files
+    ".bz2": (b"BZh", bz2.open, bz2.compress),
+    ".xz": (b"\xfd7zXZ\x00", lzma.open, lzma.compress),
 }
-"""Ends of the names of compressed files, their first bytes, and the functions that open them."""
+"""Ends of the names of compressed files, their first bytes, and the functions that open them and compress contents."""
 
 
 def opened(path: Path, newline: str | None = None) -> IO[str]:
@@ -55,8 +55,9 @@ def decompressed(path: Path, *, named: bool = True) -> IO[bytes]:
     """Return a file opened as bytes, decompressed as by :func:`opened`; if ``named``, a name that promises it is believed."""
     with open(path, "rb") as file:
         begin = file.read(8)
-    _, open_named = _COMPRESSED.get(path.suffix if named else "", (b"", open))
-    open_file = next((opener for magic, opener in _COMPRESSED.values() if begin.startswith(magic)), open_named)
+    openers = {magic: opener for magic, opener, _ in _COMPRESSED.values()}
+    open_named = _COMPRESSED[path.suffix][1] if named and path.suffix in _COMPRESSED else open
+    open_file = next((opener for magic, opener in openers.items() if begin.startswith(magic)), open_named)
     opened_file: IO[bytes] = open_file(path, "rb")
     return opened_file
 
@@ -64,7 +65,7 @@ def decompressed(path: Path, *, named: bool = True) -> IO[bytes]:
 def is_compressed(path: Path) -> bool:
     """Return whether the first bytes of a file are those of gzip, bzip2 or xz."""
     with open(path, "rb") as file:
-        return file.read(8).startswith(tuple(magic for magic, _ in _COMPRESSED.values()))
+        return file.read(8).startswith(tuple(magic for magic, *_ in _COMPRESSED.values()))
 
 
 def without_compression(name: str) -> str:
@@ -76,12 +77,13 @@ def specification_bytes(path: Path) -> bytes:
     """Return the content of a small regular file, such as a scenario or a workload model, that may come from anywhere."""
     try:
         _require_file(path)
-        with open(path, "rb") as file:
+        with decompressed(path, named=False) as file:
             content = file.read(LARGEST_SPECIFICATION + 1)
     except TraceError as problem:
         raise SpecificationError(str(problem)) from None
-    except OSError as problem:
-        raise SpecificationError(f"{quoted(str(path))[1:-1]}: cannot be read: {problem.strerror or problem}") from None
+    except UNREADABLE as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise SpecificationError(f"{quoted(str(path))[1:-1]}: cannot be read: {why}") from None
     if len(content) > LARGEST_SPECIFICATION:
         raise SpecificationError(f"{path}: cannot be read: it has more than {LARGEST_SPECIFICATION:,} bytes")
     return content
@@ -222,13 +224,21 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str, *, durable: bool = False) -> None:
-    """Write a file as a whole or not at all, text as UTF-8; see :func:`replacing`."""
+    """Write a file as a whole or not at all, text as UTF-8; see :func:`replacing`.
+
+    A file whose name ends in ``.gz``, ``.bz2`` or ``.xz`` is compressed, as whoever reads it expects.
+    """
+    content = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    if (suffix := Path(path).suffix) in _COMPRESSED:
+        content = _COMPRESSED[suffix][2](content)
     with replacing(path, durable=durable) as file:
-        file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
+        file.write(content)
 
 
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, if they are not there."""
+    if os.path.isfile(path):  # noqa: PTH113  as above
+        raise OutputError(f"{path}: is a file; it must be a directory")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -94,7 +94,10 @@ def of_module(field: str, name: str, known: Collection[str]) -> object:
         raise
     except (Exception, SystemExit) as problem:  # of the module
         if isinstance(problem, ModuleNotFoundError) and problem.name == module.partition(".")[0]:
-            where = f"in {folder}, in PYTHONPATH or among installed packages{did_you_mean(module, known)}"
+            hint = did_you_mean(module, known)
+            if module.endswith(".py"):
+                hint = f" (did you mean {module.removesuffix('.py')}:{attribute}?)"
+            where = f"in {folder}, in PYTHONPATH or among installed packages{hint}"
             raise SpecificationError(f"{field}: there is no module {shown(module)} {where}") from None
         raise SpecificationError(f"{field}: the module cannot be imported: {in_words(problem)}") from problem
     finally:

@@ -56,10 +56,11 @@ class Power:
         values: dict[str, float] = {}
         for part in text.split(","):
             key, equals, value = (each.strip() for each in part.partition("="))
+            if not equals:
+                raise refused("power", part.strip(), "write busy=WATTS,idle=WATTS")
             name = names[choice("power", key, names)]
-            if not equals or name in values:
-                problem = "it must be key=value" if not equals else "it is given twice"
-                raise refused(f"power: {key}", part.strip(), problem)
+            if name in values:
+                raise refused(f"power: {key}", part.strip(), "it is given twice")
             try:
                 values[name] = float(value)
             except ValueError:

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, number_meant, quoted
 from clustermodel.machine import NodeType, Partition, Reservation
 from clustermodel.power import Power, power_from, with_power
 from clustermodel.price import Price, price_from
@@ -212,7 +212,7 @@ def order_of(text: str) -> FairShare | Multifactor:
         try:
             values[key] = float(value)
         except ValueError:
-            raise SpecificationError(f"order {name}: {key}: {quoted(value)} is not a number") from None
+            raise SpecificationError(f"order {name}: {key}: {quoted(value)} is not a number{number_meant(value)}") from None
     return kind(**values)
 
 
@@ -316,7 +316,7 @@ def site_fields(table: Any, place: Place) -> dict[str, Any]:
     if (order := table.get("order")) is not None:
         below = place.at("order")
         if isinstance(order, str):
-            site["order"] = placed(lambda: order_of(order), below, ())
+            site["order"] = placed(lambda: order_of(order), place, ("order",))
         elif not isinstance(order, dict) or order.get("name") not in ORDERS:
             raise below.refused(order, f"a text, or a table whose name is {' or '.join(ORDERS)}")
         else:

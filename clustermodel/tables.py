@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown
@@ -78,7 +79,9 @@ def read_text(text: str, place: Place) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise place.error(f"is not TOML: {problem}") from None
+        at = re.search(r"\(at line (\d+), column \d+\)$", str(problem))
+        line = text.split("\n")[int(at[1]) - 1].strip() if at else ""
+        raise place.error(f"is not TOML: {problem}{f', in {quoted(line)}' if line else ''}") from None
     except ValueError:  # of Python, about an integer of more than 4,300 digits
         raise place.error("is not allowed: a number has thousands of digits") from None
     except RecursionError:
@@ -96,11 +99,15 @@ def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any],
     return value, place
 
 
-def require_keys(table: Mapping[str, Any], known: Collection[str], place: Place) -> None:
-    """Refuse a table with an unknown key."""
+def require_keys(
+    table: Mapping[str, Any], known: Collection[str], place: Place, elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse a table with an unknown key; ``elsewhere`` has keys of other tables, and where these are."""
     for key in table:
         if key not in known:
-            raise place.at(key).error(f"unknown key{did_you_mean(key, known)}; known are {', '.join(known)}")
+            other = elsewhere.get(key)
+            hint = f" (did you mean {other!r}?)" if other else did_you_mean(key, known)
+            raise place.at(key).error(f"unknown key{hint}; known are {', '.join(known)}")
 
 
 def made(make: Callable[..., _Made], arguments: Mapping[str, Any], place: Place, **others: object) -> _Made:

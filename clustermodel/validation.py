@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, Final
 
-from clustermodel.errors import SpecificationError, did_you_mean, quoted, refused, shown
+from clustermodel.errors import SpecificationError, did_you_mean, number_meant, quoted, refused, shown
 
 LARGEST_WHOLE: Final = 2**53  # of any field: exact as a float, and far inside a 64-bit table
 MOST_JOBS: Final = 10_000_000  # of a workload that is generated in memory, which takes some hundred bytes for each
@@ -30,7 +30,7 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
         return value  # the usual case: workloads have many jobs
     allowed = "be an integer" if at_least is None else f"be an integer >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must {allowed}")
+        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number{number_meant(value)}; it must {allowed}")
     whole = int(value)
     too_small = at_least is not None and whole < at_least
     if too_small or abs(whole) > LARGEST_WHOLE:
@@ -74,7 +74,7 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
         number = math.inf
     if number is None or not holds(number):
         wrong = shown(value) if isinstance(value, Real) else quoted(value)
-        raise SpecificationError(f"{name}: {wrong} is not allowed; it must be {allowed}")
+        raise SpecificationError(f"{name}: {wrong} is not allowed{number_meant(value)}; it must be {allowed}")
     return number
 
 
@@ -84,7 +84,7 @@ def require_seconds(name: str, value: object, *, positive: bool = False) -> floa
         return value  # the usual case
     allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecificationError(f"{name}: {quoted(value)} is not a number; it must be {allowed}")
+        raise SpecificationError(f"{name}: {quoted(value)} is not a number{number_meant(value)}; it must be {allowed}")
     return require_number(name, value, allowed, lambda time: 0 <= time <= LONGEST_S and not (positive and time == 0))
 
 

@@ -16,8 +16,18 @@ import click
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly, one_interrupt
 from clustermodel.cli.streams import guarded_streams, log_to_standard_error
 from clustermodel.compiled import is_compiled
-from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
+from clustermodel.errors import (
+    ClusterModelError,
+    ExecutionError,
+    OutputError,
+    PolicyError,
+    did_you_mean,
+    number_meant,
+    shown,
+    visible,
+)
 from clustermodel.leftovers import end_as_interrupted, end_forks_with_this_process, end_without_waiting
+from clustermodel.validation import LARGEST_WHOLE
 
 BAD_INPUT: Final = 2
 FAILED: Final = 1
@@ -35,7 +45,7 @@ COMMANDS: Final = {
 }  # fmt: skip
 """Module and first line of each command."""
 
-_NO_NUMBER: Final = re.compile(r" is not a valid (integer|float)( range)?\.$")  # the end of a message of click
+_NO_NUMBER: Final = re.compile(r"'(.*)' is not a valid (integer|float)( range)?\.")  # a message of click
 
 
 class _Commands(click.Group):
@@ -129,8 +139,30 @@ def _message_of(problem: click.ClickException) -> str:
         return f"{path}: is no command; {hint}"
     if isinstance(problem, click.MissingParameter) and (described := getattr(problem.param, "help", None)):
         return f"{message.rstrip('.')}: {described}"
-    # in words for people who do not program
-    return _NO_NUMBER.sub(lambda end: f" is not a {'whole number' if end[1] == 'integer' else 'number'}", message)
+    if isinstance(problem, click.MissingParameter) and problem.ctx is not None and problem.param is not None:
+        name = problem.param.make_metavar(problem.ctx)
+        return f"{name} is missing: {problem.ctx.command_path} {name}"
+    if isinstance(problem, click.BadParameter) and problem.param is not None:
+        return f"{problem.param.opts[0]}: {_allowed(problem.message, problem.param)}"
+    return message
+
+
+def _allowed(message: str, parameter: click.Parameter) -> str:
+    """Return what is wrong with the value of a parameter, in the words of the package's own messages."""
+    kind = parameter.type
+    if match := _NO_NUMBER.fullmatch(message):
+        value, number, _ = match.groups()
+        message = f"{value!r} is not a {'whole number' if number == 'integer' else 'number'}{number_meant(value)}"
+    value, outside, _ = message.partition(" is not in the range ")
+    if isinstance(kind, click.IntRange | click.FloatRange) and (outside or match):
+        most = "" if kind.max is None else f" and <= {'2^53' if kind.max == LARGEST_WHOLE else f'{kind.max:,}'}"
+        must = f"it must be {'>' if kind.min_open else '>='} {kind.min}{most}"
+        return f"{shown(value)} is not allowed; {must}" if outside else f"{message}; {must}"
+    value, other, _ = message.partition(" is not one of ")
+    if isinstance(kind, click.Choice) and other:
+        typed = value[1:-1]
+        return f"{value} is not allowed{did_you_mean(typed, kind.choices)}; it must be one of {', '.join(kind.choices)}"
+    return message.removeprefix(f"{parameter.name}: ")
 
 
 def _complain(message: str, code: int) -> int:

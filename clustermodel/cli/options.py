@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from clustermodel import machine as spec
-from clustermodel.errors import OutputError, SpecificationError, quoted
+from clustermodel.errors import OutputError, SpecificationError, did_you_mean, number_meant, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
@@ -164,20 +164,31 @@ def _interval(number: type[int] | type[float], least: float) -> Parsed:
 def _estimates(text: str) -> str | float:
     phi = _number(text.removeprefix("phi:")) if text.startswith("phi:") else nan
     if text not in ("user", "run-time") and not 0 <= phi <= 1:
-        raise ValueError(f"{text!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2")
+        meant = {"perfect": "run-time", "exact": "run-time"}
+        hint = did_you_mean(text, ("user", "run-time", *meant), meant)
+        raise ValueError(f"{text!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2{hint}")
     return text if isnan(phi) else phi
 
 
 def _resampled(text: str) -> str | float:
     if text not in ("weeks", "users") and not 0 < _number(text) <= LONGEST_S:
-        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0")
+        hint = number_meant(text) or did_you_mean(text, ("weeks", "users"))
+        raise ValueError(f"{text!r} is not 'weeks', 'users' or a number of seconds above 0{hint}")
     return text if text in ("weeks", "users") else float(text)
 
 
 def _checkpoint_interval(text: str) -> str | float:
     if text not in spec.INTERVALS and isnan(_number(text)):
-        raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'")
+        hint = number_meant(text) or did_you_mean(text, spec.INTERVALS)
+        raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'{hint}")
     return text if text in spec.INTERVALS else float(text)
+
+
+def _status(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a status of SWF: 0 failed, 1 completed, 5 cancelled") from None
 
 
 def _columns(text: str) -> dict[str, str]:
@@ -211,7 +222,8 @@ _OF_TRACES: Final = option_group(
     option("--lenient", "Count and skip malformed lines instead of stopping at one.", is_flag=True),
     option("--window", "Keep jobs submitted in LOW <= t < HIGH seconds.", _interval(float, 0)),
     option("--size", "Keep jobs of LOW to HIGH processors.", _interval(int, 1)),
-    option("--status", "Keep jobs of this SWF status; repeat for several.", int, multiple=True),
+    option("--status", "Keep jobs of this SWF status, 1 for completed ones; repeat for several.", Parsed("INTEGER", _status),
+           multiple=True),
     option("--user", "Keep jobs of this user, a name or a number; repeat for several, here and below.", multiple=True),
     *(option(f"--{name}", f"Keep jobs of this {name}.", multiple=True) for name in SELECTED.values() if name != "user"),
     option("--resample", "Draw the weeks of the trace, its users, or blocks of so many seconds with replacement, by --seed, "
@@ -515,6 +527,9 @@ def require_writable(outputs: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         option, folder = option_name(name), path if name in ("jobs_csv", "jobs_parquet") else path.parent
+        if folder is path and path.suffix in (".csv", ".parquet") and not os.path.isdir(path):  # noqa: PTH112  long names
+            must = f"it must be a directory, for a file POLICY{path.suffix} of each policy"
+            raise OutputError(f"{option}: {path}: is the name of a file; {must}")
         if folder is path:
             try:
                 path.mkdir(parents=True, exist_ok=True)

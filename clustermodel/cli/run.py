@@ -198,12 +198,14 @@ def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scena
     options = {name: given[name] for name in given.keys() - opt.names_in_groups("Output") - {"stream"}}
     settings = settings_of(options.get("settings", ()))
     if scripts := [path for path in paths if path.suffix.lower() != SUFFIX]:
+        from clustermodel.experiment.script import load_scenarios, read_script  # noqa: PLC0415  with all that studies need
+
+        for path in scripts[: len(paths) - 1 + ("trace" in options)]:
+            read_script(path)  # refuses a trace
         if len(paths) > 1:
             raise SpecificationError(f"{scripts[0]}: a script stands alone; several scenarios are {SUFFIX} files")
         if others := [name for name in options if name != "settings"]:
             raise SpecificationError(f"{scripts[0]}: {option_name(others[0])}: a script brings its own; only files take it")
-        from clustermodel.experiment.script import load_scenarios  # noqa: PLC0415  with all that studies need
-
         return [scenario_with_settings(scenario, settings) for scenario in load_scenarios(scripts[0])]
     if of_workloads := sorted(options.keys() & opt.names_in_groups("Jobs", "Logs")):
         refused = option_name(of_workloads[0])

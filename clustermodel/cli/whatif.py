@@ -147,18 +147,28 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
         if site is not None:
             _note_rules(label, site, kept[label], notes)
     observed = {name: getattr(recorded, name) for name in _MEASURES}
-    if as_json and (by or len(sites) > 1):
-        print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
-    elif as_json:
-        without_site = [{key: value for key, value in row.items() if key != "site"} for row in rows]
-        print_json(json.dumps([{"policy": "observed", **observed}, *without_site], indent=2))
-    else:
-        title = f"{workload.name} on {counted(size, scenarios[0].unit)}"
-        print_table(_table_of_rows(title, [{"policy": "observed", "site": "", **observed}, *rows], ["observed", *names]))
-        for each in groups:
-            print_table(_table_of_groups(each, names))
-    if options["figure"] is not None:  # after the answer, which a log that cannot be drawn does not cost
-        _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
+    try:
+        if options["figure"] is not None:  # before the answer, whose reader may have gone (| head)
+            _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
+    finally:  # which a log that cannot be drawn does not cost
+        if as_json and (by or len(sites) > 1):
+            print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
+        elif as_json:
+            without_site = [{key: value for key, value in row.items() if key != "site"} for row in rows]
+            print_json(json.dumps([{"policy": "observed", **observed}, *without_site], indent=2))
+        else:
+            _print_tables(
+                f"{workload.name} on {counted(size, scenarios[0].unit)}",
+                [{"policy": "observed", "site": "", **observed}, *rows], names, groups,
+            )  # fmt: skip
+
+
+def _print_tables(
+    title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str], groups: Sequence[RecordedGroups]
+) -> None:
+    print_table(_table_of_rows(title, rows, ["observed", *names]))
+    for each in groups:
+        print_table(_table_of_groups(each, names))
 
 
 def _note_rules(label: str, site: Site, results: Sequence[Result], notes: Console) -> None:

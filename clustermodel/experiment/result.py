@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError, counted, did_you_mean, visible
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.energy import (
@@ -329,7 +329,7 @@ class Result:
         if self._reasons is None:
             raise SpecificationError("explain: the decision log is off; run Scenario(..., explain=True)")
         if job not in self._reasons:
-            raise SpecificationError(f"explain: job {job} is not in this run, or was never started")
+            raise SpecificationError(f"explain: job {quoted(job)} is not in this run, or was never started")
         return explanation(self.records, job, self._reasons[job])
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:

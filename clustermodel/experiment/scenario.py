@@ -107,7 +107,7 @@ class Scenario:
         for source in self.sources:
             require(isinstance(source, JobSource), "Scenario.workload", source, "it must be a Workload or an SwfStream")
         require(isinstance(self.machine, Machine | None), "Scenario.machine", self.machine, "it must be a Machine")
-        require(isinstance(self.site, Site | None), "Scenario.site", self.site, "it must be a Site")
+        require(isinstance(self.site, Site | None), "Scenario.site", self.site, "it must be a Site, as Site.from_toml(path)")
         flag("Scenario.explain", self.explain)
         flag("Scenario.history", self.history)
         if isinstance(self.stream, (str, PathLike)):

@@ -8,6 +8,7 @@ A file is data: nothing that it names is imported, except the code of this packa
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
@@ -33,7 +34,7 @@ from clustermodel.power import power_from, with_power
 from clustermodel.price import price_from
 from clustermodel.site import Site, site_fields, table_of_site
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
-from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
+from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, require_keys, table_at, text_of_table
 from clustermodel.workload.table import JobSource
 from clustermodel.workload_tables import table_of_workload, workload_from
 
@@ -52,6 +53,7 @@ def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -
         table, place = read_file(Path(source))
     if "workload" not in table:
         raise place.at("workload").error("is missing; a scenario has a table [workload]")
+    require_keys(table, inspect.signature(make).parameters, place, _ELSEWHERE)
     return made(make, _parts(table, _OF_SCENARIO, place), place)
 
 
@@ -62,8 +64,9 @@ def _parts(table: Mapping[str, Any], readers: Mapping[str, Callable[[Any, Place]
 
 def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> object:
     """Return the part of a scenario that a table describes, or a file with it."""
-    table, place = table_at(value, place, what or f"a {kind.__name__}")
-    known = {field.name for field in fields(kind)}
+    known = [field.name for field in fields(kind)]
+    table, place = table_at(value, place, what or f"a {kind.__name__} ({', '.join(known)})")
+    require_keys(table, known, place, _ELSEWHERE)
     return made(kind, _parts(table, {key: read for key, read in _OF_MACHINE.items() if key in known}, place), place)
 
 
@@ -90,6 +93,8 @@ def _policy_from(value: object, place: Place) -> str:
     """Return the text of a policy: a text, a table with its name and parameters, or a file with such a table."""
     if isinstance(value, str) and not value.endswith(SUFFIX):
         text = value
+    elif isinstance(value, list):
+        raise place.refused(value, 'one policy, as "easy"; --policy compares several on the command line')
     else:
         table, place = table_at(value, place, "a policy")
         settings = dict(table)
@@ -135,6 +140,16 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "node_types": partial(_list_from, kind=NodeType),
     "reservations": partial(_list_from, kind=Reservation),
 }
+_ELSEWHERE: Final = {
+    field.name: f"{table}.{field.name}"
+    for table, kind in {
+        "machine.checkpointing.store": CheckpointStore, "machine.checkpointing": Checkpointing,
+        "machine.failures": NodeFailures, "machine.context_switch": ContextSwitch, "machine.time_slicing": TimeSlicing,
+        "machine": Machine,
+    }.items()
+    for field in fields(kind)
+}  # fmt: skip
+"""Where a key of a machine is in a file."""
 _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
     "machine": partial(_part_from, kind=Machine, what="a machine"),
     "policy": _policy_from,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clustermodel.errors import SpecificationError, visible
-from clustermodel.files import replacing, without_formulas
+from clustermodel.files import without_formulas, write_file
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import gangs_in_space
 from clustermodel.recording.run_attempts import REQUEUING, Status
@@ -49,8 +49,7 @@ def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
     """Write the jobs of a run to ``path`` as CSV: the layout is ``"evalys"`` or ``"jobs"``."""
     layouts = {"evalys": _evalys_layout, "jobs": _jobs_layout}
     frame = without_formulas(layouts[choice("layout", layout, layouts)](result))
-    with replacing(path) as file:
-        frame.to_csv(file, mode="wb", index=False, float_format="%.6f", lineterminator="\n", errors="backslashreplace")
+    write_file(path, frame.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
 
 
 def _jobs_layout(result: Result) -> pd.DataFrame:

@@ -13,18 +13,19 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
-from clustermodel.errors import ClusterModelError, SpecificationError
+from clustermodel.errors import ClusterModelError, SpecificationError, quoted
 from clustermodel.experiment.executor import Options, run_trials
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import scenario_with_settings
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
+from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, name_meant, origin_of_file
 from clustermodel.experiment.worker import Origin
 from clustermodel.logs.trace_file import recognised
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
 
+_OF_ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 # Endings of the names of traces and tables.
 _OF_TRACES: Final = (".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json")
 
@@ -39,8 +40,11 @@ def read_script(path: Path) -> str:
     if is_trace:
         simulate = f"clustermodel run --trace {path} simulates a trace"
         raise SpecificationError(f"{path}: neither a Python script nor a scenario file (.toml); {simulate}")
+    if path.suffix.lower() == ".toml":
+        raise SpecificationError(f"{path}: is a scenario file, not a Python script: clustermodel run {path}")
     if not exists:
-        raise SpecificationError(f"{path}: no such scenario script")
+        what = "is a directory, not a" if os.path.isdir(path) else "no such"  # noqa: PTH112  as above
+        raise SpecificationError(f"{path}: {what} scenario script")
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -72,7 +76,7 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
     except (Exception, SystemExit, GeneratorExit) as problem:
         lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
         line = lines[-1] if lines else "?"
-        raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
+        raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}{name_meant(problem)}") from problem
     finally:
         sys.dont_write_bytecode = compiled
         with suppress(ValueError):  # the script may have removed it
@@ -91,7 +95,7 @@ def load_scenarios(path: Path) -> list[Scenario]:
         raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
     if not scenarios:
         raise SpecificationError(
-            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
+            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level{_near(defined)}"
         )
     return scenarios
 
@@ -111,13 +115,15 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
             there = f"its parameters are {', '.join(known) or 'none'}"
             raise SpecificationError(f"{path}: --set: `study` has no parameter {unknown[0]!r}; {there}")
         values = {name: value_of(f"{path}: --set {name}", text, known[name].default) for name, text in settings.items()}
+        if missing := [name for name in _required(called) if name not in values]:
+            raise SpecificationError(f"{path}: `study` needs a value of {missing[0]!r}: --set {missing[0]}=VALUE")
         study = _guarded(path, "study", lambda: called(**values))
     elif settings:
         raise SpecificationError(f"{path}: --set: `study` is no function; it has no parameter {next(iter(settings))!r}")
     if not isinstance(study, Experiment):
         raise SpecificationError(
             f"{path}: defines neither `study` (a Study, or a function that returns one) nor `scenarios` (an iterable of "
-            "Scenario, or a function of none)"
+            f"Scenario, or a function of none){_near(defined)}"
         )
     if of_scenarios:
         made = study.scenario
@@ -128,6 +134,27 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
 
         study = replace(study, scenario=with_settings)
     return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
+
+
+def _required(function: Callable[..., object]) -> list[str]:
+    """Return the parameters of a function that have no default."""
+    with suppress(ValueError, TypeError):  # of a function that has no signature
+        parameters = inspect.signature(function).parameters.values()
+        return [each.name for each in parameters if each.default is each.empty and each.kind not in _OF_ANY_NUMBER]
+    return []
+
+
+def _near(defined: Mapping[str, Any]) -> str:
+    """Return what a script defines that is nearly what is asked for, as the end of a message."""
+    scenario, study = defined.get("scenarios", defined.get("scenario")), defined.get("study")
+    if study is not None:
+        return f"; `study` is {quoted(study)}"
+    if others := [name for name, value in defined.items() if isinstance(value, Experiment)]:
+        return f"; `{others[0]}` is a {type(defined[others[0]]).__name__}: call it `study`"
+    if callable(scenario) and (needed := _required(scenario)):
+        make = "study = Study(name=..., scenario=scenario, factors=...)"
+        return f"; `scenario` is a function of {', '.join(needed)}, which a study calls: {make}"
+    return ""
 
 
 def _guarded(path: Path, name: str, make: Callable[[], object]) -> object:
@@ -192,7 +219,8 @@ def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:
 
     def made() -> list[Any]:
         value = defined.get("scenarios", defined.get("scenario"))
-        value = value() if callable(value) else value
+        if callable(value):
+            value = [] if _required(value) else value()
         return list(value) if isinstance(value, Iterable) else [value]
 
     scenarios: Any = _guarded(path, "scenarios", made)

@@ -137,11 +137,22 @@ class StudyTable:
     def _error(self, message: str, kind: type[SpecificationError] = SpecificationError) -> SpecificationError:
         return kind(f"table of {self.name}: {message}")
 
-    def _no_trial(self, levels: Mapping[str, object]) -> SpecificationError:
-        return self._error(f"no finished trial has {describe(levels) or 'any level'}")
+    def _no_trial(self, levels: Mapping[str, Any]) -> SpecificationError:
+        choices = ((name, level if isinstance(level, list | tuple) else [level]) for name, level in levels.items())
+        unknown = [(name, level) for name, chosen in choices for level in chosen if not self._rows_at({name: level})]
+        there = self._levels_instead(*unknown[0]) if unknown and len(self) else ""
+        return self._error(f"no finished trial has {describe(levels) or 'any level'}{there}")
+
+    def _levels_instead(self, factor: str, level: object) -> str:
+        """Return which levels a factor has, for a message about one that it does not have."""
+        there = list(map(str, self.levels(factor)))
+        hint = did_you_mean(level, there) if isinstance(level, str) else ""
+        return f"{hint}; there are {', '.join(there)}"
 
     def _column(self, name: str) -> list[Any]:
         """Return the cells of a column; in a factor's column, pandas has turned ``None`` among numbers into ``nan``."""
+        if not isinstance(name, str):
+            raise self._error(f"{quoted(name)} is not allowed; it must be the name of a column")
         if name not in self._columns:
             if name not in self.frame:
                 raise self._error(f"there is no column {quoted(name)}{did_you_mean(name, map(str, self.frame.columns))}")
@@ -156,7 +167,8 @@ class StudyTable:
         """Return the positions of the rows with the same levels of some factors, by the keys of these levels."""
         for name in names:
             if name not in self.factors:
-                raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}")
+                there = ", ".join(self.factors) or "none"
+                raise self._error(f"{quoted(name)} is no factor{did_you_mean(name, self.factors)}; there are {there}")
         if tuple(names) not in self._rows_by:
             rows = self._rows_by[tuple(names)] = {}
             columns = [self._column(name) for name in names]
@@ -262,7 +274,7 @@ class StudyTable:
         import pandas as pd
 
         if not self._rows_at({of: baseline}):
-            raise self._error(f"{of} {quoted(baseline)} is not there; there are {', '.join(map(str, self.levels(of)))}")
+            raise self._error(f"{of} {quoted(baseline)} is not there{self._levels_instead(of, baseline)}")
         column, none = ("ratio", 1.0) if ratio else ("difference", 0.0)
         rows = []
         for levels in self.points():
@@ -323,6 +335,7 @@ class StudyTable:
     def to_csv(self, path: str | PathLike[str], *, columns: Sequence[str] | None = None) -> None:
         """Write the table as CSV: run, factors, replication, and measures, by default all.  ``resampled`` is never left out."""
         leading = ["run", *self.factors, "replication"]
+        columns = [columns] if isinstance(columns, str) else columns
         measures = [str(name) for name in self.frame if name not in leading] if columns is None else list(columns)
         if RESAMPLED in self.frame and RESAMPLED not in measures:
             measures.append(RESAMPLED)
@@ -338,7 +351,7 @@ class StudyTable:
         try:
             frame = pd.read_csv(path, engine="python", dtype={"run": str})  # reads floats exactly
         except (OSError, ValueError) as problem:
-            raise SpecificationError(f"{path}: cannot be read: {problem}") from None
+            raise SpecificationError(f"{path}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
         names = [str(name) for name in frame.columns]
         if names[:1] != ["run"] or "replication" not in names:
             columns = "run, factors, replication, measures"

@@ -4,22 +4,24 @@ An exception of a user's code fails its run only; a signal stops the study.
 """
 
 import ctypes
+import inspect
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Final
 
-from clustermodel.errors import ClusterModelError
+from clustermodel.errors import ClusterModelError, did_you_mean
 from clustermodel.plugins import is_plugin_code
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -170,6 +172,8 @@ def failure_line(exception: BaseException) -> str:
         text = str(exception)
     except BaseException:  # of the exception's own method
         text = "(it cannot say what is wrong)"
+    with suppress(Exception):  # of an object's own __dir__
+        text += name_meant(exception)
     words = shortened(" ".join(f"{type(exception).__name__}: {text}".rstrip(": ").split()), _LONGEST_LINE)
     seen: list[BaseException] = []
     cause: BaseException | None = exception
@@ -180,6 +184,22 @@ def failure_line(exception: BaseException) -> str:
         seen.append(cause)
         cause = cause.__cause__ or cause.__context__
     return words
+
+
+def name_meant(exception: BaseException) -> str:
+    """Return ``" (did you mean 'replications'?)"`` for an exception about a name that does not exist, or an empty text."""
+    import clustermodel  # noqa: PLC0415  the public names
+
+    if isinstance(exception, AttributeError) and exception.name:
+        return did_you_mean(exception.name, [name for name in dir(exception.obj) if not name.startswith("_")])
+    if isinstance(exception, NameError) and exception.name:
+        return did_you_mean(exception.name, dir(clustermodel))
+    if missing := re.match(r"cannot import name '(\w+)' from 'clustermodel' ", str(exception)):
+        return did_you_mean(missing[1], dir(clustermodel))
+    argument = re.fullmatch(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", str(exception))
+    if argument is None or argument[1] not in dir(clustermodel):
+        return ""
+    return did_you_mean(argument[2], inspect.signature(getattr(clustermodel, argument[1])).parameters)
 
 
 def shortened(text: str, longest: int) -> str:

@@ -7,7 +7,7 @@ identify the runs, ``replication`` among them, and numbers.  Means are over repl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from math import nan
 from textwrap import fill
@@ -396,7 +396,8 @@ def _checked(
             raise SpecificationError(f"{field}: {quoted(name)} is not allowed; it must be the name of one column{second}")
     if not isinstance(table, pd.DataFrame):
         raise SpecificationError(
-            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
+            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run, as table.frame "
+            "of a study"
         )
     if table.empty:
         raise SpecificationError("table: it has no rows; there is nothing to draw")
@@ -624,13 +625,13 @@ def _use_log_scale(column: str, panels: Sequence[Axes], means: Sequence[float]) 
         axes.yaxis.set_minor_formatter("")
 
 
-def by_size(results: Sequence[Result]) -> pd.DataFrame:
+def by_size(results: Iterable[Result] | Result) -> pd.DataFrame:
     """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
 
     Columns are policy, workload, replication (the seed), size, utilization, and means of wait, response and bounded slowdown.
     """
     rows = []
-    for result in results:
+    for result in results if isinstance(results, Iterable) else [results]:
         scenario, means = result.scenario, result.by_class()["mean"]
         run = {"policy": scenario.label, "workload": scenario.workload_name, REPLICATION: scenario.seed}
         for size in ("small", "large"):

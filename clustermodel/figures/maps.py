@@ -132,6 +132,8 @@ def winners(
     hatched in the colours of the tied levels.  Where one level is the lowest in all cells, the title says that nothing turns.
     The other arguments, and errors, are those of :func:`heat_map`.
     """
+    if of in (x, y):
+        raise SpecificationError(f"{'x' if of == x else 'y'}: {quoted(of)} is the factor compared; it must be another one")
     table, grid = _selected(table, x, y, levels, labels)
     rows = table.lowest(measure, of, level=level)
     _require_one_point(rows, x, y, of)

@@ -6,13 +6,11 @@ row of the Ousterhout matrix.  A gang is one slice, on the thread of its lowest 
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from json import JSONEncoder
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -63,8 +61,7 @@ def write_perfetto(runs: Sequence[Result], path: str | PathLike[str]) -> None:
                 f"the format holds times up to {_LAST_S:g} s"
             )
         last = trace.add_run(run, last + 1)
-    content = ('{"traceEvents":[\n' + ",\n".join(trace.events) + "\n]}\n").encode()
-    write_file(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
+    write_file(path, '{"traceEvents":[\n' + ",\n".join(trace.events) + "\n]}\n")
 
 
 class _Trace:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
 
 _TELLING: Final = 12  # characters of a level that tells what it is without the name of its factor
+_Method = TypeVar("_Method", bound=Callable[..., Figure])
+
+
+def _arguments_of(function: Callable[..., Figure]) -> Callable[[_Method], _Method]:
+    """Return a decorator that gives a method the arguments of a function, without its table, and their description."""
+
+    def add(method: Any) -> Any:
+        own, others = inspect.signature(method), list(inspect.signature(function).parameters.values())
+        method.__signature__ = own.replace(parameters=[own.parameters["self"], *others[1:]])
+        described = (inspect.getdoc(function) or "").partition("\n\n")[2].replace("    table: a row for each run.\n", "")
+        method.__doc__ = f"{method.__doc__}\n\n{described}"
+        return method
+
+    return add
 
 
 class StudyPlots:
@@ -30,37 +45,45 @@ class StudyPlots:
     def __init__(self, table: StudyTable) -> None:
         self._table = table
 
+    @_arguments_of(curves_bars.curves)
     def curves(self, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.curves_bars.curves` of the table, with its options."""
+        """Return the figure of :func:`~clustermodel.figures.curves_bars.curves` of the table."""
         return curves_bars.curves(self._table.frame, **self._along_factor(options))
 
+    @_arguments_of(curves_bars.bars)
     def bars(self, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.curves_bars.bars` of the table, with its options."""
+        """Return the figure of :func:`~clustermodel.figures.curves_bars.bars` of the table."""
         return curves_bars.bars(self._table.frame, **options)
 
+    @_arguments_of(curves_bars.improvements)
     def improvements(self, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.curves_bars.improvements` of the table, with its options."""
+        """Return the figure of :func:`~clustermodel.figures.curves_bars.improvements` of the table."""
         return curves_bars.improvements(self._table.frame, **self._along_factor(options))
 
+    @_arguments_of(curves_bars.ratios)
     def ratios(self, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.curves_bars.ratios` of the table, with its options."""
+        """Return the figure of :func:`~clustermodel.figures.curves_bars.ratios` of the table."""
         return curves_bars.ratios(self._table.frame, **self._along_factor(options))
 
+    @_arguments_of(curves_bars.differences)
     def differences(self, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.curves_bars.differences` of the table, with its options."""
+        """Return the figure of :func:`~clustermodel.figures.curves_bars.differences` of the table."""
         return curves_bars.differences(self._table.frame, **self._along_factor(options))
 
-    def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
-        return maps.heat_map(self._table, measure, x=x, y=y, **options)
+    @_arguments_of(maps.heat_map)
+    def heat_map(self, *measure: Any, **options: Any) -> Figure:
+        """Return the figure of :func:`~clustermodel.figures.maps.heat_map` of the table: means over two factors."""
+        return maps.heat_map(self._table, *measure, **options)
 
-    def difference_map(self, measure: str, *, baseline: Any, x: str, y: str, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.maps.difference_map` of the table, with its options."""
-        return maps.difference_map(self._table, measure, baseline=baseline, x=x, y=y, **options)
+    @_arguments_of(maps.difference_map)
+    def difference_map(self, *measure: Any, **options: Any) -> Figure:
+        """Return the figure of :func:`~clustermodel.figures.maps.difference_map` of the table."""
+        return maps.difference_map(self._table, *measure, **options)
 
-    def winners(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
-        """Return :func:`~clustermodel.figures.maps.winners` of the table: which policy has the lowest mean where."""
-        return maps.winners(self._table, measure, x=x, y=y, **options)
+    @_arguments_of(maps.winners)
+    def winners(self, *measure: Any, **options: Any) -> Figure:
+        """Return the figure of :func:`~clustermodel.figures.maps.winners` of the table: which policy has the lowest mean."""
+        return maps.winners(self._table, *measure, **options)
 
     def _along_factor(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return options in which a factor along the axis distinguishes the points, also if it has the name of an outcome."""

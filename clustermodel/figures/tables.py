@@ -5,7 +5,7 @@ What looks wrong in a study is said here too, in notes below its table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
 from math import isnan, nan
@@ -14,7 +14,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from clustermodel.errors import counted
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
 from clustermodel.job import UNSET
@@ -129,12 +129,15 @@ def group_table(run: Result, by: str) -> TextTable:
     return TextTable(title, [Column(by, [row["who"] for row in shown], number=False)], [list(columns.values())], plain)
 
 
-def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
-    """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
+def comparison_table(runs: Sequence[Result] | Result, title: str = "") -> TextTable:
+    """Return a table that compares runs, at least one: response time, slowdown, wait, node time by account, numbers of jobs.
 
     Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
     the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.
     """
+    runs = list(runs) if isinstance(runs, Iterable) else [runs]
+    if not runs:
+        raise SpecificationError("runs: no result is given; a table compares at least one")
     rows = [run_row(run) for run in runs]
     workloads = [row["workload"] for row in rows]
     sizes = [counted(row["nodes"], run.scenario.unit) for run, row in zip(runs, rows, strict=True)]

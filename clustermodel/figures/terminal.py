@@ -75,6 +75,10 @@ class Column(NamedTuple):
         """Characters of its widest line."""
         return max(cell_len(line) for text in (self.heading, *self.cells) for line in text.split("\n"))
 
+    def folded(self, width: int) -> Column:
+        """Return the column with its texts on lines of at most ``width`` characters."""
+        return self if self.number else self._replace(cells=[_folded(text, width) for text in self.cells])
+
     def visible(self) -> Column:
         """Return the column with control characters written out, in cells also line ends."""
         return Column("\n".join(map(visible, self.heading.split("\n"))), list(map(visible, self.cells)), self.number)
@@ -137,7 +141,8 @@ class TextTable:
         keys = [key._replace(cells=[_folded(text, share) for text in key.cells]) for key in self.keys]
         left = width - sum(key.width + _GAP for key in keys)
         blocks: list[list[Column]] = [[]]
-        for group in self.groups:
+        groups = [[each if each.width <= left else each.folded(max(left, _NARROWEST_KEY)) for each in of] for of in self.groups]
+        for group in groups:
             if blocks[-1] and length([*blocks[-1], *group]) > left:
                 blocks.append([])
             for column in group:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
+from clustermodel.errors import SpecificationError, TraceError, did_you_mean, number_meant, quoted, refused, shown, visible
 from clustermodel.files import table_rows
 from clustermodel.job import JobRow
 from clustermodel.logs.sacct import STATUS, state_of
@@ -73,7 +73,8 @@ class _Line(NamedTuple):
         return round(self.number(name, f"a whole number >= {least}", lambda value: value >= least and value == round(value)))
 
     def refused(self, name: str, allowed: str) -> TraceError:
-        return TraceError(f"{self.place}: {name}: {quoted(self.fields[name])} is not allowed; {allowed}")
+        value = self.fields[name]
+        return TraceError(f"{self.place}: {name}: {quoted(value)} is not allowed{number_meant(value)}; {allowed}")
 
 
 def read_csv(
@@ -84,7 +85,9 @@ def read_csv(
     name: str | None = None,
     machine_nodes: int | None = None,
 ) -> Workload:
-    """Read jobs from a table with a header line, separated by commas, whatever its columns are called.
+    """Read jobs from a table with a header line, whatever its columns are called.
+
+    Commas separate the columns, or semicolons or tabs where the header has no comma.
 
     Args:
         path: a file, plain or compressed with gzip, bzip2 or xz.
@@ -106,9 +109,13 @@ def read_csv(
     """
     import pandas as pd
 
+    if not isinstance(columns, Mapping):
+        raise refused("read_csv: columns", columns, "it must be a dictionary: the columns of the file by field of a job")
     text, units = os.fspath(path), units or {}
     factors = {field: _factor(field, units.get(field), columns) for field in (*columns, *units)}
     lines = list(_lines(text, tuple(columns.values())))
+    if not lines:
+        raise TraceError(f"{text}: it has no jobs; at least one is needed")
     values: dict[str, Any] = {
         field: [
             line.fields[column] or None if field in _LABELS else _value(line, field, column, factors[field]) for line in lines
@@ -164,6 +171,8 @@ def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
     known_fields = (*COLUMNS_OF_JOBS, "start_s", "end_s")
     if field not in known_fields:
         hint = did_you_mean(field, known_fields)
+        if columns.get(field) in known_fields:
+            hint = f" (did you mean {columns[field]}={field}?)"
         raise SpecificationError(
             f"read_csv: columns: {quoted(field)} is not known{hint}; it must be one of {', '.join(known_fields)}"
         )
@@ -212,7 +221,7 @@ def _number(text: str) -> float | None:
 
 def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
     """Yield the lines of a table that has the columns needed; blank ones are skipped."""
-    rows = table_rows(path)
+    rows = table_rows(path, ",;\t")
     place, header = next(rows, (f"{path}:1", []))
     for column in needed:
         if column not in header:

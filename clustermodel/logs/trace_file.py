@@ -81,7 +81,8 @@ _LOGS: Final = (SACCT, PBS, LSF)
 def reader_named(name: str) -> Reader:
     """Return the reader of the format of this name."""
     known, installed = {reader.name: reader for reader in SHIPPED}, plugins(READERS)
-    choice("--format", name, [*known, *installed])
+    of_tables = "; --columns reads a CSV table" if name == "csv" else ""
+    choice("--format", name, [*known, *installed], other=of_tables)
     return known[name] if name in known else _made(installed[name])
 
 
@@ -175,6 +176,8 @@ def read_trace(
     if columns is None:
         reader = reader_for(path) if format is None else reader_named(format)
     else:
+        if without_compression(os.fspath(path)).endswith(".swf"):
+            raise SpecificationError(f"--columns: {path} is an SWF file; --columns is for CSV tables")
         reader = Format("csv", lambda _: True, partial(read_csv, columns=columns))
         if format is not None:
             raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
@@ -217,6 +220,9 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         columns = [field.strip() for field in next(csv.reader(text_lines(path)), [])]
     except csv.Error:
         columns = []
+    if (suffix := Path(name).suffix.lower()) in (".py", ".toml"):
+        kind = "Python script" if suffix == ".py" else "TOML file"
+        raise TraceError(f"{name}: is a {kind}, not a trace; clustermodel run {name} runs its scenarios")
     if columns and _JSON.match(columns[0]):
         others = "write the jobs as a CSV table, whose columns --columns names"
         raise TraceError(f"{name}: it is JSON, of which the output of sacct --json is read, and no other; {others}")

@@ -6,9 +6,9 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import did_you_mean, quoted, refused
 from clustermodel.job import UNSET
 from clustermodel.validation import LONGEST_S
 
@@ -39,9 +39,8 @@ class Clock:
             try:
                 self._zone = ZoneInfo(zone)
             except (KeyError, ValueError, OSError, TypeError):
-                raise SpecificationError(
-                    f"timezone: {quoted(zone)} is not allowed; it must be the name of a time zone, as Europe/Paris"
-                ) from None
+                must = "it must be the name of a time zone, as Europe/Paris"
+                raise refused("timezone", zone, must, did_you_mean(zone, available_timezones())) from None
         self.has_zone = zone is not None
         self._hours: dict[str, int] = {}  # when those begin in which no clock changes
         self._others: set[str] = set()

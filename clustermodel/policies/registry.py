@@ -223,6 +223,10 @@ def _checked(policy: object, field: str) -> Policy:
     must = "it must be a name, an object with name and start, or a function of setup"
     if hasattr(policy, "begin") and not hasattr(policy, "start"):
         must = "begin is called start now, and must return the run: self, if the policy itself has decide"
+    elif isinstance(policy, list | tuple | set):
+        must = "a scenario has one policy; make a scenario for each"
+    elif isinstance(policy, type) and policy is not Policy and hasattr(policy, "start"):
+        must = f"it must be an object of the class, as {policy.__name__}()"
     raise refused(field, policy, must)
 
 
@@ -256,6 +260,8 @@ def _factory(name: str) -> PolicyFactory:
         return cast("PolicyFactory", plugin.load())
     known = policy_names()
     hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
+    if not hint and names_module(dotted := ":".join(name.rsplit(".", 1))):
+        hint = f" (did you mean {dotted!r}?)"
     raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}, and module:Class")
 
 
@@ -288,7 +294,8 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
         key, equals, value = assignment.partition("=")
         if not equals or not value:
             hint = _with_level(f"{name}:{assignment}")
-            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write key=value,key=value")
+            form = f"{key}=value" if key in allowed else "key=value,key=value"
+            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write {form}")
         if key == "order" and value in SITE_ORDERS:  # which the site keeps: site_order_of
             continue
         if key not in allowed:

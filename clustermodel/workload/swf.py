@@ -13,7 +13,6 @@ them.  All lines of a job follow each other (Chapin et al. 1999).
 
 from __future__ import annotations
 
-import gzip
 import logging
 import math
 import os
@@ -33,7 +32,7 @@ import numpy as np
 
 from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.errors import TraceError, quoted, shown, visible
+from clustermodel.errors import TraceError, counted, quoted, shown, visible
 from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
 from clustermodel.job import SINGLETON, UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -479,7 +478,7 @@ def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
     """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected."""
     words = text.split()
     if len(words) != len(SWF_FIELDS):
-        raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
+        raise ValueError(f"{counted(len(words), 'field')}; a data line has {len(SWF_FIELDS)}")
     wrong = {field: problem for field, word in enumerate(words) if (problem := _problem(field, word, needed))}
     values = [UNKNOWN if field in wrong else float(word) for field, word in enumerate(words)]
     counts = (values[SUBMITTED] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
@@ -553,15 +552,14 @@ def _whole_jobs(path: Path, blocks: Iterable[Lines], partial: Counter[str]) -> I
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
     """Write data lines of 18 numbers each (``-1`` for unknown) under a ``; Key: value`` for each line of a value of ``header``.
 
-    A file whose name ends in ``.gz`` is compressed, without a time stamp, so that equal schedules give equal bytes.  Raises
-    OutputError if the file cannot be written.
+    A file whose name ends in ``.gz`` is compressed, without a time stamp, so that equal schedules give equal bytes; so are
+    ``.bz2`` and ``.xz``.  Raises OutputError if the file cannot be written.
     """
     lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
     for row in rows:
         words = (str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0") for value in row)
         lines.append(" ".join(words) + "\n")
-    data = "".join(lines).encode()
-    write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
+    write_file(path, "".join(lines))
 
 
 def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:

@@ -47,8 +47,10 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import (
     KIB_PER_GIB,
     LONGEST_S,
+    choice,
     default_used,
     flag,
+    require,
     require_gib,
     require_seconds,
     require_whole,
@@ -402,6 +404,9 @@ class Workload:
         def refused(message: str) -> SpecificationError:
             return SpecificationError(f"Workload {name!r}: {message}")
 
+        anything: object = rows
+        if isinstance(anything, str) or hasattr(anything, "__fspath__"):
+            raise refused(f"rows: {quoted(rows)} is not allowed; a file must be read first, as by read_swf(path)")
         given = rows if isinstance(rows, np.ndarray) else list(rows)
         self.extra = tuple(extra)
         self._places = {column: place for place, column in enumerate((*JobRow._fields, *extra))}
@@ -591,6 +596,8 @@ class Workload:
         """
         if name not in self._places and name in EXTRA_COLUMNS + RECORDED_COLUMNS:
             return np.full(len(self), UNSET, dtype=np.int64)
+        if name not in self._places:
+            choice("column", name, dict.fromkeys((*self._places, *EXTRA_COLUMNS, *RECORDED_COLUMNS)))
         return self.table[:, self._places[name]]
 
     def has(self, name: str) -> bool:
@@ -725,6 +732,7 @@ class Workload:
 
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
+        require(isinstance(keep, JobFilter), "Workload.select", keep, "it must be a JobFilter, as JobFilter(nodes=(1, 8))")
         dropped: Counter[str] = Counter()
         return self._derived(self.table[self._selected(keep, dropped)], KEEP, keep, {"filter": keep}, dropped=dropped)
 
@@ -741,6 +749,7 @@ class Workload:
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
+        require(isinstance(scale, LoadScale), "Workload.scaled", scale, "it must be a LoadScale, as LoadScale(size=2)")
         sizes = [self._places[name] for name in (LEAST, MOST) if self.has(name)]
         rows = transforms.scaled(self.table, scale, int(self.table[0, SUBMIT]), think=self._places.get(THINK), sizes=sizes)
         return self._derived(rows, SCALE, scale, {SCALE: scale}, placed=None)

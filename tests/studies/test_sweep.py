@@ -474,7 +474,7 @@ def test_a_script_that_fails_is_one_line(
     [
         (["sweep", "none.py", "--out", "x"], "none.py: no such scenario script"),
         (["sweep", str(SCRIPT)], "Missing option '--out'"),
-        (["sweep", str(SCRIPT), "--out", "x", "--workers", "0"], "Invalid value for '--workers'"),
+        (["sweep", str(SCRIPT), "--out", "x", "--workers", "0"], "--workers: 0 is not allowed; it must be >= 1"),
         (
             ["sweep", str(SCRIPT), "--out", "x", "--workers", "2", "--dask", "tcp://here:1"],
             "--workers: a Dask cluster has its own",

@@ -167,8 +167,8 @@ def test_a_model_has_phi_0_2_unless_told_otherwise(command_line: Command, tmp_pa
 @pytest.mark.parametrize("value", ["phi", "phi:", "phi:x", "phi:1.5", "phi:-0.1", "phi:nan", "users", "0.2"])
 def test_other_estimates_are_refused(command_line: Command, value: str) -> None:
     assert complaint(command_line("run", "--estimates", value)) == (
-        f"Invalid value for '--estimates': {value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, "
-        "as phi:0.2"
+        f"--estimates: {value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2"
+        + " (did you mean 'user'?)" * (value == "users")
     )
 
 

@@ -90,6 +90,18 @@ def test_a_figure_that_cannot_be_drawn_does_not_cost_the_answer(
     assert message in finished.err.splitlines()[-1]
 
 
+def test_the_figure_is_written_though_nobody_reads_the_answer(
+    command_line: Command, write_trace: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("clustermodel.cli.whatif.print_table", closed)
+    path, picture = write_trace(f"{HEADER}|NodeList", *lines(named=True), name="jobs.sacct"), tmp_path / "held.png"
+    finished = command_line("whatif", "--trace", path, "--policy", "easy", "--figure", picture)
+    assert (finished.code, picture.exists()) == (1, True)
+
+
 def test_a_log_without_rules_has_inferred_rows_of_the_same_runs(
     command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,9 @@
 """Compiled and interpreted modules alike: whatever whole numbers a user's own code gives, and what it gives that is none."""
 
+import ast
+import inspect
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -252,3 +255,25 @@ print(interrupted)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["Account", "Batch", "JobRecords", "Ledger", "Outage", "Profile", "QueuedJob", "RunningJob", "View"]
+)
+def test_help_has_the_texts_of_the_source(name: str) -> None:
+    """The compiler leaves docstrings out; hatch_build.py adds them."""
+    kind = getattr(cm, name)
+    source = Path(cm.__file__).parents[1].joinpath(*kind.__module__.split(".")).with_suffix(".py").read_text("utf-8")
+    tree = ast.parse(source)
+    (definition,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    functions = [node for node in definition.body if isinstance(node, ast.FunctionDef) and ast.get_docstring(node)]
+    if issubclass(kind, tuple):  # whose methods are classes of the compiler's
+        functions = []
+    assert inspect.getdoc(sys.modules[kind.__module__]) == ast.get_docstring(tree)
+    assert inspect.getdoc(kind) == ast.get_docstring(definition)
+    for function in functions:
+        assert inspect.getdoc(getattr(kind, function.name)) == ast.get_docstring(function), function.name
+
+
+def test_help_describes_the_fields_of_a_job() -> None:
+    assert "Submission time, ticks." in pydoc.plain(pydoc.render_doc(cm.QueuedJob))

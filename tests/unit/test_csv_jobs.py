@@ -144,3 +144,10 @@ def test_the_command_line(muri: Path, command_line: Callable[..., Any]) -> None:
 def test_a_format_that_is_not_known(muri: Path) -> None:
     with pytest.raises(SpecificationError, match="--format: 'csv' is not allowed"):
         read_trace(muri, format="csv")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_columns_that_semicolons_or_tabs_separate(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("a,b,c\n0,2,10\n5,3,20\n".replace(",", separator))
+    assert read_csv(path, columns={"submit_s": "a", "nodes": "b", "run_s": "c"}).column("nodes").tolist() == [2, 3]

@@ -80,7 +80,10 @@ def test_a_policy_that_fails_is_one_line_after_the_runs_that_had_finished(
 def test_begin_is_code_of_the_policy_too(command_line: Command, script: Callable[..., Path]) -> None:
     finished = command_line("run", script("return []", begin="setup.machines"), "--json")
     assert finished.code == 1
-    assert "error: my.py:13: AttributeError: 'Setup' object has no attribute 'machines' (policy greedy;" in finished.err
+    assert (
+        "error: my.py:13: AttributeError: 'Setup' object has no attribute 'machines' (did you mean 'machine'?) (policy greedy;"
+        in finished.err
+    )
 
 
 def test_traceback_prints_all_of_it(command_line: Command, script: Callable[..., Path]) -> None:

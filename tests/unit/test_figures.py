@@ -1,5 +1,7 @@
 """Figures of studies: what is drawn is what the table says, with intervals and units; a policy has one colour everywhere."""
 
+import inspect
+import pydoc
 from dataclasses import fields
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -620,3 +622,20 @@ def test_a_factor_named_like_an_outcome_distinguishes_the_points_of_a_tables_cur
     assert table.plot.improvements(x="load", y="mean_wait_s", baseline="easy").axes
     with pytest.raises(SpecificationError, match="the same replication"):
         curves(frame, x="load", y="mean_wait_s")  # a data frame does not say which columns are factors
+
+
+@pytest.mark.parametrize(
+    "name", ["curves", "bars", "improvements", "ratios", "differences", "heat_map", "difference_map", "winners"]
+)
+def test_the_figures_of_a_study_have_the_arguments_of_the_functions(name: str) -> None:
+    from clustermodel.figures import curves_bars, maps
+    from clustermodel.figures.study import StudyPlots
+
+    function = getattr(curves_bars, name, None) or getattr(maps, name)
+    method = getattr(StudyPlots(None), name)  # type: ignore[arg-type]
+    first, *others = inspect.signature(function).parameters.values()
+    assert first.name == "table"
+    assert list(inspect.signature(method).parameters.values()) == others
+    text = pydoc.plain(pydoc.render_doc(method))
+    assert all(argument.name in text for argument in others)
+    assert "table: a row" not in text

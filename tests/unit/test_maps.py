@@ -115,7 +115,10 @@ def test_winners_have_their_colours_and_ties_are_hatched() -> None:
         (lambda plot: plot.heat_map("slowdown", x="load", y="load"), "y: 'load' is not allowed; a map has two different"),
         (lambda plot: plot.heat_map("slowdown", x="lod", y="policy"), "'lod' is no factor"),
         (lambda plot: plot.heat_map("slow", x="load", y="quantum_s"), "there is no column 'slow'"),
-        (lambda plot: plot.winners("slowdown", x="load", y="policy", of="policy"), "x, y: 'load', 'policy' are not allowed"),
+        (
+            lambda plot: plot.winners("slowdown", x="load", y="policy", of="policy"),
+            "y: 'policy' is the factor compared; it must be another one",
+        ),
         (
             lambda plot: plot.difference_map("slowdown", x="load", y="quantum_s", baseline="easy", compared="bsg"),
             "'bsg' is not there",

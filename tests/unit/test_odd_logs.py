@@ -180,7 +180,7 @@ def test_a_table_with_dates_names_and_jobs_without_gpus(write_trace: Write, comm
     for wrong in ("submit_s", "submit_s=", "=x", "submit_s=a,,nodes=b"):
         refused = command_line("trace", "info", path, "--columns", wrong)
         assert refused.code != 0
-        assert refused.err.startswith("clustermodel: error: Invalid value for '--columns': ")
+        assert refused.err.startswith("clustermodel: error: --columns: ")
 
 
 def test_a_table_of_dates_that_are_none(write_trace: Write) -> None:

@@ -103,7 +103,7 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
         ("Conservative", "policy: 'Conservative' is unknown (did you mean 'conservative'?); known are fcfs, easy, "),
         (":a=1", "policy: '' is unknown; known are fcfs, easy, conservative"),
         ("easy:depth", "policy easy: 'depth' is not allowed; write key=value,key=value"),
-        ("easy:reserve_depth=", "policy easy: 'reserve_depth=' is not allowed; write key=value,key=value"),
+        ("easy:reserve_depth=", "policy easy: 'reserve_depth=' is not allowed; write reserve_depth=value"),
         ("easy:reserve_depth=1,", "policy easy: '' is not allowed; write key=value,key=value"),
         ("easy:order=shortest", "policy easy: parameter 'order' is unknown (did you mean 'backfill_order'?); "
          "parameters: backfill_order, reserve_depth"),
@@ -182,6 +182,10 @@ def test_what_is_neither_a_name_nor_a_policy_is_refused(nonsense: Any) -> None:
         with pytest.raises(cm.SpecificationError) as refused:
             use(nonsense)
         allowed = "it must be a name, an object with name and start, or a function of setup"
+        if nonsense is Fcfs:
+            allowed = "it must be an object of the class, as Fcfs()"
+        elif isinstance(nonsense, list):
+            allowed = "a scenario has one policy; make a scenario for each"
         assert str(refused.value) == f"policy: {nonsense!r} is not allowed; {allowed}"
 
 

@@ -212,7 +212,8 @@ MISTAKES = {
     "[workload]\nsynthetic = true\n[machine]\nnods = 3":
         "machine.nods: unknown key (did you mean 'nodes'?); known are nodes, kill_at_estimate, time_slicing, context_switch, "
         "checkpointing, failures, suspended_per_node",
-    "[workload]\nsynthetic = true\n[machine]\nmpl = 3\n": "machine.mpl: unknown key; known are nodes, ",
+    "[workload]\nsynthetic = true\n[machine]\nmpl = 3\n": "machine.mpl: unknown key (did you mean "
+    "'machine.time_slicing.mpl'?); known are nodes, ",
     "[workload]\nsynthetic = true\n[machine]\nsuspended_per_node = 3\n": "machine.nodes: is missing",
     "machine = 4\n" + SMALL:
         "machine: 4 is not allowed; it must be a table with the keys of a machine, or the name of a .toml file with them",

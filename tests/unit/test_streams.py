@@ -119,7 +119,7 @@ def test_a_stream_without_jobs_takes_no_numbers(write_trace: Callable[..., Path]
 
 
 def test_a_damaged_trace_among_streams_is_named(write_trace: Callable[..., Path]) -> None:
-    with pytest.raises(TraceError, match=r"bad\.swf:1: 1 fields"):
+    with pytest.raises(TraceError, match=r"bad\.swf:1: 1 field;"):
         Scenario(machine=MACHINE, workload=[workload(1), SwfStream(write_trace("x", name="bad.swf"))]).run()
 
 

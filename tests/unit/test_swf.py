@@ -294,7 +294,7 @@ def test_a_gzip_file_that_was_cut_off_says_after_which_line(tmp_path: Path) -> N
     [
         ("plain.swf.gz", line(1).encode(), ": not readable as gzip after line 0: Not a gzipped file (b'1 ')"),
         ("crc.swf.gz", gzip.compress(line(1).encode(), mtime=0)[:-8] + bytes(8), ": not readable as gzip after line "),
-        ("binary.swf", line(1).encode() + b"\n" + bytes(range(128, 256)), ":2: 1 fields; a data line has 18"),
+        ("binary.swf", line(1).encode() + b"\n" + bytes(range(128, 256)), ":2: 1 field; a data line has 18"),
     ],
 )
 def test_a_file_that_is_no_gzip_or_no_text(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
@@ -311,7 +311,7 @@ NOT_NEGATIVE = "is not allowed; it must be >= 0, or -1 for unknown"
     [
         (line(1).rpartition(" ")[0], "17 fields; a data line has 18"),
         (line(1) + " 5", "19 fields; a data line has 18"),
-        ("1,2,3", "1 fields; a data line has 18"),
+        ("1,2,3", "1 field; a data line has 18"),
         (line(1, run_time="abc"), "field run_time: 'abc' is not a number"),
         (line(1, run_time="1_000"), "field run_time: '1_000' is not a number"),  # Python reads these three
         (line(1, run_time="\u0663"), "field run_time: '\u0663' is not a number"),

@@ -96,3 +96,14 @@ def test_lines_are_ascii_where_the_terminal_is() -> None:
     console = Console(file=Ascii(), width=80, color_system=None)
     console.print(example("fcfs"))
     assert console.file.getvalue().isascii()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [80, 40, 20])
+def test_a_text_that_is_wider_than_the_terminal_goes_on_below(width: int) -> None:
+    note = "a sentence that is longer than the terminal is wide, with the last number 123456789 at its end"
+    table = TextTable(
+        "t", [Column("a", ["b"], number=False)], [[Column("n", ["1,234"])], [Column("x", [note], number=False)]], {}
+    )
+    lines = drawn(table, width)
+    assert all(len(line.rstrip()) <= width for line in lines)
+    assert set(note.split()) <= set(" ".join(lines).split())

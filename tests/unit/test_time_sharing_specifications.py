@@ -34,8 +34,9 @@ SHARE = "it must be a number >= 0 and < 1, a share of the time slice"
         ),
         *(
             (cm.ContextSwitch, "fraction", value, f"{value!r} is not allowed; {SHARE}")
-            for value in (1, 1.5, -0.01, nan, "5%", False)
+            for value in (1, 1.5, -0.01, nan, "high", False)
         ),
+        (cm.ContextSwitch, "fraction", "5%", f"'5%' is not allowed (did you mean 0.05?); {SHARE}"),
         (cm.ContextSwitch, "seconds", -1, f"-1 is not allowed; {SECONDS}"),
         (cm.ContextSwitch, "seconds", inf, f"inf is not allowed; {SECONDS}"),
         (cm.ContextSwitch, "seconds", [1], f"[1] is not a number; {SECONDS}"),
