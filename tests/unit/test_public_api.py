@@ -16,7 +16,6 @@ ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MODULES_A_PAGE_NAMES = {
-    "design.md": {"sim.events"},
     "failures.md": {"theory.checkpointing"},
     "guide_policy.md": {"policies.easy"},
     "learning.md": {"gym"},
