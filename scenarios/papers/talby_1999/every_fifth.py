@@ -24,13 +24,13 @@ WEIGHTS = {EQUAL_WEIGHTS: 1.0, "alpha_p = 1, the others 0.2": 0.2}  # alpha_u, a
 ALL, FIFTH, OTHERS, DIFFERENCE = "mean wait (s)", "every fifth (s)", "the others (s)", "difference (s)"
 
 
-def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("afresh", "shift")) -> Study:
-    """Return the study; ``jobs`` are those of the synthetic log."""
-    machine, parts = Machine(nodes=NODES), periods(trace, jobs)
-    awt_s = mean_wait_s(parts.values())
+def study(trace: str = "", jobs: int = 3_000, parts: int = 3, compressions: tuple[str, ...] = ("afresh", "shift")) -> Study:
+    """Return the study; ``jobs`` are those of the synthetic log, cut into so many ``parts``."""
+    machine, months = Machine(nodes=NODES), periods(trace, jobs, parts)
+    awt_s = mean_wait_s(months.values())
 
     def scenario(compression: str, weights: str, begins_with: int, month: str, seed: int) -> Scenario:
-        fifth = frozenset(parts[month].column("id")[begins_with - 1 :: 5].tolist())
+        fifth = frozenset(months[month].column("id")[begins_with - 1 :: 5].tolist())
         policy = Slack(
             compression=compression,
             awt=awt_s,
@@ -40,11 +40,11 @@ def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("
             alpha_t=WEIGHTS[weights],
             alpha_f=WEIGHTS[weights],
         )
-        return Scenario(machine=machine, workload=parts[month], policy=policy, seed=seed)
+        return Scenario(machine=machine, workload=months[month], policy=policy, seed=seed)
 
     return Study(
         name="every fifth job",
-        factors={"compression": compressions, "weights": tuple(WEIGHTS), "begins_with": BEGINNINGS, "month": tuple(parts)},
+        factors={"compression": compressions, "weights": tuple(WEIGHTS), "begins_with": BEGINNINGS, "month": tuple(months)},
         scenario=scenario,
         measures={
             "total_wait_s": lambda result: float(result.jobs["wait_s"].sum()),
