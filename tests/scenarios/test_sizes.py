@@ -60,6 +60,7 @@ def sizes(name: str) -> dict[str, Size]:
 
 
 @pytest.mark.parametrize("name", DOCSTRINGS)
+@pytest.mark.long
 def test_the_commands_run_the_script_with_parameters_of_its_study(name: str) -> None:
     known = inspect.signature(vars(defined_in(name))["study"]).parameters
     named = sizes(name)

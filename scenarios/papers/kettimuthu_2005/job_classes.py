@@ -11,7 +11,7 @@ two, and killing discards more than a quarter of the capacity.
     clustermodel sweep scenarios/papers/kettimuthu_2005/job_classes.py --out small \
         --set jobs=2000 --set replications=10 --set factors=2
 
-Full (about 5 min on two cores): a year of KTH-SP2, a fixed log, so without intervals.
+Full (about 3 min on two cores): a year of KTH-SP2, a fixed log, so without intervals.
 
     clustermodel sweep scenarios/papers/kettimuthu_2005/job_classes.py --out full \
         --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz --set nodes=100

@@ -1,13 +1,16 @@
-"""What do the average wait time and equal higher priorities change under slack-based backfilling?
+r"""How do the average wait time and equal higher priorities affect slack-based backfilling?
 
-The experiments of Talby & Feitelson 1999 on equal priorities that have no table (short version, section 3.2; long version,
+Talby & Feitelson 1999 describe some experiments on equal priorities without a table (short version, section 3.2; long version,
 sections 5.2 and 6): AWT of each month instead of the year, a very small AWT, and higher priorities for all jobs.  As in
-slack.py each month is a run of its own on 128 processors, and means of the year are total waits by numbers of jobs.  The
+slack.py each month is a separate run on 128 processors, and means of the year are total waits by numbers of jobs.  The
 heuristic is AST, and SF = 3.
 
 Without a trace the log is synthetic, cut into three parts of equal length.
 
-    clustermodel sweep scenarios/papers/talby_1999/awt_and_priorities.py --out results --set jobs=600
+Small and full (25 s on two cores): a year of KTH-SP2, a fixed log, so without intervals.
+
+    clustermodel sweep scenarios/papers/talby_1999/awt_and_priorities.py --out full \
+        --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz
 """
 
 import pandas as pd

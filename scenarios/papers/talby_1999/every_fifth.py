@@ -1,13 +1,16 @@
-"""How much does the gain of every fifth job under slack-based backfilling depend on the job with which "every fifth" begins?
+r"""Does the gain of every fifth job under slack-based backfilling depend on which job is counted first?
 
-Talby & Feitelson 1999, short version, table 3 (section 3): "each fifth job" has UP = PP = 1; the paper does not say with
-which job it begins.  Section 3.3: alpha_p = 1 with 0.2 for the other weights widens the gap between the classes slightly, and
-both wait longer.  As in slack.py each month is a run of its own on 128 processors, AWT is the mean wait of the year under
-conservative backfilling, the heuristic is AST, and means of the year are total waits by numbers of jobs.
+Talby & Feitelson 1999, short version, table 3 (section 3): "each fifth job" has UP = PP = 1; the paper does not say which job
+is the first.  Section 3.3: alpha_p = 1 with 0.2 for the other weights widens the gap between the classes slightly, and both
+wait longer.  As in slack.py each month is a separate run on 128 processors, AWT is the mean wait of the year under conservative
+backfilling, the heuristic is AST, and means of the year are total waits by numbers of jobs.
 
 Without a trace the log is synthetic, cut into three parts of equal length.
 
-    clustermodel sweep scenarios/papers/talby_1999/every_fifth.py --out results --set jobs=600
+Small and full (50 s on two cores): lowest and highest are those of the five jobs counted first.
+
+    clustermodel sweep scenarios/papers/talby_1999/every_fifth.py --out full \
+        --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz
 """
 
 from functools import partial

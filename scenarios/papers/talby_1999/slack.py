@@ -1,13 +1,21 @@
-"""Does slack-based backfilling make jobs wait less than conservative backfilling, and jobs of high priority less than others?
+r"""Does slack-based backfilling shorten waits compared with conservative backfilling, and do high-priority jobs wait less?
 
 Talby & Feitelson 1999, short version, tables 1 to 5 (section 3); long version, tables 1 to 3, figures 9 and 10 (section 5).
 Mean wait by month, by slack factor, by UP + PP of every fifth job (gap; 0 for the others) and by heuristic; "slack" is the wait
-of all jobs.  As in the paper each month is a run of its own on 128 processors, AWT is the mean wait of the year under
+of all jobs.  As in the paper each month is a separate run on 128 processors, AWT is the mean wait of the year under
 conservative backfilling, and means of the year are total waits by numbers of jobs.  "in one run" is the log without a break.
 
 Without a trace the log is synthetic, cut into three parts of equal length.
 
-    clustermodel sweep scenarios/papers/talby_1999/slack.py --out results --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz
+Small (20 s on two cores): in a synthetic log, AST with slack factors of 3 and 9 shortens waits by more than the interval; the
+effect of priorities needs the full study.
+
+    clustermodel sweep scenarios/papers/talby_1999/slack.py --out small \
+        --set jobs=9000 --set parts=30 --set slack_factors=0,3,9 --set gaps=0,2 --set heuristics=ast
+
+Full (100 s on two cores): a year of KTH-SP2, a fixed log, so without intervals.
+
+    clustermodel sweep scenarios/papers/talby_1999/slack.py --out full --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz
 """
 
 from functools import cache, partial

@@ -9,7 +9,7 @@ at the estimate.  The last table shows the runs with times cut at the estimate; 
 loads are closer to the paper's.  Big jobs need more than a quarter of the machine; short jobs run for less than 10 minutes.
 
 Small (30 s on two cores): in synthetic jobs, EASY lets lower-priority jobs delay others and PV-EASY does not, which costs
-PV-EASY 4 % of the capacity in discarded work.
+PV-EASY capacity in discarded work.
 
     clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out small --set jobs=2000 --set replications=10
 

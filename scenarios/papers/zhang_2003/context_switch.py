@@ -14,7 +14,7 @@ utilization at which BF overtakes needs the full study.
     clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out small \
         --set jobs=1000 --set replications=12 --set factors=1.0,1.6 --set switches=0,0.05 --set levels=2,5
 
-Full (CS on two cores):
+Full (about 28 min on two cores):
 
     clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out full --set factors=1.0,1.2,1.4,1.6,1.8
 """
