@@ -8,7 +8,8 @@ of the worst and of the best estimators (figure 6).  A job is in class i if its 
 Every phi schedules the same jobs.  The paper's text does not say which values of phi its figures show; ours are 0.2, 0.4, ...
 1.0.
 
-Small (15 s on two cores): OV
+Small (15 s on two cores): under BF, the jobs with the worst estimates wait almost twice as long as those with the best; the
+effect of phi needs the full study.
 
     clustermodel sweep scenarios/papers/zhang_2003/overestimation.py --out small \
         --set jobs=1000 --set replications=12 --set factors=1.4 --set phis=0.2,1.0
