@@ -260,7 +260,9 @@ class _Walk:
         for wrapper, attributes in _WRAPPERS.items():
             if isinstance(thing, wrapper):
                 return [self.of(kind), *(self.of(getattr(thing, name)) for name in attributes)]
-        if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+        frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+        # A class of the user without fields of its own may keep more than the fields that it inherits.
+        if frozen and ("__dataclass_params__" in vars(kind) or user_code.origin_of(kind) is not None):
             return [self.of(kind), *self._pairs((field.name, getattr(thing, field.name)) for field in fields(thing))]
         try:
             with warnings.catch_warnings():

@@ -13,6 +13,8 @@ from clustermodel.experiment.script import origin_of_script, sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import execute, opened
+from clustermodel.policies.backfilling.guarantees import EveryJob
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.conftest import refusal
 from tests.studies.test_sweep import runs_of, serial, swept
 
@@ -251,3 +253,21 @@ def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: 
     origin_of_script(tmp_path / "two.py").open()
     outcome = execute(one, run)
     assert outcome.error == "policy mine: another script has registered this name meanwhile"
+
+
+class WithInheritedFields(EveryJob):
+    """A part of a user without fields: its class inherits from a frozen dataclass, but is none itself."""
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+
+
+def test_what_a_class_without_fields_of_its_own_keeps_is_in_the_key() -> None:
+    """Two parts that differ only in an attribute had the same key, so that a study ran the first one only."""
+    jobs = cm.synthetic_workload(jobs=5, nodes=4)
+
+    def key(order: str) -> str:
+        policy = Backfilling(guarantees=WithInheritedFields(order))
+        return key_of_scenario(cm.Scenario(machine=cm.Machine(nodes=4), workload=jobs, policy=policy))
+
+    assert key("queue") == key("queue") != key("starts")

@@ -1,11 +1,14 @@
-"""How much does it matter in which order jobs write checkpoints to a shared store?
+"""How much does the order matter in which jobs write their checkpoints to a shared store?
 
-Herault et al. 2018: the machine Cielo is always full of jobs of four classes, whose nodes fail.  Jobs are checkpointed at
-Daly's intervals, or at Young's, which their program uses.  The waste is the share of the node time that goes into checkpoints,
-restarts, waiting for the store and discarded work; theory bounds it from below.  Repairs take no time.  All jobs are submitted
-at the beginning, in a random order; the mean number of each class in execution is that of the authors' program.
+Herault et al. 2018: jobs of four classes keep the machine Cielo full, and its nodes fail.  Jobs are checkpointed at Daly's
+intervals, or at Young's, which their program uses.  The waste is the share of node time spent on checkpoints, restarts, waiting
+for the store and discarded work; theory gives a lower bound.  Repairs take no time.  All jobs are submitted at the beginning,
+in a random order; on average as many jobs of each class run as in the authors' program.
 
-    clustermodel sweep scenarios/papers/herault_2018/shared_store.py --out results
+Small and full (65 s on two cores): blocking writers (oblivious, fcfs) waste more than non-blocking ones, by more than the
+intervals.
+
+    clustermodel sweep scenarios/papers/herault_2018/shared_store.py --out full --set replications=6
 """
 
 import numpy as np

@@ -1,12 +1,14 @@
-"""Which jobs does a trace have: how large, how long, and how far overestimated by their users?
+r"""How large and how long are the jobs of a trace, and how far do users overestimate run times?
 
-Perkovic & Keleher 2000, tables 1 and 2: facts of all jobs, and of four shapes of jobs.  A job is *short* if its estimate is at
-most the median of all estimates, and *narrow* if it asks for at most the median number of nodes, or at most ``narrow``.
+Perkovic & Keleher 2000, tables 1 and 2: statistics of all jobs and of four shapes of jobs.  A job is *short* if its estimate is
+at most the median of all estimates, and *narrow* if it asks for at most the median number of nodes, or at most ``narrow``.
 
-The jobs of each shape run on a machine of their own, because the numbers of a study are those of runs; how they are scheduled
-does not matter.
+The jobs of each shape run separately, because a study reports numbers of runs; the scheduling policy does not matter.
 
-    clustermodel sweep scenarios/papers/perkovic_2000/job_shapes.py --out results
+Small and full (10 s on two cores): the log of CTC-SP2, which is fixed, so without intervals.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/job_shapes.py --out full \
+        --set trace=../shared/traces/CTC-SP2-1996-3.1-cln.swf.gz --set nodes=430 --set flurry=uniform
 """
 
 from functools import partial

@@ -1,16 +1,24 @@
-"""When does it help to randomize shortest-first backfilling?
+r"""When does randomizing shortest-first backfilling help?
 
-Perkovic & Keleher 2000, section 5, find R/L-NG far better than 1/L-NG on the CTC trace, explain it by long-narrow jobs that
-users overestimate and that wait behind all short ones, and say that randomization could hurt where most long-narrow jobs have
-smaller slowdowns than short ones.  The study changes one thing at a time:
+Perkovic & Keleher 2000, section 5, find R/L-NG far better than 1/L-NG on the CTC trace.  Their explanation: users overestimate
+long-narrow jobs, which wait behind all short ones; randomization could hurt where most long-narrow jobs have smaller slowdowns
+than short ones.  The study changes one thing at a time:
 
 * the estimates of long-narrow jobs, of all others, or of all jobs become exact;
-* the machine gets ``other_nodes``, and jobs are submitted faster or slower, so that the load is the same; the machine rejects
-  jobs that it cannot hold.
+* the machine has ``other_nodes`` nodes, and jobs arrive faster or slower to keep the load the same; jobs larger than the
+  machine are rejected.
 
-Shapes are those of job_shapes.py, of the jobs before the change.
+Shapes are those of job_shapes.py, before the change.
 
-    clustermodel sweep scenarios/papers/perkovic_2000/randomization.py --out results
+Small (20 s on two cores): in synthetic jobs, randomizing changes no slowdown significantly and shortens delays by about a sixth
+if all estimates are exact.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/randomization.py --out small --set jobs=1000 --set replications=12
+
+Full (about 3 min on two cores): a year of KTH-SP2; the intervals are those of random orders.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/randomization.py --out full \
+        --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz --set nodes=100 --set other_nodes=430 --set replications=5
 """
 
 from functools import cache, partial

@@ -1,6 +1,6 @@
 """The log of the paper by months, or another log in parts of equal length: each is a run of its own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
 from math import inf
@@ -9,16 +9,28 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from clustermodel import TICKS_PER_SECOND, JobFilter, Machine, Scenario, Workload, read_swf, synthetic_workload
+from clustermodel import (
+    TICKS_PER_SECOND,
+    Interval,
+    JobFilter,
+    Machine,
+    Scenario,
+    StudyTable,
+    Workload,
+    read_swf,
+    synthetic_workload,
+)
+from clustermodel.experiment.factors import Label
 
 NODES = 128
+SHORTER_S = "shorter by (s), mean of the parts ± 95 % interval"
 
 
-def periods(trace: str, jobs: int) -> dict[str, Workload]:
-    """Return the months of a trace, or three parts of a synthetic log of so many jobs."""
+def periods(trace: str, jobs: int, parts: int = 3) -> dict[str, Workload]:
+    """Return the months of a trace, or the parts of a synthetic log of so many jobs."""
     if trace:
         return by_month(read_swf(trace))
-    return in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
+    return in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), parts)
 
 
 def mean_wait_s(workloads: Iterable[Workload]) -> float:
@@ -43,4 +55,17 @@ def by_month(workload: Workload) -> dict[str, Workload]:
 def in_parts(workload: Workload, parts: int) -> dict[str, Workload]:
     """Return successive parts of equal length between the first and the last submission, ``"part 1"``, ``"part 2"``, ..."""
     ends = [0.0, *(number * workload.span_s / parts for number in range(1, parts)), inf]
-    return {f"part {number}": workload.select(JobFilter(window_s=window)) for number, window in enumerate(pairwise(ends), 1)}
+    windows = zip(names_of_parts(parts), pairwise(ends), strict=True)
+    return {name: workload.select(JobFilter(window_s=window)) for name, window in windows}
+
+
+def names_of_parts(parts: int) -> list[str]:
+    return [f"part {number + 1}" for number in range(parts)]
+
+
+def shorter_s(table: StudyTable, of: Mapping[str, Label], base: Mapping[str, Label]) -> Interval:
+    """Return by how many seconds the mean wait is shorter than at the levels ``base``, paired: periods are replications."""
+    numbers = {period: number for number, period in enumerate(table.levels("month"), 1)}
+    frame = table.frame.assign(replication=table.frame["month"].map(numbers))
+    factors = [name for name in table.factors if name != "month"]
+    return StudyTable(frame, factors, table.name).difference("mean_wait_s", base, of)

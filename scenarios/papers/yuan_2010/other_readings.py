@@ -1,18 +1,26 @@
-"""Which reading of EASY, of the Last Model and of a delay gives the published numbers of Yuan et al. 2010?
+r"""Which readings of EASY, the Last Model and delays reproduce the numbers of Yuan et al. 2010?
 
 The paper does not say
 
 * when EASY makes a reservation: again whenever running jobs end early (*renewed*, as usual), or once, when the job is blocked
   (*kept*): its reservation is "guaranteed by EASY" (section 3.2);
-* what is assumed of a job that outlives its prediction: the paper's complaint about EASY-Last, and what its PV-EASY does;
+* what is assumed of a job that outlives its prediction: the paper criticizes EASY-Last for it, and PV-EASY depends on it;
 * which "last job of the same user" corrects the estimate: the last one completed, or the last one submitted, as if its run time
   were known;
 * whether a job is delayed by every later job, or only by those that were backfilled *over it*: since it was blocked.
 
-The kept reservation, the count over the blocked job and the moment at which a violation is judged were found on CTC-SP2, where
-many readings were tried; SDSC-BLUE, with the same choices, is their test.  Run times are as recorded.
+The kept reservation, the count of jobs backfilled over a blocked job and the time at which violations are judged were chosen on
+CTC-SP2, where many readings were tried; SDSC-BLUE tests the same choices.  Run times are as recorded.
 
-    clustermodel sweep scenarios/papers/yuan_2010/other_readings.py --out results --set jobs=2000
+Small (15 s on two cores): in synthetic jobs, only a third of the reservation violations under EASY-Last are caused by jobs
+backfilled over the delayed job.
+
+    clustermodel sweep scenarios/papers/yuan_2010/other_readings.py --out small --set jobs=2000 --set replications=10
+
+Full (40 s on two cores): the log of CTC-SP2, which is fixed, so without intervals.
+
+    clustermodel sweep scenarios/papers/yuan_2010/other_readings.py --out full \
+        --set trace=../shared/traces/CTC-SP2-1996-3.1-cln.swf.gz --set nodes=430
 """
 
 from functools import partial

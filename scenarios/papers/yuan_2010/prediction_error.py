@@ -1,12 +1,21 @@
-"""How well must run times be predicted for EASY to have lower slowdowns than PV-EASY?
+r"""How accurate must run-time predictions be for EASY to have lower slowdowns than PV-EASY?
 
 Yuan et al. 2010, figure 4 (section 5.2.2): MBS and MWBS of PV-EASY, FCFS-EASY and SJF-EASY with the same "virtual" predictor,
-by its maximum error.  The predictor multiplies the run time by a factor that is uniform in 1 ± the maximum error; with the same
-seed a job has the same factor under every policy.  Error None is the predictor that the policy has in practice: users'
-estimates for FCFS-EASY and SJF-EASY, the Last Model for PV-EASY (dashed lines).  Run times are as recorded.  The paper prints
-no numbers; it says that PV-EASY is better than both from a maximum error of 10 % on.
+by its maximum error.  The predictor multiplies the run time by a factor that is uniform in 1 ± the maximum error; within a
+replication a job has the same factor under every policy.  Error None is the predictor used in practice: users' estimates for
+FCFS-EASY and SJF-EASY, the Last Model for PV-EASY (dashed lines).  Run times are as recorded.  The paper prints no numbers; it
+says that PV-EASY is better than both from a maximum error of 10 % on.
 
-    clustermodel sweep scenarios/papers/yuan_2010/prediction_error.py --out results --set jobs=2000 --set replications=3
+Small (15 s on two cores): in synthetic jobs, PV-EASY has higher slowdowns than SJF-EASY with exact predictions, and lower ones
+than FCFS-EASY with errors of up to 100 %.
+
+    clustermodel sweep scenarios/papers/yuan_2010/prediction_error.py --out small \
+        --set jobs=1000 --set replications=15 --set errors=0,0.4,1.0
+
+Full (about 14 min on two cores): the log of CTC-SP2; the intervals are those of random prediction errors.
+
+    clustermodel sweep scenarios/papers/yuan_2010/prediction_error.py --out full \
+        --set trace=../shared/traces/CTC-SP2-1996-3.1-cln.swf.gz --set nodes=430
 """
 
 from functools import partial

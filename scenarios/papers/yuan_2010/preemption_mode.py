@@ -1,4 +1,4 @@
-"""How expensive can saving the work of jobs that PV-EASY preempts be before killing them is better?
+r"""Up to which cost does saving the work of preempted jobs beat killing them under PV-EASY?
 
 Yuan et al. 2010 (section 6) kill, and leave the other modes to a time when "operation cost will decrease".  Here PV-EASY
 preempts with mode kill, checkpoint and suspend, by the cost of saving a job and of restoring it; run times are as recorded.
@@ -7,7 +7,16 @@ At a cost of c seconds a checkpoint, a restart and a context switch take c each.
 so does suspension if the job resumes on its own nodes, and otherwise c to suspend and 2 c to move.  Memory holds every
 suspended job.  Killing does not depend on c.  "Checkpoint, limited store" has a store that takes only so many tasks at a time.
 
-    clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out results --set jobs=2000 --set replications=3
+Small (15 s on two cores): in synthetic jobs, killing discards more capacity than saving and restoring take, even at an hour
+each.
+
+    clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out small \
+        --set jobs=2000 --set replications=10 --set costs_s=0,60,900,3600
+
+Full (about 3 min on two cores): the log of CTC-SP2, which is fixed, so without intervals.
+
+    clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out full \
+        --set trace=../shared/traces/CTC-SP2-1996-3.1-cln.swf.gz --set nodes=430 --set store=32
 """
 
 from math import inf, isinf, isnan, nan

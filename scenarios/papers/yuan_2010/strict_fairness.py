@@ -1,14 +1,22 @@
-"""What does strict fairness cost, and by how much do lower-priority jobs delay others under EASY?
+r"""What does strict fairness cost, and how long do lower-priority jobs delay others under EASY?
 
 Yuan et al. 2010, tables 1, 2 and 4 to 6 and figures 2, 3, 5 and 6 (sections 3 and 5): PV-EASY, EASY, EASY with predictions of
 the Last Model (EASY-Last), and PV-EASY without one of its parts or with another predictor.
 
 The paper says that a job that reaches its estimate is killed (section 2.1), and that run times are "faithful to the original
 workload" (section 5.1.3), where many exceed the estimate.  Each policy therefore runs twice, with run times as recorded and cut
-at the estimate.  The tables show the first, with loads closer to the paper's, and the last table the second.  Big jobs need
-more than a quarter of the machine, short ones run for less than 10 minutes.
+at the estimate.  The last table shows the runs with times cut at the estimate; all others show run times as recorded, whose
+loads are closer to the paper's.  Big jobs need more than a quarter of the machine; short jobs run for less than 10 minutes.
 
-    clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out results --set jobs=2000 --set replications=3
+Small (30 s on two cores): in synthetic jobs, EASY lets lower-priority jobs delay others and PV-EASY does not, which costs
+PV-EASY capacity in discarded work.
+
+    clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out small --set jobs=2000 --set replications=10
+
+Full (75 s on two cores): the log of CTC-SP2, which is fixed, so without intervals.
+
+    clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out full \
+        --set trace=../shared/traces/CTC-SP2-1996-3.1-cln.swf.gz --set nodes=430
 """
 
 from functools import partial

@@ -1,10 +1,12 @@
-"""What are the traces of the studies of Yuan et al. 2010 like?
+"""How large and how heavily loaded are the machines in the traces of Yuan et al. 2010?
 
 Yuan et al. 2010, table 3 (section 5.1): nodes, jobs, load, mean parallelism and mean run time.  KTH-SP2 replaces SDSC-DS.  The
 load is the work of all jobs per capacity between the first and the last submission, with run times as recorded; jobs without a
 run time are left out.  The scheduling policy does not matter.
 
-    clustermodel sweep scenarios/papers/yuan_2010/traces.py --out results --set traces=../shared/traces
+Small and full (15 s on two cores): the logs are fixed, so there are no intervals.
+
+    clustermodel sweep scenarios/papers/yuan_2010/traces.py --out full --set traces=../shared/traces
 """
 
 import numpy as np

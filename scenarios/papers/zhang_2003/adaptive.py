@@ -1,11 +1,20 @@
-"""Is a scheduler that changes between BGS and BF at the critical utilization as good as the better of them?
+r"""Is switching between BGS and BF at the critical utilization as good as the better of the two?
 
 Zhang et al. 2003, section 5.3: with context switches of 5 % of a slice, BGS-5 has lower slowdowns than BF up to a utilization
-of 0.83; an adaptive scheduler would use BGS below and BF above, and is "beyond the scope of this paper".  The policy
-``adaptive`` is such a scheduler; here with several critical utilizations, against both parents on the same jobs.  MPL 5, slices
-of 200 s, phi 0.2, switches of 5 % charged in every slice, jobs of the second calibration.
+of 0.83; an adaptive scheduler, "beyond the scope of this paper", would use BGS below and BF above.  The policy ``adaptive`` is
+such a scheduler; here with several critical utilizations, compared with BGS-5 and BF on the same jobs.  MPL 5, slices of 200 s,
+phi 0.2, switches of 5 % charged in every slice, jobs of the second calibration.
 
-    clustermodel sweep scenarios/papers/zhang_2003/adaptive.py --out results --set jobs=1000 --set replications=2
+Small (35 s on two cores): BGS-5 has lower slowdowns than BF at factor 1.2 and not at 1.8, where the adaptive policy is slower
+than BF.
+
+    clustermodel sweep scenarios/papers/zhang_2003/adaptive.py --out small \
+        --set jobs=3000 --set replications=8 --set factors=1.2,1.8 --set thresholds=0.83
+
+Full (about 2 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/adaptive.py --out full \
+        --set replications=2 --set factors=1.0,1.2,1.4,1.6,1.8
 """
 
 from math import isnan

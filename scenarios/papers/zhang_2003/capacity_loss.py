@@ -1,16 +1,23 @@
-"""Do the formulas and the ledger give the same loss of capacity, and is it 1 - rho_max at saturation?
+r"""Do the formulas and the ledger agree on the loss of capacity, and does it explain saturation?
 
-Zhang et al. 2003, section 2.3, define the loss of capacity kappa by eq. (2), and for machines shared in time by eq. (3), and
-say that at saturation kappa = 1 - rho_max.  Here kappa is computed from the log of events and slices by eqs. (2) and (3), and
-compared with the ledger, which the simulation keeps as it runs, node-microsecond by node-microsecond: for space sharing and
-gang scheduling, with context switches of 2 % charged in every slice, as in eq. (3), or on change only, and with migrations of
-10 s.  (What migrations take, eqs. (4) and (5), counts as lost; the paper's eq. (3) has no term for it.)
+Zhang et al. 2003, section 2.3, define the loss of capacity kappa by eq. (2), and for time-shared machines by eq. (3), and say
+that at saturation kappa = 1 - rho_max.  Here kappa is computed from the log of events and slices by eqs. (2) and (3), and
+compared with the ledger, in which the simulation accounts for every node-microsecond: for space sharing and gang scheduling,
+with context switches of 2 % charged in every slice, as in eq. (3), or on change only, and with migrations of 10 s.  (Migration
+time, eqs. (4) and (5), counts as lost; the paper's eq. (3) has no term for it.)
 
 "Blocked" nodes wait for other nodes of their gang, which switch or migrate.  "No job waits" is 1 - rho - kappa: idle nodes and
-overheads while the queue is empty.  It keeps kappa from being 1 - rho: a run of finitely many jobs fills and drains.  Factors
-beyond 1.8 overload the machine.
+overheads while the queue is empty.  It is why kappa is less than 1 - rho: in a finite run, the machine fills and drains.
+Factors beyond 1.8 overload the machine.
 
-    clustermodel sweep scenarios/papers/zhang_2003/capacity_loss.py --out results --set jobs=1000 --set factors=1.0,2.2
+Small (30 s on two cores): formulas and ledger agree to rounding errors; FCFS loses the most capacity, then BF, BGS and MBGS.
+
+    clustermodel sweep scenarios/papers/zhang_2003/capacity_loss.py --out small \
+        --set jobs=1000 --set replications=5 --set factors=1.0,2.2
+
+Full (about 40 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/capacity_loss.py --out full
 """
 
 from functools import partial

@@ -1,14 +1,22 @@
-"""Up to which utilization is gang scheduling worth its context switches?
+r"""Up to which utilization is gang scheduling worth its context switches?
 
 Zhang et al. 2003, section 5.3, figures 9, 10 and 12: slowdown, wait and loss of capacity of BF, and of GS and BGS with MPL 2, 3
-and 5, against utilization, with context switches of 0, 1, 2 and 5 % of a slice of 200 s; phi 0.2.  And the utilization at which
-BF overtakes BGS, which the paper leaves to an adaptive scheduler.
+and 5, against utilization, with context switches of 0, 1, 2 and 5 % of a slice of 200 s; phi 0.2.  Also the utilization at
+which BF overtakes BGS, where an adaptive scheduler would switch.
 
-A context switch is charged as in the paper's eq. (3): every occupied node pays in every slice (``charge="every-slice"``), also
-where the next slice has the same gang.  The strategy "BGS-5, on change" has a machine on which a node pays only when it changes
-from one task to another (``charge="on-change"``, the package's default).
+A context switch is charged as in the paper's eq. (3): every occupied node pays in every slice (``charge="every-slice"``), even
+if the next slice runs the same gang.  In the strategy "BGS-5, on change" a node pays only when it changes from one task to
+another (``charge="on-change"``, the package's default).
 
-    clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out results --set jobs=1000 --set replications=3
+Small (35 s on two cores): at factor 1.0, BGS-5 has lower slowdowns than BF even if switches take 5 % of a slice.  The
+utilization at which BF overtakes needs the full study.
+
+    clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out small \
+        --set jobs=1000 --set replications=12 --set factors=1.0,1.6 --set switches=0,0.05 --set levels=2,5
+
+Full (about 28 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out full --set factors=1.0,1.2,1.4,1.6,1.8
 """
 
 from functools import partial

@@ -1,11 +1,20 @@
-"""How evenly are small and large jobs served, and is service more even with a higher multiprogramming level?
+r"""How fairly are small and large jobs served, and does a higher multiprogramming level even out slowdowns?
 
-Zhang et al. 2003, section 2.3, evaluate fairness by mean and standard deviation of slowdown and wait of small jobs, of large
-ones (more than 32 nodes) and of all; section 5.3 says that the improvement of BGS over GS and BF, and with the multiprogramming
+Zhang et al. 2003, section 2.3, evaluate fairness by mean and standard deviation of slowdown and wait for small jobs, large jobs
+(more than 32 nodes) and all jobs; section 5.3 says that the improvement of BGS over GS and BF, and with the multiprogramming
 level (MPL), "also applies most of the time for the standard deviation".  BF, and GS and BGS with MPL 2, 3 and 5, under both
 calibrations of the jobs; free context switches, phi 0.2.  A last table compares the jobs themselves.
 
-    clustermodel sweep scenarios/papers/zhang_2003/fairness.py --out results --set jobs=1000 --set replications=2
+Small (15 s on two cores): BGS-5 lowers mean and deviation of the slowdowns of small and of large jobs compared with BF, and a
+higher level those of large jobs.
+
+    clustermodel sweep scenarios/papers/zhang_2003/fairness.py --out small \
+        --set jobs=1000 --set replications=12 --set factors=1.4 --set models=blue-pacific-2
+
+Full (55 s on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/fairness.py --out full \
+        --set jobs=5000 --set replications=2 --set factors=1.0,1.2,1.4
 """
 
 import numpy as np

@@ -1,15 +1,23 @@
-"""What does migration gain when it costs time and when few tasks can move in a slice?
+r"""What does migration gain when it costs time and only a few tasks can move per slice?
 
-Zhang et al. 2003, section 5.6.  Figure 14: slowdown and wait against Q, the most tasks that migrate in a time slice, for
-migrations that cost C = 10, 20 and 30 s, on workloads 2 and 5.  Figure 15: loss of capacity, slowdown and wait against
+Zhang et al. 2003, section 5.6.  Figure 14: slowdown and wait against Q, the maximum number of tasks migrating per time slice,
+for migrations that cost C = 10, 20 and 30 s, on workloads 2 and 5.  Figure 15: loss of capacity, slowdown and wait against
 utilization for GS, BGS, MGS and MBGS at C = 10 s and Q = 64, the value with which the paper continues from figure 14.  MPL 5,
 slices of 200 s, phi 0.2, free context switches.  Limit None is no limit.
 
-GS and BGS ignore C and Q: they are the case without migration, which the paper calls Q = 0.  MGS and MBGS with Q = 0 are
-something else: running gangs stay where they are, but the steps that migrate still choose the columns of gangs that have not
-started yet.
+GS and BGS ignore C and Q: they are the case without migration, which the paper calls Q = 0.  MGS and MBGS with Q = 0 differ
+from them: running gangs do not move, but the migration steps still choose the columns of gangs that have not started yet.
 
-    clustermodel sweep scenarios/papers/zhang_2003/migration.py --out results --set jobs=1000 --set replications=3
+Small (65 s on two cores): migrations of 10 s raise the highest utilization of GS and of BGS.  Mean slowdowns need the full
+study.
+
+    clustermodel sweep scenarios/papers/zhang_2003/migration.py --out small \
+        --set jobs=1000 --set replications=40 --set factors=1.5 --set costs_s=10 --set limits=64
+
+Full (about 25 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/migration.py --out full \
+        --set factors=1.0,1.2,1.4,1.6,1.8 --set costs_s=10,30
 """
 
 from functools import partial

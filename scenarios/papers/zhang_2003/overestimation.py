@@ -1,13 +1,22 @@
-"""Does it matter how far users overestimate run times?
+r"""Does it matter how far users overestimate run times?
 
 Zhang et al. 2003, sections 3 and 5.2, figures 5, 6 and 8: slowdown and wait against utilization for several phi, the fraction
 of exact estimates, under BF (figure 5) and under BGS with MPL 5 (figure 8); and under BF with phi = 0.2 the wait of all jobs,
-of the worst and of the best estimators (figure 6).  A job is in class i if its run time is more than 10 i and at most
-10 (i + 1) percent of its estimate.
+of the worst and of the best estimators (figure 6).  A job is in class i if its run time is more than 10 i and at most 10 (i +
+1) percent of its estimate.
 
-Every phi schedules the same jobs.  Which values of phi the paper has drawn is not in its text; ours are 0.2, 0.4, ... 1.0.
+Every phi schedules the same jobs.  The paper's text does not say which values of phi its figures show; ours are 0.2, 0.4, ...
+1.0.
 
-    clustermodel sweep scenarios/papers/zhang_2003/overestimation.py --out results --set jobs=1000 --set phis=0.2,0.6,1.0
+Small (15 s on two cores): under BF, the jobs with the worst estimates wait almost twice as long as those with the best; the
+effect of phi needs the full study.
+
+    clustermodel sweep scenarios/papers/zhang_2003/overestimation.py --out small \
+        --set jobs=1000 --set replications=12 --set factors=1.4 --set phis=0.2,1.0
+
+Full (about 8 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/overestimation.py --out full --set factors=1.0,1.2,1.4,1.6,1.8
 """
 
 from functools import partial

@@ -1,14 +1,21 @@
-"""On real logs, why does gang scheduling with backfilling raise mean response times, and why does migration lower them?
+"""Why does gang scheduling with backfilling raise mean response times on real logs, and why does migration lower them?
 
-Zhang et al. 2003 show BGS better than BF in everything, on jobs drawn from a model of one log.  On logs of the Parallel
-Workloads Archive BGS (MPL 5) lowers slowdowns, but raises mean response times; MBGS lowers both.  The study explains the
+Zhang et al. 2003 find BGS better than BF by every measure, on jobs drawn from a model of one log.  On logs of the Parallel
+Workloads Archive BGS (MPL 5) lowers slowdowns but raises mean response times; MBGS lowers both.  The study explains the
 difference by the accounts of the ledger, by the rows of the Ousterhout matrix in use, and by classes of jobs.
 
 The first ``jobs`` jobs of each log are split into ``parts`` disjoint parts of as many consecutive jobs.  Each part runs on an
 empty machine and is one replication, so intervals show how much the result varies from one period of the log to another.
 ``parts=1`` runs the jobs in one piece.  Load 0.865: the times between submissions of each part are scaled to this offered load.
 
-    clustermodel sweep scenarios/papers/zhang_2003/real_traces.py --out results --set jobs=3000 --set parts=3
+Small (15 s on two cores): on the first jobs of KTH-SP2, BGS and MBGS lower slowdowns to about a fifth and MBGS lowers mean
+response times; that BGS raises them needs the full study.
+
+    clustermodel sweep scenarios/papers/zhang_2003/real_traces.py --out small --set logs=KTH-SP2 --set jobs=5000 --set parts=10
+
+Full (about 5 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/real_traces.py --out full --set traces=../shared/traces
 """
 
 from functools import partial

@@ -1,11 +1,21 @@
-"""Does it matter whether a scheduling event ends the running slice?
+r"""Does it matter whether a scheduling event ends the running slice?
 
-Zhang et al. 2003 do not say what an arrival or an end does to the slice in progress.  ``TimeSlicing(at_events="cut")`` ends it,
-and begins the context switches of the next one; ``"keep"`` leaves it alone where nothing changes in the running row.  Both on
-table 1 (section 5.6: free switches), on the highest utilizations of section 5.3 (switches of 2 and 5 % of a slice of 200 s,
-charged in every slice), and on workload 5 with other slices, costs of a switch and multiprogramming levels.
+Zhang et al. 2003 do not say what an arrival or a completion does to the slice in progress.  ``TimeSlicing(at_events="cut")``
+ends the slice and starts the next one with its context switches; ``"keep"`` lets it continue if the running row does not
+change.  Both rules on table 1 (section 5.6: free switches), on the highest utilizations of section 5.3 (switches of 2 and 5 %
+of a slice of 200 s, charged in every slice), and on workload 5 with other slices, costs of a switch and multiprogramming
+levels.
 
-    clustermodel sweep scenarios/papers/zhang_2003/running_slice.py --out results --set jobs=1000 --set replications=2
+Small (about 50 s on two cores): with slices of 1,000 s and free switches, keeping the running slice raises the slowdown of BGS
+by about half.
+
+    clustermodel sweep scenarios/papers/zhang_2003/running_slice.py --out small \
+        --set jobs=1000 --set replications=6 --set factors=1.5 --set quanta_s=1000
+
+Full (about 20 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/running_slice.py --out full \
+        --set replications=3 --set factors=1.0,1.2,1.4,1.5,1.6,1.8
 """
 
 from functools import partial

@@ -1,10 +1,17 @@
-"""How much does migration improve gang scheduling, with and without backfilling?
+r"""How much does migration improve gang scheduling, with and without backfilling?
 
 Zhang et al. 2003, section 5.6, table 1: utilization and mean slowdown of GS, BGS, MGS and MBGS on nine workloads, for the best
 case of each policy: migration costs nothing and is not limited, context switches are free, MPL 5, phi 0.2.  Improvements are
-paired by replication: both policies schedule the same jobs.  ``model`` is one of the two calibrations of the jobs.
+paired by replication, in which both policies schedule the same jobs.  ``model`` is one of the two calibrations of the jobs.
 
-    clustermodel sweep scenarios/papers/zhang_2003/table1_migration.py --out results --set jobs=1000 --set replications=3
+Small (25 s on two cores): in workload 5, migration lowers the slowdown of BGS by about a third and that of GS by about a half.
+
+    clustermodel sweep scenarios/papers/zhang_2003/table1_migration.py --out small \
+        --set jobs=1000 --set replications=20 --set factors=1.2,1.5
+
+Full (about 12 min on two cores):
+
+    clustermodel sweep scenarios/papers/zhang_2003/table1_migration.py --out full
 """
 
 from functools import partial

@@ -1,11 +1,13 @@
-"""How much does the charging convention for restarts matter on a GPU cluster?
+"""How much does the charging convention of restarts change the results on a GPU cluster?
 
 Zhao et al. 2022 (Muri) compare preemptive schedulers on traces from Microsoft's Philly clusters: 64 GPUs, each job with the
 start-up cost that was measured for its model and size.  In the authors' simulator every running job pays that cost after every
-decision.  Here each scheduler runs without cost, with the cost paid when a preempted job restarts, and with the cost paid
-repeatedly: after every decision, and for the jobs of the authors' testbed in every round of 360 s.
+decision.  Here each scheduler runs without the cost, with the cost charged when a preempted job restarts, and with the cost
+charged repeatedly: after every decision, or for the jobs of the authors' testbed in every round of 360 s.
 
-    clustermodel sweep scenarios/papers/zhao_2022/restart_charges.py --out results --set traces=../shared/traces/gpu
+Small and full (15 s on two cores): the traces are fixed, so there are no intervals.
+
+    clustermodel sweep scenarios/papers/zhao_2022/restart_charges.py --out full --set traces=../shared/traces/gpu
 """
 
 from pathlib import Path

@@ -1,10 +1,12 @@
-"""How close is a simulated schedule of gangs to one recorded on hardware?
+"""How close is a simulated schedule of gangs to a schedule recorded on hardware?
 
 Zheng et al. 2023 ran 120 jobs on 32 GPUs under several policies, in rounds of 120 s, and recorded which GPUs every job held in
 every round.  Here the same jobs are simulated under ``max-min`` (Gavel), ``finish-time-fair`` (Themis) or any other policy.
-What a restart costs is estimated from the runs of the other policies, never from the one that is compared.
+The cost of a restart is estimated from the runs of the other policies, never from the run compared.
 
-    python scenarios/papers/zheng_2023/testbed.py JOBS.csv ROUNDS.csv RECORDED.csv --policy max-min
+Small and full (10 s on two cores): the recorded runs are fixed, so there are no intervals.
+
+    clustermodel sweep scenarios/papers/zheng_2023/testbed.py --out full --set records=../shared/traces/gpu/tacc
 """
 
 import json
