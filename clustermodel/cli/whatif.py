@@ -74,7 +74,9 @@ class _OfTrace(opt.GroupedCommand):
 @option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
 @option_group(
     "Rules of the site",
-    opt.SITE, opt.ORDER, opt.RESERVATION, opt.MALLEABLE,
+    option("--site sites", "Rules of the site, as limits of users: a TOML file (docs/site); repeat to compare several.",
+           opt.FILE, multiple=True),
+    opt.ORDER, opt.RESERVATION, opt.MALLEABLE,
     option("--infer-site", "Find out which limits and priorities the log shows, and simulate with them too.",
            is_flag=True),
     option("--write-site", "Write the rules that the log shows to a site file, for --site.", opt.FILE),
@@ -112,11 +114,8 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
     machine, is_given = opt.machine_of(options)
     _require_recorded_jobs({**options, "write_site": write_site})
-    sites: dict[str, Site | None] = {"none": None}
-    if (site := opt.site_of(options)) is not None:
-        given = (options["site"], options["order"], *options["reservations"], *options["malleable"])
-        sites[" ".join(str(each) for each in given if each is not None)] = site
-    options |= {"site": None, "order": None, "reservations": (), "malleable": ()}  # each policy runs without them too
+    sites = dict(_sites(options))
+    options |= {"order": None, "reservations": (), "malleable": ()}  # each policy runs without them too
     workload = opt.load_workload(options, waits=True)
     _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
     peak = observed_schedule(workload).peak_nodes
@@ -161,6 +160,15 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
                 f"{workload.name} on {counted(size, scenarios[0].unit)}",
                 [{"policy": "observed", "site": "", **observed}, *rows], names, groups,
             )  # fmt: skip
+
+
+def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:
+    """Yield the sites to compare, with their labels: none, then each site file with the other rules."""
+    yield "none", None
+    for path in options["sites"] or [None]:
+        if (site := opt.site_of({**options, "site": path})) is not None:
+            given = (path, options["order"], *options["reservations"], *options["malleable"])
+            yield " ".join(str(each) for each in given if each is not None), site
 
 
 def _print_tables(

@@ -52,6 +52,17 @@ def test_whatif_says_of_a_site_what_run_says(
     assert shown.splitlines()[-2].split() == ["b", "1", "540", "540", "-", "0.0"]
 
 
+def test_several_sites_are_compared_each_in_rows_of_its_own(command_line: Command, log: Path, tmp_path: Path) -> None:
+    sites = [tmp_path / "present.toml", tmp_path / "drained.toml"]
+    sites[0].write_text('[[limits]]\nuser = "ann"\nrunning_jobs = 1\n')
+    sites[1].write_text("[[reservations]]\nstart_s = 0\nend_s = 3600\n")
+    options = ("--trace", log, "--policy", "easy", "--json", *(part for site in sites for part in ("--site", site)))
+    rows = json.loads(command_line("whatif", *options).out)["rows"]
+    assert [row["site"] for row in rows] == ["none", *map(str, sites)]
+    # With the limit job 2 runs after job 3; with the reservation all jobs wait for an hour.
+    assert [row["mean_wait_s"] for row in rows] == [180.0, 540.0, 3740.0]
+
+
 @pytest.mark.parametrize(("options", "row"), [((), "easy"), (("--order", "fair-share"), "easy, fair-share")])
 def test_the_figure_is_of_the_first_policy_with_the_rules_if_there_are_any(
     command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], row: str
