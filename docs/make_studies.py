@@ -304,9 +304,8 @@ GALLERY = {
     "hypothetical": "Hypothetical machines and workloads",
     "sites": "Logs of sites with rules",
     "learning": "Policies that learn",
-    "validation": "Validation against theory",
 }
-"""Sections of the gallery by folder of scenarios."""
+"""Sections of the gallery by folder of scenarios; those of ``validation`` are on docs/validation.md."""
 
 
 def scenarios(folder: str) -> Iterator[tuple[Path, str]]:
