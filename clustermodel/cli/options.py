@@ -45,7 +45,15 @@ FILE: Final = click.Path(path_type=Path)
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has a section for each group of options."""
+    """A command whose help has a section for each group of options, and which refuses to be given one value twice."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        single = [option for option in order if isinstance(option, click.Option) and not (option.multiple or option.is_flag)]
+        if twice := [option for number, option in enumerate(single) if option in single[:number] and not option.count]:
+            raise SpecificationError(f"{twice[0].opts[0]} is given more than once; it takes one value")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""

@@ -212,7 +212,10 @@ class CrossoverStudy(Experiment[Crossover]):
 
     def conclude(self, table: StudyTable) -> Crossover:
         """Return the crossing; a run that failed, or lacks the measure, is a ``SpecificationError``."""
-        return self.search(partial(self._difference, table))
+        try:
+            return self.search(partial(self._difference, table))
+        except _NotEvaluatedError as problem:
+            raise SpecificationError(str(problem)) from None
 
     def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
         """Return the tables and figures of the experiment, by default the crossing and the differences."""
@@ -242,6 +245,9 @@ class CrossoverStudy(Experiment[Crossover]):
         try:
             difference = table.difference(self.measure, first, second, level=self.level)
         except SpecificationError as problem:
+            if table.failures:
+                of, error = table.failures[0]
+                raise _NotEvaluatedError(f"crossover: a run failed: {of}: {error.rstrip().splitlines()[-1]}") from None
             raise _NotEvaluatedError(f"crossover: {self.along} {value}: {problem}") from None
         if not isfinite(difference.half):
             alone = "there is one run only, so that nothing is known about its precision"

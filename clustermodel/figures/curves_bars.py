@@ -345,9 +345,13 @@ def _points_of(
     for title, (place, rows) in groups:
         replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
         if replication.duplicated().any():
+            shared = [*factors, REPLICATION, "run", "seed"]
+            before = rows.columns[: list(rows.columns).index(REPLICATION)] if REPLICATION in rows else ()
+            apart = [name for name in before if name not in shared and len(rows[name].unique()) > 1]
+            they = f" (they differ in {', '.join(apart)})" if apart else ""
             raise SpecificationError(
                 f"table: {len(rows)} rows have {where(place)}, and some of them the same replication; choose rows, "
-                "or name in by, x or at what tells them apart"
+                f"or name in by, x, at or panels what tells them apart{they}"
             )
         values = rows.set_index(replication.rename(None))
         if "run" in values:  # replications that are the same run count once

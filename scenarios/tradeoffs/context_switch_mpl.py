@@ -7,7 +7,10 @@ from one task to another (``charge="on-change"``).
     clustermodel sweep scenarios/tradeoffs/context_switch_mpl.py --out results
 """
 
-from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
+import numpy as np
+import pandas as pd
+
+from clustermodel import ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
 
 SLOWDOWN, RESPONSE, SWITCHES = "mean_bounded_slowdown", "mean_response_s", "context_switch_share"
 LEVELS = (2, 3, 4, 5)
@@ -34,6 +37,7 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
                 RESPONSE, "policy", "bf", ratio=True
             ),
             "Lowest slowdown at each cost": lambda table: table.lowest(SLOWDOWN),
+            "Cost at which BF has the lower slowdown, interpolated, share of the slice": overtaken,
         },
         figures={
             "Slowdown and response relative to backfilling": lambda table: table.plot.ratios(
@@ -41,3 +45,21 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
             )
         },
     )
+
+
+def overtaken(table: StudyTable) -> pd.DataFrame:
+    """Return the costs at which the paired ratio of slowdowns to BF, and the ends of its interval, reach 1."""
+    ratios, rows = table.differences(SLOWDOWN, "policy", "bf", ratio=True), []
+    for policy, own in ratios.groupby("policy", sort=False):
+        at, low, high = (reached(own["switch"], own[name]) for name in ("ratio", "high", "low"))
+        rows.append({"policy": policy, "cost": at, "significant below": low, "and above": high})
+    return pd.DataFrame(rows)
+
+
+def reached(costs: pd.Series, ratios: pd.Series) -> str:
+    """Return the cost at which a ratio first reaches 1, interpolated."""
+    above = np.flatnonzero(ratios >= 1)
+    if not above.size or not above[0]:
+        return "beyond the range" if not above.size else "at no cost"
+    place = slice(above[0] - 1, above[0] + 1)
+    return f"{np.interp(1, ratios.iloc[place], costs.iloc[place]):.3f}"
