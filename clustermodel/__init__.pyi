@@ -1,6 +1,7 @@
 """The public names, for type checkers and editors; ``__init__.py`` reads them from here and imports each on first use."""
 
 # fmt: off
+from .costs import SizeCost as SizeCost
 from .equivalence import Equivalence as Equivalence, equivalence_test as equivalence_test
 from .errors import (
     ClusterModelError as ClusterModelError, DecisionError as DecisionError, ExecutionError as ExecutionError,

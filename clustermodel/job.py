@@ -20,6 +20,8 @@ SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 SINGLETON: Final = "singleton"
 MALLEABLE, LEAST, MOST, RESIZE = SIZES = ("malleable", "min_nodes", "max_nodes", "resize")
 """Columns that say whether the size of a job may change while it runs, between which, and what that costs, in ticks."""
+COSTS: Final = ("context_switch", "startup", "epilog")
+"""Columns of what a job costs that is not what the machine says, in ticks."""
 FLAGS: Final = ("whole_nodes", SINGLETON, MALLEABLE)
 """Fields of a job that are true or false."""
 DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok", "after_any")
@@ -61,6 +63,14 @@ class Sizes(NamedTuple):
     """2^53 where only the machine limits it."""
     resize: int = UNSET
     """How long a resize takes, ticks; ``UNSET`` for what the machine says."""
+
+
+class OwnCosts(NamedTuple):
+    """What a job costs that is not what the machine says, ticks; ``UNSET`` where it is."""
+
+    context_switch: int = UNSET
+    startup: int = UNSET
+    epilog: int = UNSET
 
 
 # A row of its 13 numbers: JobRow._make without counting them, in a quarter of the time.
@@ -124,6 +134,12 @@ class Job:
     checkpoint_interval_s: float | None = None
     """How long this job executes between two periodic checkpoints, seconds; for machines with
     :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
+    context_switch_s: float | None = None
+    """How long a context switch of its gang takes, seconds."""
+    startup_s: float | None = None
+    """How long its gang occupies dedicated nodes before it executes, seconds."""
+    epilog_s: float | None = None
+    """How long after, seconds."""
     account: str | None = None
     """Names, for the rules of a site and for groups of results."""
     partition: str | None = None
@@ -186,7 +202,7 @@ class Job:
         seconds_fields(self, prefix, "estimate_s")
         if self.memory_gib is not None:
             require_gib(f"{prefix}memory_gib", self.memory_gib)
-        seconds_fields(self, prefix, "checkpoint_s", "restart_s")
+        seconds_fields(self, prefix, "checkpoint_s", "restart_s", *(f"{name}_s" for name in COSTS))
         seconds_fields(self, prefix, "checkpoint_interval_s", positive=True)
 
     def _check_sizes(self, prefix: str) -> None:

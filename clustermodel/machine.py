@@ -11,6 +11,7 @@ from math import lcm
 from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 from clustermodel import validation as check
+from clustermodel.costs import CostTicks, Seconds, require_cost
 from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
@@ -283,13 +284,16 @@ class Reservation:
 class ContextSwitch:
     """Cost of suspending one task and resuming another on a node, at the start of a slice (Zhang et al. 2003, section 5).
 
-    The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways.
+    The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways, and a
+    job may have a cost of its own (:attr:`Job.context_switch_s <clustermodel.job.Job.context_switch_s>`).  Each gang pays its
+    own switch at the start of its slice, on its own nodes; gangs of one row do not wait for each other's.
     """
 
     fraction: float | None = None
     """CS, the cost as a fraction of the time slice, in [0, 1)."""
-    seconds: float | None = None
-    """The cost in seconds, whatever the time slice."""
+    seconds: Seconds | None = None
+    """The cost in seconds, whatever the time slice: a number, or a function of the number of nodes of the gang that is resumed
+    (or, when a gang is suspended to memory, of that one)."""
     charge: Literal["on-change", "every-slice"] = "on-change"
     """``"on-change"``: a node pays when the task it runs changes, and a gang continues when all of its nodes are ready.
     ``"every-slice"``: every node of every gang pays in every slice, the convention of Zhang et al. 2003, eq. (3)."""
@@ -302,12 +306,18 @@ class ContextSwitch:
         if self.fraction is not None:
             allowed = "a number >= 0 and < 1, a share of the time slice"
             check.require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
-        seconds_fields(self, "ContextSwitch.", "seconds")
+        if not callable(self.seconds):  # the machine asks a function, as it knows how many nodes there are
+            seconds_fields(self, "ContextSwitch.", "seconds")
         require(self.charge in CHARGES, "ContextSwitch.charge", self.charge, "it must be 'on-change' or 'every-slice'")
 
-    def ticks(self, quantum: int) -> int:
-        """Return the cost in ticks in slices of ``quantum`` ticks."""
-        return round(self.fraction * quantum) if self.fraction is not None else to_ticks(self.seconds or 0.0)
+    def ticks(self, quantum: int) -> int | None:
+        """Return the cost in ticks in slices of ``quantum`` ticks; ``None`` if it depends on the number of nodes."""
+        return round(self.fraction * quantum) if self.fraction is not None else self.cost.constant
+
+    @property
+    def cost(self) -> CostTicks:
+        """The cost by number of nodes, unless it is a fraction of the time slice."""
+        return CostTicks("ContextSwitch.seconds", self.seconds or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -490,6 +500,12 @@ class Machine:
     resize_s: float | None = None
     """How long a change of a gang's size takes, seconds, in which it does not execute; a job may have a cost of its own.
     ``None``: as long as a checkpoint on the nodes before and a restart on the nodes after."""
+    startup_s: Seconds = 0.0
+    """How long a gang on dedicated nodes occupies them before each run attempt executes (prolog, image, MPI launch), seconds: a
+    number, or a function of its number of nodes.  A job may have a time of its own, here and below.  The wall-time limit does
+    not count it, but the response does; wait is until the gang has its nodes."""
+    epilog_s: Seconds = 0.0
+    """How long it occupies them after a run attempt (epilog, cleaning), seconds.  The attempt ends when the nodes are free."""
     power_cap_w: float | None = None
     """What all nodes together may draw at any time, watts: so many nodes are kept idle that it is enough whatever the others do
     (docs/energy).  ``None`` is no limit."""
@@ -515,6 +531,7 @@ class Machine:
         check.choice("Machine.allocation", self.allocation, ALLOCATIONS)
         check.choice("Machine.on_failure", self.on_failure, ON_FAILURES)
         seconds_fields(self, "Machine.", "resize_s")
+        self._check_costs_of_size()
         self._check_node_types()
         one_each, where = not self.has_shared_nodes, f" with {self._most_per_node} processors per node"
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
@@ -529,11 +546,29 @@ class Machine:
         interval, where = self.checkpointing.interval_s, " on a machine without failures"
         known = self.failures is not None or interval not in ("young", "daly")
         require(known, "Checkpointing.interval_s", interval, "it must be a number of seconds", where)
-        if self.switch_ticks >= self.time_slicing.quantum:
+        self.require_switch(self.uniform_switch or 0)
+
+    def require_switch(self, ticks: int, whose: str = "") -> None:
+        """Refuse a context switch that takes as long as a time slice."""
+        if ticks >= self.time_slicing.quantum:
             raise SpecificationError(
                 f"Machine.time_slicing: a quantum of {self.time_slicing.quantum_s:g} s is not allowed; "
-                f"it must be longer than the context switch of {to_seconds(self.switch_ticks):g} s, or no job ever runs"
+                f"it must be longer than the context switch{whose} of {to_seconds(ticks):g} s, or no job ever runs"
             )
+
+    def _check_costs_of_size(self) -> None:
+        costs: tuple[tuple[str, Seconds | None], ...] = (
+            ("ContextSwitch.seconds", self.context_switch.seconds),
+            ("Machine.startup_s", self.startup_s),
+            ("Machine.epilog_s", self.epilog_s),
+        )
+        for name, seconds in costs:
+            if seconds is not None:
+                require_cost(name, seconds, self.nodes)
+        for name, seconds in costs[1:]:
+            charge, where = self.checkpointing.restart_charge, f" where a start-up or an epilog takes time ({name})"
+            free = charge == "on-start" or (not callable(seconds) and not seconds)
+            require(free, "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
 
     def _check_partitions(self) -> None:
         self._check_named_nodes("partitions", Partition)
@@ -638,7 +673,17 @@ class Machine:
 
     @property
     def switch_ticks(self) -> int:
-        """Length of a context switch, ticks."""
+        """Length of a context switch, ticks; a cost that depends on the number of nodes is refused."""
+        if (ticks := self.uniform_switch) is None:
+            raise SpecificationError(
+                "ContextSwitch.seconds: a function of the number of nodes is not allowed where all switches must take the "
+                "same time; it must be a number"
+            )
+        return ticks
+
+    @property
+    def uniform_switch(self) -> int | None:
+        """Length of a context switch, ticks; ``None`` if it depends on the number of nodes."""
         return self.context_switch.ticks(self.time_slicing.quantum)
 
     @property
@@ -749,6 +794,16 @@ class Machine:
     def resize(self) -> int | None:
         """How long a resize takes, ticks; ``None``: as long as a checkpoint and a restart."""
         return None if self.resize_s is None else to_ticks(self.resize_s)
+
+    @property
+    def startup(self) -> CostTicks:
+        """``startup_s`` by number of nodes."""
+        return CostTicks("Machine.startup_s", self.startup_s)
+
+    @property
+    def epilog(self) -> CostTicks:
+        """``epilog_s`` by number of nodes."""
+        return CostTicks("Machine.epilog_s", self.epilog_s)
 
     @property
     def round(self) -> int:

@@ -332,6 +332,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
             "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
         "--resize-s": ("resize_s", float, "How long a change of the size of a malleable job takes, seconds; default: as long "
                        "as a checkpoint and a restart."),
+        "--startup": ("startup_s", float, "How long a job occupies its nodes before it executes, seconds."),
+        "--epilog": ("epilog_s", float, "How long a job occupies its nodes after it has executed, seconds."),
         "--node-memory": ("node_memory_gib", float, "Memory of each node, GiB."),
         "--suspended-per-node": ("suspended_per_node", int, "Largest number of suspended tasks in a node's memory."),
         "--round": ("round_s", float, "Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at "

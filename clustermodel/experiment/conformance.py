@@ -267,7 +267,7 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
     # What a failure breaks is not the policy's fault.
     equal = len({row.priority for row in jobs}) == 1
-    if machine.failures is None and machine.kill_at_estimate and equal and not machine.switch_ticks:
+    if machine.failures is None and machine.kill_at_estimate and equal and machine.uniform_switch == 0:
         ids, start, reserved = (records.column(name) for name in ("id", "start", "reserved"))
         lap = slicing.mpl * slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from clustermodel.costs import SizeCost
 from clustermodel.errors import SpecificationError, visible
 from clustermodel.experiment import user_code
 from clustermodel.experiment.factors import Label, Trial
@@ -489,12 +490,17 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     used = dependencies_of(policy) | {part for part, counts in whatever_the_policy_decides.items() if counts}
     unused = {*PARTS, "failures"} - used
     plain = {field.name: getattr(machine, field.name) for field in fields(Machine) if field.name not in unused}
-    named = {name: list(map(asdict, plain.pop(name))) for name in ("partitions", "node_types", "reservations")}
+    named: dict[str, Any] = {name: list(map(asdict, plain.pop(name))) for name in ("partitions", "node_types", "reservations")}
     for each in named["node_types"]:
         if each["power"] is None:
             del each["power"]
+    for name in ("startup_s", "epilog_s"):
+        if (cost := _cost_by_nodes(f"Machine.{name}", plain.pop(name))) != 0:
+            named[name] = cost
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}
     plain |= {name: each for name, each in named.items() if each}
+    if "context_switch" in plain:
+        plain["context_switch"]["seconds"] = _cost_by_nodes("ContextSwitch.seconds", machine.context_switch.seconds)
     for name in ("power", "price", "power_cap_w", "idle_off_s", "resize_s"):
         if getattr(machine, name) is None:
             del plain[name]
@@ -517,6 +523,13 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
         **code,
         "software": software(),
     }
+
+
+def _cost_by_nodes(name: str, cost: Any) -> Any:
+    """Return a cost as a plain value: a function as its digest."""
+    if type(cost) is SizeCost:
+        return asdict(cost)
+    return fingerprint(cost, name) if callable(cost) else cost
 
 
 def key_of_scenario(scenario: Scenario) -> str:

@@ -319,6 +319,7 @@ class Scenario:
             **named,
             shapes=shapes,
             sizes=sizes,
+            own_costs=self.streams.own_costs(),
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
             reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,

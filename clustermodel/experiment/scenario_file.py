@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from clustermodel.costs import SizeCost
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.recorded_outages import Outages, read_outages
@@ -68,6 +69,11 @@ def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> ob
     table, place = table_at(value, place, what or f"a {kind.__name__} ({', '.join(known)})")
     require_keys(table, known, place, _ELSEWHERE)
     return made(kind, _parts(table, {key: read for key, read in _OF_MACHINE.items() if key in known}, place), place)
+
+
+def _cost_from(value: object, place: Place) -> object:
+    """Return a number of seconds, or the cost by number of nodes that a table describes."""
+    return made(SizeCost, value, place) if isinstance(value, Mapping) else value
 
 
 def _list_from(value: object, place: Place, *, kind: type) -> list[Any]:
@@ -132,6 +138,9 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "time_slicing": partial(_part_from, kind=TimeSlicing),
     "context_switch": partial(_part_from, kind=ContextSwitch),
     "checkpointing": partial(_part_from, kind=Checkpointing),
+    "seconds": _cost_from,
+    "startup_s": _cost_from,
+    "epilog_s": _cost_from,
     "store": partial(_part_from, kind=CheckpointStore),
     "power": power_from,
     "price": price_from,
@@ -179,12 +188,23 @@ def text_of(scenario: Scenario, folder: Path) -> str:
         if not isinstance(scenario.machine.failures, NodeFailures | Outages | None):
             failures = quoted(scenario.machine.failures)
             raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
+        _require_written_costs(scenario.machine, place.at("machine"))
         machine = plain(scenario.machine, place.at("machine"))
         unset: list[tuple[str, object]] = [(name, []) for name in ("partitions", "node_types", "reservations")]
-        unset += [("processors_per_node", 1), ("on_failure", "requeue")]
+        unset += [("processors_per_node", 1), ("on_failure", "requeue"), ("startup_s", 0.0), ("epilog_s", 0.0)]
         table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
     return text_of_table(table)
+
+
+def _require_written_costs(machine: Machine, place: Place) -> None:
+    """Refuse costs that are functions of Python."""
+    switch = machine.context_switch.seconds
+    for key, cost in (
+        ("context_switch.seconds", switch), ("startup_s", machine.startup_s), ("epilog_s", machine.epilog_s)
+    ):  # fmt: skip
+        if callable(cost) and type(cost) is not SizeCost:
+            raise place.at(key).error(f"{quoted(cost)} cannot be written; a file has a number, or base_s and per_node_s")

@@ -337,7 +337,8 @@ IDLE_WAITING: Final = "idle while jobs wait"
 IDLE_EMPTY: Final = "idle, queue empty"
 _OVERHEADS: Final = {
     Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
-    Account.RESIZE: "#8c564b", Account.BOOT: "#bcbd22", Account.BLOCKED: style.BLACK,
+    Account.RESIZE: "#8c564b", Account.BOOT: "#bcbd22", Account.STARTUP: "#7f5fa8", Account.EPILOG: "#c49c94",
+    Account.BLOCKED: style.BLACK,
 }  # fmt: skip
 _COLOURS: Final = {
     **{account.value: colour for account, colour in _OVERHEADS.items()},
@@ -363,7 +364,9 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
     return edges, np.array([mean_of_steps(since, uses[use], edges) for use in SHARES]) / run.machine.processors
 
 
-_IN_SOME: Final = (Account.RESIZE, Account.BOOT, Account.DOWN, Account.RESERVED, Account.OFF)
+_IN_SOME: Final = (
+    Account.RESIZE, Account.BOOT, Account.STARTUP, Account.EPILOG, Account.DOWN, Account.RESERVED, Account.OFF,
+)  # fmt: skip
 SHARE_COLUMNS_OF_SOME: Final = {account_column(account, "share"): account.value for account in _IN_SOME}
 """Columns that tables of earlier runs, and tables made by hand, may lack."""
 _IDLE: Final = account_column(Account.IDLE, "share")

@@ -41,6 +41,7 @@ _RESPONSE: Final = {
 _NODE_TIME: Final = {
     "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
     "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "boot_share": "boot",
+    "startup_share": "start-up", "epilog_share": "epilog",
     "blocked_share": "blocked\ngangs", "down_share": "down\nnodes", "reserved_share": "reserved\nnodes",
     "off_share": "nodes\noff", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
 }  # fmt: skip

@@ -155,7 +155,7 @@ def draw_of(records: JobRecords, ledger: Ledger, machine: Machine, slices: Slice
 
 
 def _draw_in_rows(records: JobRecords, machine: Machine, power: Power, slices: SliceLog) -> PowerDraw:
-    nodes, quantum, switch = machine.processors, machine.time_slicing.quantum, machine.switch_ticks
+    nodes, quantum, switch = machine.processors, machine.time_slicing.quantum, machine.uniform_switch or 0
     log = event_log(records, nodes)
     ticks, energy = log.ticks[:1].tolist(), []
     down = np.concatenate([[0], np.cumsum(np.diff(log.ticks).astype(object) * log.down[:-1])])  # node-ticks until each event

@@ -174,8 +174,9 @@ def _cut_switches(runs: Sequence[Result]) -> list[Note]:
     shares = []
     for run in runs:
         begun, cut, machine = 0, 0, run.machine
-        if run.slices is not None and machine.switch_ticks and machine.time_slicing.at_events == "cut":
-            begun, cut = switch_count(run.slices, machine.time_slicing.quantum, machine.switch_ticks)
+        switch = machine.uniform_switch
+        if run.slices is not None and switch and machine.time_slicing.at_events == "cut":
+            begun, cut = switch_count(run.slices, machine.time_slicing.quantum, switch)
         shares.append(cut / begun if begun else 0.0)
     if max(shares, default=0.0) <= CUT_SHARE:
         return []
@@ -359,8 +360,10 @@ _COSTS: Final[tuple[_Cost, ...]] = (
     ("--mpl", _of("time_slicing.mpl"), "a multiprogramming level of {}", _SHARE, _of("in_time")),
     ("--at-events", _of("time_slicing.at_events"), "at_events={}", _SHARE, _of("in_time")),
     ("--charge", _of("context_switch.charge"), "charge={}", _SHARE,
-     lambda run: run.in_time and run.machine.switch_ticks > 0),
-    ("--context-switch", lambda machine: to_seconds(machine.switch_ticks), "a context switch of {:g} s", _SWITCH,
+     lambda run: run.in_time and run.machine.uniform_switch != 0),
+    ("--context-switch", lambda machine: to_seconds(machine.uniform_switch or 0), "a context switch of {:g} s", _SWITCH,
+     lambda run: "context_switch" in run.uses),
+    ("--set", lambda machine: machine.uniform_switch is None, "a context switch by number of nodes", _SWITCH,
      lambda run: "context_switch" in run.uses),
     ("--suspended-per-node", _of("suspended_per_node"), "a limit of {} suspended tasks per node",
      "compare policies that suspend jobs, such as ss", lambda run: "suspended_per_node" in run.uses),

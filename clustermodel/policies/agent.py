@@ -118,7 +118,7 @@ class AgentRun:
         self._policy, self._setup, self._nodes = policy, setup, setup.nodes
         # Where nothing is saved and no node boots, a job holds its nodes for its estimate.
         saves = policy.preempt == "checkpoint" or setup.machine.checkpointing.interval_s is not None
-        self._holding = setup.holding if saves or setup.machine.idle_off_s is not None else None
+        self._holding = setup.holding if saves or setup.machine.idle_off_s is not None or setup.occupies else None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Ask the agent for one action after the other, until it waits or can do nothing else."""

@@ -64,7 +64,10 @@ class GangRun:
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
-        self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
+        self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
+        switch = 0 if setup.own_switches else machine.switch_ticks
+        self._switches = setup.own_switches or switch > 0  # whether context switches take time
+        self._own = 0 if setup.own_switches else self._quantum - switch  # of a slice, without the switch; 0: gangs differ
         self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(mpl)
         self._rows_at_worst = mpl
@@ -186,7 +189,7 @@ class GangRun:
         limits_memory = self.matrix.memory is not None
         is_new = job.id not in plans.reserved
         if is_new:
-            reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
+            reservation = plans.place(job, self._stretched(self._length(job), job), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start == NEVER:  # restoring it would take so long that no window lets it start
@@ -245,7 +248,7 @@ class GangRun:
         alarm = min((reservation.start for reservation in reserved if reservation.start > now), default=None)
         if alarm is None and self._urgent is not None and self._urgent.wait_for_store:
             alarm = now + 1  # the store is free when gangs have had their slices
-        if alarm is not None and (self._rows_at_worst > 1 or self._switch):
+        if alarm is not None and (self._rows_at_worst > 1 or self._switches):
             # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
             alarm = max(alarm, now + self._rows_at_worst * self._quantum)
         if alarm != self._alarm:
@@ -268,7 +271,9 @@ class GangRun:
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
         now, old, ends = self._view.now, self._ends, dict[int, int]()
-        time, own, left_of = self._rows_at_worst * self._quantum, self._quantum - self._switch, self._left
+        time, own, left_of = self._rows_at_worst * self._quantum, self._own, self._left
+        if not own:
+            time, own, left_of = 1, 1, self._stretched_left
         in_pools = self._in_pools  # then plans have which nodes gangs hold, bitmasks, in place of their numbers
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
@@ -277,10 +282,10 @@ class GangRun:
             in_every_row.append((end, 1 << outage.node if in_pools else 1))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
-                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
+                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job), gang.job, rows=1)
                 in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
             for job, columns in self._urgent.claims.values():
-                in_every_row.append((now + self._stretched(self._length(job), rows=1), columns if in_pools else job.nodes))
+                in_every_row.append((now + self._stretched(self._length(job), job, rows=1), columns if in_pools else job.nodes))
         rows: list[list[tuple[int, int]]] = []
         for of_row in self.matrix.homes:
             row = in_every_row.copy()
@@ -309,9 +314,13 @@ class GangRun:
             left = max(SHORTEST_EXTENSION, -left)
         return left + view.overhead_left(gang)
 
-    def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
+    def _stretched_left(self, job: QueuedJob) -> int:
+        return self._stretched(self._left(job), job)
+
+    def _stretched(self, ticks: int, job: QueuedJob, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
-        return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
+        rows = self._rows_at_worst if rows is None else rows
+        return -(-ticks * rows * self._quantum // (self._own or self._quantum - self._switch_time(job)))
 
     def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""

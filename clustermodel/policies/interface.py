@@ -57,7 +57,7 @@ class Start:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Kill:
-    """End a running gang now; it leaves its nodes, or its rows, at once and its work is discarded.
+    """End a running gang now; it leaves its nodes, after its epilog, or its rows, at once and its work is discarded.
 
     A gang that has reached its estimate is recorded as *killed*, and its work counts as useful (the archive's convention).
     """
@@ -166,6 +166,12 @@ class Resize:
 Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Rows | Migrate | Resize
 
 
+class Holding(Protocol):
+    """How long a waiting job that starts now holds its nodes; see :attr:`Setup.holding`."""
+
+    def __call__(self, job: QueuedJob, ticks: int, nodes: int | None = None, /) -> int: ...
+
+
 def _unknown_run_time(job: QueuedJob) -> int:
     raise LookupError(f"job {job.id}: its run time is unknown")
 
@@ -188,10 +194,11 @@ class Setup(NamedTuple):
     run_time: Callable[[QueuedJob], int] = _unknown_run_time
     """The run time of a job in the system if nothing kills it.  Real schedulers do not know it; the ideal predictors of
     :mod:`clustermodel.policies.predictors` do."""
-    holding: Callable[[QueuedJob, int], int] = lambda _job, ticks: ticks
+    holding: Holding = lambda _job, ticks, _nodes=None: ticks
     """The expected time for which a waiting job that starts now holds its nodes, given its ticks of execution in all:
-    without what has been saved of it, with restoring that, with its periodic checkpoints, and with booting, where nodes are
-    switched off."""
+    without what has been saved of it, with restoring that, with its periodic checkpoints, with booting, where nodes are
+    switched off, and with its start-up and epilog, which may depend on the number of nodes that it gets (by default as many as
+    it asks for, or was saved with)."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store."""
     resize_time: Callable[[QueuedJob, int, int], int] = lambda _job, _before, _after: 0
@@ -203,6 +210,15 @@ class Setup(NamedTuple):
     one_by_one: bool = False
     """Whether each of several simultaneous events has its own scheduling cycle.  A gang that ends at that time is then missing
     from ``View.running`` in all these cycles, also before the one that reports its end."""
+    switch_time: Callable[[QueuedJob], int] = lambda _job: 0
+    """How long a context switch of the gang of a job in the system takes, ticks."""
+    own_switches: bool = False
+    """Whether jobs differ in that."""
+    occupies: bool = False
+    """Whether gangs may occupy their nodes before and after they execute: for a start-up or an epilog."""
+    occupied: Callable[[QueuedJob, int], tuple[int, int]] = lambda _job, _nodes: (0, 0)
+    """For how long the gang of a job occupies so many nodes before it executes, and after it has ended or been preempted, if it
+    is not suspended, ticks."""
 
 
 Decide = Callable[[Batch, View], Iterable[Decision]]

@@ -204,7 +204,10 @@ class PooledPVEasyRun(PVEasyRun):
         return victims if could_start else []
 
     def _time_to_leave(self, gang: RunningJob, head: QueuedJob) -> int:
-        return 0 if gang.fetching or not self._saves(gang, head) else self._to_save(gang.job)
+        mode = self._mode if self._saves(gang, head) else "kill"
+        if gang.fetching:  # it saves nothing
+            return 0 if mode == "suspend" else self._epilog(gang.job)
+        return self._to_leave(gang.job, mode)
 
     def _claim(self, head: QueuedJob, coming: list[_Leaving]) -> None:
         """Keep nodes for a blocked job if it can start when others have left theirs: of these first."""

@@ -255,10 +255,10 @@ def installed_predictor(name: object) -> object | None:
 
 
 def holds_longer(setup: Setup) -> bool:
-    """Return whether jobs spend time on periodic checkpoints, on booting, or on restarts that no decision causes."""
+    """Return whether jobs spend time on periodic checkpoints, boots, start-up, epilog, or restarts that no decision causes."""
     machine, costs = setup.machine, setup.machine.checkpointing
     restarts = machine.failures is not None or costs.restart_charge != "on-start"
-    return restarts or costs.interval_s is not None or machine.boot > 0
+    return restarts or costs.interval_s is not None or machine.boot > 0 or setup.occupies
 
 
 def may_overrun(setup: Setup) -> bool:

@@ -44,16 +44,20 @@ class PVEasyRun:
 
     def __init__(self, policy: PVEasy, setup: Setup) -> None:
         machine = setup.machine
-        costs, switch = machine.checkpointing, machine.switch_ticks
+        costs = machine.checkpointing
         self._slp, self._vb, self._mode = policy.slp, policy.vb, policy.mode
         require_store("pv-easy", self._mode, machine)
-        self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
-        saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
+        self._times = setup.transfer_times if self._mode == "checkpoint" else lambda job: (setup.switch_time(job),) * 2
+        switches = machine.uniform_switch != 0 or setup.own_switches
+        saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": switches}[self._mode]
+        self._occupied = setup.occupied if setup.occupies else None
         self._nodes, self._explain, self._one_by_one = setup.nodes, setup.explain, setup.one_by_one
         self._lengths = Lengths(policy, setup, predictors.a_second_more)
         self._holds_longer = predictors.holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
-        self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
+        self._guarantees = (
+            self._slp and self._lengths.are_estimates and not (saving_costs or setup.occupies or self._memory_is_limited)
+        )
         self._load: dict[int, Running] = {}  # the running load by job id
         self._blocked: QueuedJob | None = None  # head of the queue for which nothing more could be done
 
@@ -110,8 +114,20 @@ class PVEasyRun:
         self._memory = None if free is None else IdleMemory(view, free)
         for gang in batch.ended:
             self._load.pop(gang.job.id, None)
+        if self._occupied is not None:
+            self._note_epilogs(view)
         if self._one_by_one:  # others may have ended now
             self._load = {job_id: running for job_id, running in self._load.items() if job_id in view.running}
+
+    def _note_epilogs(self, view: View) -> None:
+        """Note jobs that have ended, and whose nodes will be free after the epilog."""
+        for job, end, stopping in list(self._load.values()):
+            gang = view.running.get(job.id)
+            if not stopping and gang is not None and gang.stopping:
+                self._load[job.id] = Running(job, min(end, view.now + self._epilog(job)), stopping=True)
+
+    def _epilog(self, job: QueuedJob) -> int:
+        return 0 if self._occupied is None else self._occupied(job, job.nodes)[1]
 
     def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
         """Return the jobs to preempt for ``head`` (section 4.2): as many of the shadow load as it needs, the lowest first."""
@@ -126,16 +142,23 @@ class PVEasyRun:
         return self._memory is None or self._memory.place(job) is not None
 
     def _preempt(self, gang: RunningJob, head: QueuedJob) -> Preemption:
-        self._load[gang.job.id] = Running(gang.job, self._view.now + self._to_save(gang.job), stopping=True)
-        return preempt(gang.job, self._mode if self._saves(gang, head) else "kill")
+        mode = self._mode if self._saves(gang, head) else "kill"
+        self._load[gang.job.id] = Running(gang.job, self._view.now + self._to_leave(gang.job, mode), stopping=True)
+        return preempt(gang.job, mode)
 
     def _saves(self, gang: RunningJob, head: QueuedJob) -> bool:
         fits = self._memory is None or self._memory.has_beside(gang.columns, head)
         return fits and can_be_saved(gang, self._mode, self._view)
 
     def _to_save(self, job: QueuedJob) -> int:
-        """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
-        return 0 if self._mode == "kill" else self._times(job)[0]
+        """Return how long a job that is preempted holds its nodes, ticks."""
+        return self._to_leave(job, self._mode)
+
+    def _to_leave(self, job: QueuedJob, mode: str) -> int:
+        """Return the same by what happens to it: to save what it has executed, and for its epilog."""
+        if mode == "suspend":
+            return self._times(job)[0]
+        return (0 if mode == "kill" else self._times(job)[0]) + self._epilog(job)
 
     def _reservation(self, head: QueuedJob) -> tuple[Profile, int]:
         """Step 1 of section 4.3: return the profile of the running load and the expected start of the first blocked job."""

@@ -141,7 +141,7 @@ class ResizingRun:
         job, now = gang.job, view.now
         rest = self.time_on(job, gang.nodes, self.lengths.predicted(job)) - view.progress(gang)
         cost = self.setup.resize_time(job, self._sizes[job.id], gang.nodes)
-        end = now + cost + max(rest, 1)
+        end = now + cost + max(rest, 1) + self._epilog(job, gang.nodes)
         self._ends[job.id], self._sizes[job.id], self._ready[job.id] = (end, end), gang.nodes, now + cost
 
     def forget(self, job: QueuedJob) -> None:
@@ -163,7 +163,7 @@ class ResizingRun:
         if saved_on not in (None, nodes):  # what is saved counts in ticks of another number of nodes
             saved = self._view.saved(job)
             ticks += saved - saved * ticks // self.time_on(job, saved_on, predicted)
-        return self.setup.holding(job, ticks) if self._holds_longer else ticks
+        return self.setup.holding(job, ticks, nodes) if self._holds_longer else ticks
 
     def end(self, gang: RunningJob, nodes: int, now: int) -> int:
         """Return when a gang is expected to end if it has so many nodes from now on."""
@@ -171,10 +171,14 @@ class ResizingRun:
         if nodes == gang.nodes:
             return end
         before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
-        return now + self.setup.resize_time(job, gang.nodes, nodes) + -(-max(end - now, 1) * after // before)
+        rest = max(end - now - self._epilog(job, gang.nodes), 1)
+        return now + self.setup.resize_time(job, gang.nodes, nodes) + -(-rest * after // before) + self._epilog(job, nodes)
 
     def outage_end(self, number: int) -> int:
         return self._ends[number][0]
+
+    def _epilog(self, job: QueuedJob, nodes: int) -> int:
+        return self.setup.occupied(job, nodes)[1] if self.setup.occupies else 0
 
     def efficiency(self, job: QueuedJob, nodes: int) -> float:
         """Return the speed per node of a job on so many nodes, relative to that on the nodes that it asked for."""
@@ -204,7 +208,9 @@ class ResizingRun:
             return True
         job, rest = gang.job, max(gang.expected_end - now, 1)
         before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
-        rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-rest * after // before), 1) + _ROUNDING
+        executes = max(rest - self._epilog(job, gang.nodes), 1)
+        rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-executes * after // before), 1) + _ROUNDING
+        rest_after += self._epilog(job, nodes)
         already = windows.barred(now, rest, bits)
         return not windows.barred(now, rest_after, bits) & columns & ~already
 
@@ -264,7 +270,7 @@ class ResizingRun:
         pools, windows = self.pools.of(job.allowed), self.pools.windows
         if windows is None:
             return pools
-        ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate)), self.length(job, nodes))
+        ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate), nodes), self.length(job, nodes))
         barred = windows.barred(now, ticks + _ROUNDING, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 

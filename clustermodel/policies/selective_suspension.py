@@ -92,10 +92,10 @@ class SelectiveSuspensionRun:
         self._windows = bool(setup.machine.windows)
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
-        self._explain, self._one_by_one = setup.explain, setup.one_by_one
+        self._explain, self._one_by_one, self._occupies = setup.explain, setup.one_by_one, setup.occupies
         self._pools = pools_of(setup)
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
-        self._stopping = 0  # nodes of preempted jobs whose work is being saved
+        self._stopping = 0  # nodes of preempted jobs whose work is being saved, and of jobs in their epilog
         self._claimed = 0  # nodes of all claims, which do not overlap
         self._claims: dict[int, int] = {}  # id of a waiting job that has preempted others -> the nodes that it waits for
         self._held: dict[int, int] = {}  # id of a job that holds nodes -> its nodes
@@ -111,6 +111,8 @@ class SelectiveSuspensionRun:
         self._memory = view.free_memory() if self._mode == "suspend" else None
         for gang in batch.ended:
             self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
+        if self._occupies:
+            self._note_epilogs(view)
         self._observe_outages(batch)
         if self._windows:
             self._give_up(
@@ -151,6 +153,12 @@ class SelectiveSuspensionRun:
         self._dispatched[job_id] = self._dispatched.get(job_id, 0) + now - gang.start
         if self._mode == "suspend":
             self._own[job_id] = nodes
+
+    def _note_epilogs(self, view: View) -> None:
+        """Take note of jobs that have ended, and whose nodes will be free after the epilog."""
+        for other in [each for each in self._running if (gang := view.running.get(each.job.id)) and gang.stopping]:
+            self._running.remove(other)
+            self._stopping |= self._held[other.job.id]
 
     def _observe_outages(self, batch: Batch) -> None:
         """Take away nodes that have failed, with the claims to them and what is suspended there; take back those repaired."""

@@ -182,5 +182,5 @@ class Slack:
         require(setup.nodes <= largest, "slack: awt", largest, must, " as the largest size")
         where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
-        kind = PoolSlackRun if in_pools(setup) else WholeMachineRun
+        kind = PoolSlackRun if in_pools(setup) or setup.occupies else WholeMachineRun
         return kind(self, setup, may_overrun=may_overrun(setup))

@@ -33,8 +33,8 @@ class PoolSlackRun(SlackRun):
         self._pools, self._nodes = pools_of(setup), nodes_of(setup)
         self._profile: RunningPlan = plan_of(self._pools, self._nodes, may_overrun=may_overrun)
         super().__init__(policy, setup, self._profile)
-        # Windows bar a job for as long as it can be expected to hold its nodes.
-        self._holding = setup.holding if setup.machine.windows else None
+        # Windows bar a job for as long as it can be expected to hold its nodes; its start-up and epilog always count.
+        self._holding = setup.holding if setup.machine.windows or setup.occupies else None
         self._groups: dict[tuple[NodeSet | None, int], Group] = {}
         self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._clock = 0  # of the last *remove*

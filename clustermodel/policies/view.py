@@ -79,9 +79,9 @@ class RunningJob:
     __slots__ = {  # noqa: RUF023
         "job": "",
         "start": "Start time, ticks.",
-        "expected_end": """Start plus estimate or time limit, and what booting, restoring and migrating takes, ticks.  A gang
-        may end earlier; later only where nothing kills it at the estimate, where it shares its nodes in time, or where it
-        queues at the checkpoint store.""",
+        "expected_end": """Start plus estimate or time limit, and what booting, start-up, restoring, migrating and the epilog
+        take, ticks.  A gang may end earlier; later only where nothing kills it at the estimate, where it shares its nodes in
+        time, or where it queues at the checkpoint store.""",
         "columns": "The nodes it runs on; it holds them alone unless nodes are shared in time.",
         "nodes": "Number of its nodes: as many as the job asked for, unless it was started on another number, or resized.",
         "rows": "The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time.",
@@ -101,12 +101,12 @@ class RunningJob:
 
     @property
     def fetching(self) -> bool:
-        """Whether it has not begun to execute: its nodes boot, or its saved work is being restored."""
+        """Whether it has not begun to execute: its nodes boot, it starts up, or its saved work is being restored."""
         return self.state is RESTORING or self.state is RETURNING
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been preempted and no longer executes, but still holds its nodes or rows."""
+        """Whether it no longer executes, but still holds its nodes or rows: it has been preempted, or is in its epilog."""
         return self.state is STOPPING or self.state is RETURNING
 
     @property

@@ -33,6 +33,10 @@ class Account(StrEnum):
     """Changes of the number of a gang's nodes."""
     BOOT = "boot"
     """Of nodes that boot, which were switched off, for the gang that has them."""
+    STARTUP = "startup"
+    """Of a gang that has its nodes and does not execute yet: prolog, image, launch."""
+    EPILOG = "epilog"
+    """Of a gang that has executed, until its nodes are free."""
     BLOCKED = "blocked"
     """Held by a gang that waits for another gang's checkpoint, for the checkpoint store, or until its other nodes are on."""
     IDLE = "idle"
@@ -46,8 +50,8 @@ class Account(StrEnum):
 
 
 OVERHEADS = (
-    Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BOOT, Account.BLOCKED, Account.IDLE,
-    Account.OFF,
+    Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BOOT, Account.STARTUP, Account.EPILOG,
+    Account.BLOCKED, Account.IDLE, Account.OFF,
 )  # fmt: skip
 """Accounts that count as lost capacity while a job waits."""
 CHARGED = (*OVERHEADS, Account.DOWN, Account.RESERVED)  # charged as time passes; work is charged when a run attempt ends

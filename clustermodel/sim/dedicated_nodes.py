@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
-from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RUNNING
+from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING, RUNNING, STOPPING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
@@ -71,10 +71,14 @@ class DedicatedGang(Execution):
             else:
                 break
             if cause is not _GOES_ON:  # a compiled generator that yields in a handler leaves its exception behind
-                with suppress(Interrupt):  # killed before it was saved
-                    yield from self._spend(nodes.saved.saving(self, self.outcome))
+                yield from self._leave()
                 break
         nodes.pool.give_back(self.columns)
+
+    def _leave(self) -> Generator[Event, object, None]:
+        """Save what it has executed after a preemption."""
+        with suppress(Interrupt):  # killed before it was saved
+            yield from self._spend(self._nodes.saved.saving(self, self.outcome))
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -227,6 +231,81 @@ class DedicatedGang(Execution):
         self.owner.process.interrupt(_GOES_ON)
 
 
+class OccupyingGang(DedicatedGang):
+    """A gang that occupies its nodes before and after it executes: for its start-up, and for the epilog."""
+
+    # It counts as restoring until it has started up, and as stopping in its epilog, in which nothing stops it but a failure.
+    # What is resumed on the nodes whose memory has it is started up already, and what is suspended there stays so.
+
+    __slots__ = ("_cleans", "_startup")
+
+    def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
+        super().__init__(owner, nodes, columns, terms)
+        self._cleans = False  # whether it is in its epilog
+        self._startup = 0
+        self._plan_startup()
+
+    def _plan_startup(self) -> None:
+        """Plan to start up on its nodes, before all else but booting, and the epilog."""
+        number, costs, suspended_on = self.job.id, self._nodes.run.costs, self.owner.suspended_on
+        self._startup = costs.startup(number, self.nodes) if suspended_on is None or suspended_on != self.columns else 0
+        self.expected_end += self._startup + costs.epilog(number, self.nodes)
+        if self._startup:
+            self._since = None
+            if self.state is RUNNING:
+                self.state = RESTORING
+
+    def migrate_to(self, columns: NodeSet) -> None:
+        DedicatedGang.migrate_to(self, columns)
+        if self.fetching:  # it begins anew there
+            self._plan_startup()
+
+    def _get_ready(self) -> Generator[Event, object, None]:
+        if self._boots:
+            yield from self._boot()
+        if self._startup:
+            with self._held(Account.STARTUP):
+                yield Timeout(self._nodes.env, self._startup)
+            self._startup = 0
+        yield from DedicatedGang._get_ready(self)
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        yield from DedicatedGang._execute(self, until)
+        if self._executed >= self.duration and (epilog := self.epilog(self.outcome)):
+            self.enter(STOPPING)
+            yield from self._clean(epilog)
+
+    def _clean(self, ticks: int) -> Generator[Event, object, None]:
+        self._cleans = True
+        if ticks:
+            with self._held(Account.EPILOG):
+                yield Timeout(self._nodes.env, ticks)
+
+    def epilog(self, how: Status) -> int:
+        if self._cleans or self._boots or how in (Status.FAILED, Status.SUSPENDED):
+            return 0
+        return self._nodes.run.costs.epilog(self.job.id, self.nodes)
+
+    def _leave(self) -> Generator[Event, object, None]:
+        while not self._cleans:  # again if it is killed before it was saved, or a node fails
+            with suppress(Interrupt):
+                yield from self._spend(self._nodes.saved.saving(self, self.outcome))
+                yield from self._clean(self.epilog(self.outcome))
+
+    def stop(self, how: Status) -> bool:
+        if self._cleans:
+            if how is not Status.FAILED:
+                raise DecisionError(f"job {self.job.id} cannot be stopped: it has ended, and its nodes are in the epilog")
+            self.owner.process.interrupt(how)  # what has been saved is saved: it only leaves its nodes
+            return True
+        frees_nodes = DedicatedGang.stop(self, how)
+        if not self.epilog(how):
+            return frees_nodes
+        if not self.stopping:
+            self.enter(RETURNING if self.state is RESTORING else STOPPING)
+        return False
+
+
 class DedicatedNodes:
     """The nodes of a machine that gangs do not share; see ``Sharing``."""
 
@@ -237,7 +316,7 @@ class DedicatedNodes:
         self.env, self.pool, self.saved, self.ledger, self.records = run.env, run.pool, run.saved, run.ledger, run.records
         self._charge = charge = run.machine.checkpointing.restart_charge
         self.is_settled = charge != "on-start"
-        self._gang: type[DedicatedGang] = DedicatedGang
+        self._gang: type[DedicatedGang] = OccupyingGang if run.costs.occupy else DedicatedGang
         if self.is_settled:
             self._gang = PayingInRounds if charge == "every-round" else RechargedGang
         self.store = run.store
@@ -251,6 +330,10 @@ class DedicatedNodes:
             )
         if self.run.switched_off is not None:
             raise DecisionError("nodes cannot be shared in time where idle ones are switched off (Machine.idle_off_s)")
+        if self.run.costs.occupy:
+            raise DecisionError(
+                "nodes cannot be shared in time where jobs have a start-up or an epilog (startup_s, epilog_s of Machine or Job)"
+            )
         if self.run.speeds is not None:
             raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
         if len(self.run.machine.powers) > 1:
@@ -264,7 +347,7 @@ class DedicatedNodes:
         if self.run.node_by_node:
             sharing = NodeByNode(self.run)
         else:
-            keeps = self.run.machine.time_slicing.at_events == "keep"
+            keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.costs.switch_of_all is None
             sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
         for columns in down:
             sharing.change_nodes(columns, down=True)

@@ -220,6 +220,10 @@ class Execution(RunningJob):
         """Wait, before all else, until those of its nodes have booted that were off; return how long that takes, ticks."""
         return 0
 
+    def epilog(self, how: Status) -> int:
+        """Return for how long it occupies its nodes after it has executed, and saved what it is to save, ticks."""
+        return 0
+
     @abstractmethod
     def stop(self, how: Status) -> bool:
         """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows."""

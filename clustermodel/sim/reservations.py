@@ -35,7 +35,7 @@ class Reservations:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
-        self._stretch = rows * machine.time_slicing.quantum, machine.time_slicing.quantum - machine.switch_ticks
+        self._all_rows, self._quantum = rows * machine.time_slicing.quantum, machine.time_slicing.quantum
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
@@ -107,8 +107,8 @@ class Reservations:
             return
         job, now = gang.job, self._run.env.now
         ends = max(gang.expected_end, now + 1)
-        if self._stretch[0]:
-            ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come())
+        if self._all_rows:
+            ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come(), job, gang.nodes)
         barred = self.windows.barred(now, ends - now, job.barred) & as_mask(columns) & ~as_mask(before)
         if barred:
             nodes, until_s = text(from_mask(barred)), to_seconds(ends)
@@ -126,9 +126,13 @@ class Reservations:
         saved, now, barred_from = self._run.saved, self._run.env.now, gang.job.barred
         assert isinstance(gang, Execution)
         how = Status.SUSPENDED if suspends else Status.CHECKPOINTED
-        ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes))
+        ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes)) + gang.epilog(how)
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
-        return not self.windows.barred(now, self._stretched(ticks), barred_from) & ~begun & as_mask(gang.columns)
+        return (
+            not self.windows.barred(now, self._stretched(ticks, gang.job, gang.nodes), barred_from)
+            & ~begun
+            & as_mask(gang.columns)
+        )
 
     def kept_free(self) -> int:
         """Return how many nodes that no gang has are reserved."""
@@ -168,11 +172,12 @@ class Reservations:
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
         ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
-        return self._stretched(self._run.saved.holding(job, ticks))
+        return self._stretched(self._run.saved.holding(job, ticks), job.queued, job.saved_on or job.queued.nodes)
 
-    def _stretched(self, ticks: int) -> int:
-        all_rows, own = self._stretch
-        return -(-ticks * all_rows // own) if all_rows else ticks
+    def _stretched(self, ticks: int, job: QueuedJob, nodes: int) -> int:
+        if not self._all_rows:
+            return ticks
+        return -(-ticks * self._all_rows // (self._quantum - self._run.costs.switch(job.id, nodes)))
 
     def _of(self, job: QueuedJob) -> int:
         return self._whole if job.allowed is None else as_mask(job.allowed)

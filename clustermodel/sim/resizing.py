@@ -187,11 +187,14 @@ class Resizes:
         before, after = whole(self._run, job, gang.nodes), whole(self._run, job, nodes)
         work = executed if job.image is None else job.image.work + executed
         left = max(after.length - converted(work, before, after), 1)
-        return self._run.env.now + self.ticks(job, gang.nodes, nodes) + self._with_checkpoints(job, nodes, left)
+        return self._run.env.now + self.ticks(job, gang.nodes, nodes) + self._until_free(job, nodes, left)
 
-    def _with_checkpoints(self, job: JobInSystem, nodes: int, ticks: int) -> int:
+    def _until_free(self, job: JobInSystem, nodes: int, ticks: int) -> int:
+        """Return how long a gang holds nodes that executes for so many ticks: with its periodic checkpoints and the epilog."""
         interval, checkpoint = self._run.saved.checkpoints_of(job, nodes)
-        return ticks if interval is None else ticks + (ticks - 1) // interval * checkpoint
+        costs = self._run.costs
+        held = ticks + (costs.epilog(job.queued.id, nodes) if costs.occupy else 0)
+        return held if interval is None else held + (ticks - 1) // interval * checkpoint
 
     def carry_out(self, gang: Execution, nodes: int | None, columns: NodeSet | None) -> None:
         """Resize a gang; ``columns`` are of nodes that its job may have at some time."""
@@ -245,7 +248,7 @@ class Resizes:
             cost = cost._replace(transfers=())  # it begins again
         gang.begun = gang.checkpointed = 0
         boot = self._change(gang, columns, image, 0, cost)
-        gang.expected_end = now + boot + self._takes(cost) + self._with_checkpoints(job, nodes, gang.length)
+        gang.expected_end = now + boot + self._takes(cost) + self._until_free(job, nodes, gang.length)
 
     def _change(self, gang: Execution, columns: NodeSet, image: Image | None, executed: int, cost: ResizeCost) -> int:
         """Give a gang other nodes, of whose number it has executed for so many ticks; return how long they boot, ticks."""

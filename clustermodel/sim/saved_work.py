@@ -35,7 +35,7 @@ class SavedWork:
         machine, self._run = run.machine, run
         self.costs = TransferCosts(machine)  # what checkpoints and restarts cost
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
-        self._switch = _costing((Account.CONTEXT_SWITCH, machine.switch_ticks))
+        self._job_costs = run.costs
         self._quantum = machine.time_slicing.quantum
         self._most_suspended, of_nodes = machine.suspended_per_node, machine.node_memories
         # How many more suspended tasks each node holds; the steps of this profile are node numbers, not times.
@@ -87,14 +87,14 @@ class SavedWork:
         """Return what a gang spends before it frees its nodes; nothing if its image is still where it was."""
         if how not in SAVING or gang.fetching:
             return []
-        return self.checkpoint(gang) if how is Status.CHECKPOINTED else list(self._switch)
+        return self.checkpoint(gang) if how is Status.CHECKPOINTED else self._switch(gang.owner, gang.nodes)
 
     def restoring(self, job: JobInSystem, columns: NodeSet) -> list[Overhead]:
         """Return what a saved job spends on ``columns`` before it goes on there."""
         image = job.image
         assert image is not None
         if image.columns == columns:
-            return list(self._switch)
+            return self._switch(job, image.nodes)
         if self.costs.tasks_at_a_time == 0:
             where = f"it is in the memory of nodes {text(image.columns or ())}"
             raise DecisionError(f"job {job.queued.id} cannot start elsewhere: {where}, and the store takes no tasks")
@@ -129,17 +129,27 @@ class SavedWork:
         interval = self.costs.interval(job, nodes)
         return interval, 0 if interval is None else self.costs.in_all(job, nodes)[0]
 
-    def holding(self, job: JobInSystem, ticks: int) -> int:
-        """Return how long a waiting job can be expected to hold nodes from now on if it executes for ``ticks`` in all."""
+    def _switch(self, job: JobInSystem, nodes: int) -> list[Overhead]:
+        return _costing((Account.CONTEXT_SWITCH, self._job_costs.switch(job.queued.id, nodes)))
+
+    def holding(self, job: JobInSystem, ticks: int, on: int | None = None) -> int:
+        """Return how long a waiting job can be expected to hold nodes from now on if it executes for ``ticks`` in all.
+
+        It does so on as many nodes as it asked for, or was saved with, unless its start-up and epilog are those ``on`` others.
+        """
         nodes, image, restoring = job.queued.nodes, job.image, 0
         if image is not None:
             nodes, ticks = image.nodes, max(ticks - image.work, 1)
             checkpoint, restoring = self.costs.in_all(job, nodes)
             if image.columns is not None:  # in memory: of other nodes at worst
-                restoring = max(checkpoint + restoring, sum(ticks for _, ticks in self._switch))
+                restoring = max(checkpoint + restoring, self._job_costs.switch(job.queued.id, nodes))
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
-        return self._boot + restoring + ticks + checkpoints * checkpoint
+        held = self._boot + restoring + ticks + checkpoints * checkpoint
+        if self._job_costs.occupy:
+            number, nodes = job.queued.id, on or nodes
+            held += self._job_costs.startup(number, nodes) + self._job_costs.epilog(number, nodes)
+        return held
 
     def restored(self, gang: Execution, since: int | None = None) -> None:
         """Note that what had been saved of a gang's job is on its nodes again; ``since`` when, ticks, ``None`` is now."""

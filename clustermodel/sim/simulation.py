@@ -9,7 +9,7 @@ import numpy as np
 from simpy import Event, Process, Timeout
 
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow, Sizes
+from clustermodel.job import JobRow, OwnCosts, Sizes
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
@@ -20,6 +20,7 @@ from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock, InstantSettled
 from clustermodel.sim.held_jobs import HeldJobs
+from clustermodel.sim.job_costs import JobCosts
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
@@ -71,6 +72,7 @@ class RunContext:
         asked: Names,
         rows: int,
         sizes: Mapping[int, Sizes],
+        own_costs: Mapping[int, OwnCosts],
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
@@ -89,6 +91,7 @@ class RunContext:
         self.ledger = Ledger(machine.processors)
         self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
         self.store = Store(self.env, machine)  # where gangs are checkpointed
+        self.costs = JobCosts(machine, own_costs)  # what gangs pay by their number of nodes
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
         self.states = NodeStates(self)  # which nodes are down
@@ -140,6 +143,7 @@ def simulate(
     user_of: Mapping[int, str] | None = None,
     reservation_of: Mapping[int, str] | None = None,
     sizes: Mapping[int, Sizes] | None = None,
+    own_costs: Mapping[int, OwnCosts] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -150,7 +154,8 @@ def simulate(
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
     ``partition_of``, ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name, by number, ``account_of`` and
     ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
-    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs.
+    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs,
+    and ``own_costs`` those of jobs that do not cost what the machine says.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -179,6 +184,7 @@ def simulate(
         asked=reservation_of or {},
         rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
         sizes=sizes or {},
+        own_costs=own_costs or {},
     )
     env = run.env
     decide = decide_of(
@@ -191,12 +197,16 @@ def simulate(
             machine,
             speedup,
             run_time=lambda job: run.jobs[job.id].run_time,
-            holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
+            holding=lambda job, ticks, nodes=None: run.saved.holding(run.jobs[job.id], ticks, nodes),
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
             resize_time=lambda job, before, after: run.resizes.ticks(run.jobs[job.id], before, after),
             node_sets=() if places is None else machine.sets_of_nodes(),
             by_node=requests is not None,
             one_by_one=run.one_by_one,
+            switch_time=lambda job: run.costs.switch(job.id, job.nodes),
+            own_switches=run.costs.switch_of_all is None,
+            occupies=run.costs.occupy,
+            occupied=lambda job, nodes: (run.costs.startup(job.id, nodes), run.costs.epilog(job.id, nodes)),
         ),
     )
     coordinator = Coordinator(run, policy.name, decide, len(streams))

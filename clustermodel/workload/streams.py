@@ -15,7 +15,20 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted, refused
-from clustermodel.job import LEAST, MALLEABLE, MOST, RESIZE, SHAPE, SINGLETON, UNSET, JobRow, Sizes, checked_row
+from clustermodel.job import (
+    COSTS,
+    LEAST,
+    MALLEABLE,
+    MOST,
+    RESIZE,
+    SHAPE,
+    SINGLETON,
+    UNSET,
+    JobRow,
+    OwnCosts,
+    Sizes,
+    checked_row,
+)
 from clustermodel.ticks import LAST_TICK
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
@@ -193,6 +206,16 @@ class JobStreams:
         if sizes and (shaped := self.shapes().keys() & sizes):
             raise SpecificationError(f"job {min(shaped)}: malleable: a job with a shape ({', '.join(SHAPE)}) keeps its size")
         return sizes
+
+    def own_costs(self) -> dict[int, OwnCosts]:
+        """Return the costs of jobs in memory that have some of their own, by number."""
+        costs: dict[int, OwnCosts] = {}
+        for source in self:
+            if isinstance(source, Workload) and any(source.has(name) for name in COSTS):
+                columns = np.stack([source.column(name) for name in COSTS], axis=1)
+                given = (columns != UNSET).any(axis=1)
+                costs |= zip(source.column("id")[given].tolist(), map(OwnCosts._make, columns[given].tolist()), strict=True)
+        return costs
 
     def singletons(self) -> Singletons:
         """Return the jobs in memory of which some wait for all of their user and name that were submitted before."""

@@ -26,6 +26,7 @@ from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, shown, visible
 from clustermodel.formatting import duration, html_fields
 from clustermodel.job import (
+    COSTS,
     DEPENDENCIES,
     FLAGS,
     LEAST,
@@ -80,19 +81,20 @@ ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
 """Recorded columns whose numbers stand for names."""
 WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
     "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
-    *SIZES, *NAMED_COLUMNS,
+    *SIZES, *COSTS, *NAMED_COLUMNS,
 )  # fmt: skip
 """What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
 before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape
-of the job, whether it waits for others of its name, and between which sizes it may change, which a run respects; numbers of
-names."""
+of the job, whether it waits for others of its name, between which sizes it may change, and costs of its own, which a run
+respects; numbers of names."""
+_OF_TICKS: Final = (RESIZE, *COSTS)
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
     "group": "group", "priority": "priority", "status": "status", "stream": STREAM, "memory_gib": "memory",
     "checkpoint_s": "checkpoint", "restart_s": "restart", "checkpoint_interval_s": "checkpoint_interval",
     "preceding": PRECEDING, "think_time_s": THINK, "wait_s": WAIT, "suspended_s": SUSPENDED,
-    **{f"{name}_s" if name == RESIZE else name: name for name in RECORDED_COLUMNS[2:]},
+    **{f"{name}_s" if name in _OF_TICKS else name: name for name in RECORDED_COLUMNS[2:]},
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
@@ -226,8 +228,9 @@ def _flag(name: str, value: Any) -> int:
 
 def _number_of(job: Job, field: str) -> int:
     """Return a field of a job that is a column beside its row."""
-    if field == RESIZE:
-        return UNSET if job.resize_s is None else to_ticks(job.resize_s)
+    if field in _OF_TICKS:
+        seconds = getattr(job, f"{field}_s")
+        return UNSET if seconds is None else to_ticks(seconds)
     return getattr(job, field) or UNSET
 
 
@@ -506,7 +509,9 @@ class Workload:
             texts = [(of_names[field], getattr(job, field)) for field in NAMES]
             codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
         sized = (name for name in SIZES if any(job.malleable for job in given))
-        shaped = [field for field in (*SHAPE, SINGLETON, *sized) if any(_number_of(job, field) != UNSET for job in given)]
+        shaped = [
+            field for field in (*SHAPE, SINGLETON, *sized, *COSTS) if any(_number_of(job, field) != UNSET for job in given)
+        ]
         extra = [*shaped, *(field for field in NAMES if of_names[field])]
         chosen = [NAMES.index(field) for field in extra[len(shaped) :]]
         table = [
@@ -568,7 +573,7 @@ class Workload:
         """Yield the jobs as specifications in seconds."""
         texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
         codes = [self.column(name).clip(min=0).tolist() for name in texts]
-        shaped = [name for name in (*SHAPE, SINGLETON, *SIZES) if self.has(name)]
+        shaped = [name for name in (*SHAPE, SINGLETON, *SIZES, *COSTS) if self.has(name)]
         shapes = self.table[:, [self._places[name] for name in shaped]].tolist()
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
@@ -577,14 +582,13 @@ class Workload:
             job = Job.from_row(row)
             named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
             numbers = dict(zip(shaped, shape, strict=True))
-            given: dict[str, Any] = {name: value for name, value in numbers.items() if value > 0}
+            given: dict[str, Any] = {name: value for name, value in numbers.items() if value > 0 and name not in _OF_TICKS}
             if "job_name" not in named:
                 given.pop(SINGLETON, None)  # it waits for nobody
             if MALLEABLE not in given:
                 given = {name: value for name, value in given.items() if name not in SIZES}
-            elif numbers.get(RESIZE, UNSET) != UNSET:
-                given["resize_s"] = to_seconds(numbers[RESIZE])
-            given.pop(RESIZE, None)
+                numbers.pop(RESIZE, None)
+            given |= {f"{name}_s": to_seconds(numbers[name]) for name in _OF_TICKS if numbers.get(name, UNSET) != UNSET}
             named |= given | {name: True for name in FLAGS if name in given}
             named |= others.get(job.id, {})
             yield replace(job, **named) if named else job
@@ -644,9 +648,9 @@ class Workload:
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
         ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, the shape (``processors_per_node``,
-        ``max_nodes_used``, ``whole_nodes``), the sizes (``malleable``, ``min_nodes``, ``max_nodes``, ``resize_s``), and the
-        names ``account``, ``partition``, ``qos``, ``queue``, ``job_name``, ``node_type``, ``features``; then ``user_name`` and
-        ``group_name``.
+        ``max_nodes_used``, ``whole_nodes``), the sizes (``malleable``, ``min_nodes``, ``max_nodes``, ``resize_s``), own costs
+        (``context_switch_s``, ``startup_s``, ``epilog_s``), and the names ``account``, ``partition``, ``qos``, ``queue``,
+        ``job_name``, ``node_type``, ``features``; then ``user_name`` and ``group_name``.
         """
         import pandas as pd
 

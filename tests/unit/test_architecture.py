@@ -25,6 +25,7 @@ FOUNDATION = {
     "formatting",
 }
 SPECIFICATION = FOUNDATION | {
+    "costs",
     "failures",
     "power",
     "price",
@@ -55,10 +56,11 @@ MAY_IMPORT = {
     "validation": {"errors"},
     "plugins": {"errors"},
     "tables": {"errors", "validation", "files"},
+    "costs": FOUNDATION,
     "failures": FOUNDATION | {"failures", "logs"},  # values of logs
     "power": FOUNDATION,
     "price": FOUNDATION,
-    "machine": FOUNDATION | {"failures", "power", "price"},
+    "machine": FOUNDATION | {"costs", "failures", "power", "price"},
     "site": FOUNDATION | {"machine", "power", "price", "workload"},  # which jobs are malleable
     "job": FOUNDATION,
     "speedup": FOUNDATION,

@@ -62,7 +62,7 @@ def test_books_that_are_one_node_tick_off_do_not_close(useful: int, total: int) 
     assert str(refused.value) == (
         f"the ledger's accounts sum to {total} node-ticks, but 4 nodes x 50 ticks are 200: "
         f"<Ledger of 4 nodes; useful: {useful}, lost: 0, context switch: 0, checkpoint: 0, restart: 0, resize: 0, boot: 0, "
-        "blocked: 0, idle: 60, down: 0, reserved: 0, off: 0>"
+        "startup: 0, epilog: 0, blocked: 0, idle: 60, down: 0, reserved: 0, off: 0>"
     )
     assert isinstance(refused.value, cm.ClusterModelError)
 
@@ -117,6 +117,8 @@ def test_the_frame_splits_overheads_by_the_queue_and_shares_add_up_to_one() -> N
         "restart",
         "resize",
         "boot",
+        "startup",
+        "epilog",
         "blocked",
         "idle",
         "down",

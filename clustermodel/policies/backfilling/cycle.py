@@ -50,7 +50,7 @@ class BackfillingRun:
         for job in batch.requeued:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
                 run_time = self.setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
-                shapes[job.id] = ((nodes, self.setup.holding(job, run_time)),)
+                shapes[job.id] = ((nodes, self.setup.holding(job, run_time, nodes)),)
                 if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
                     plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
                     nodes_freed = True

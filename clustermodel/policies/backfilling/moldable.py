@@ -89,13 +89,19 @@ def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes
     """Return the shapes of a job: each size with the expected run time, which is ``length`` on the nodes it asked for."""
     if sizes is ASKED:
         return ((job.nodes, length),)
-    speedup, alternatives = setup.speedup, sizes.sizes(job.nodes, setup.nodes)
+    alternatives = sizes.sizes(job.nodes, setup.nodes)
     if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= setup.nodes for nodes in alternatives):
         raise SpecificationError(
             f"backfilling: width: {type(sizes).__name__} gives a job of {job.nodes} nodes the alternatives "
             f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
         )
-    return [(nodes, length if nodes == job.nodes else speedup.time_on(length, job.nodes, nodes)) for nodes in alternatives]
+    return [(nodes, length if nodes == job.nodes else _length_on(nodes, job, length, setup)) for nodes in alternatives]
+
+
+def _length_on(nodes: int, job: QueuedJob, length: int, setup: Setup) -> int:
+    """Return how long a job holds so many nodes that holds those it asked for for ``length``."""
+    before, after = (sum(setup.occupied(job, number)) for number in (job.nodes, nodes)) if setup.occupies else (0, 0)
+    return after + setup.speedup.time_on(max(length - before, 1), job.nodes, nodes)
 
 
 class StartTimeWidening:
@@ -127,7 +133,7 @@ class StartTimeWidening:
         run, setup = current.run, current.run.setup
         most = int(round(min(job.nodes * self._widest, setup.nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
-            shorter = setup.speedup.time_on(run.lengths.of(job), job.nodes, most)
+            shorter = _length_on(most, job, run.lengths.of(job), setup)
             if shorter >= length:
                 break
             # The job's own nodes are free for it.  On fewer nodes it takes longer, so no size in between fits either.

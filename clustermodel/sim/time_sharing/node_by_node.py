@@ -86,7 +86,7 @@ class Turn:
             return
         if self._spending is not None:
             self.gang.spend(spent)
-        if self._spending is not None or self._machine.keeps:  # its nodes switch: in rotations that are cut, counted apart
+        if self._spending is not None or self._machine.notes_switches:  # its nodes switch: counted apart where that is logged
             self._machine.overhead += spent * self.gang.nodes
 
     def pause(self) -> None:
@@ -156,6 +156,7 @@ class NodeByNode(TimeSharing):
         super().__init__(run)
         machine = run.machine
         self.keeps = machine.time_slicing.at_events == "keep"
+        self.notes_switches = self.keeps or self.differ  # whether switches are overheads like others in the log of slices
         self.store = run.store
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(self) for _ in range(machine.processors)]
@@ -207,7 +208,7 @@ class NodeByNode(TimeSharing):
                 self.ran_row, self.ran_for = self._row, now - self._slice_began
                 if self.ran_for < self.quantum:
                     self.running = set(self._turns)
-            self.log(elapsed, self._not_progressing if self.switch and not self.keeps else ())
+            self.log(elapsed, self._not_progressing if self.switch and not self.notes_switches else ())
         if not self.keeps:
             self._change_row(None, goes_on=False)
 
@@ -259,13 +260,13 @@ class NodeByNode(TimeSharing):
         not_progressing = 0
         for gang in gangs:
             if gang not in turns:
-                turn, nodes = Turn(self, gang), self.nodes_of(gang.mask)
+                turn, nodes, switch = Turn(self, gang), self.nodes_of(gang.mask), self.switch_of(gang)
                 turns[gang] = turn
                 switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
-                if switching and self.switch:
+                if switching and switch:
                     not_progressing += len(nodes)
                 for node in nodes:  # run the task, after the context switch if there is one
                     node.turn = turn
-                    node.orders.succeed((turn, self.switch if node in switching else 0))
+                    node.orders.succeed((turn, switch if node in switching else 0))
         self._turns = turns
         return not_progressing

@@ -235,3 +235,58 @@ class Rotation:
                 return (begins + place) * quantum + lost + left - begun
             left -= quantum - lost
         raise AssertionError("a lap is as long as its slices")
+
+
+class RotationOfKinds(Rotation):
+    """The same where gangs differ in how long their context switches take: those of one *kind* take equally long."""
+
+    # The rows in the bitmasks of a pace's switches are counted from `mpl` times its kind on, and so are the times of switches.
+
+    def __init__(self, mpl: int, quantum: int, now: int) -> None:
+        super().__init__(mpl, quantum, 1, now)
+        self._mpl = mpl
+        self._kinds: dict[int, int] = {}  # how long a switch takes, ticks -> the kind
+        self._lengths: list[int] = []  # the same, by kind
+        self.in_use: list[
+            int
+        ] = []  # kinds of gangs in the rows in use; what :meth:`advance` returns of switches is in this order
+
+    def kind(self, switch: int) -> int:
+        """Return the kind of gangs whose switches take so long."""
+        if switch not in self._kinds:
+            kind = self._kinds[switch] = len(self._lengths)
+            self._lengths.append(switch)
+            if kind:
+                for times in self._served[1:]:
+                    times.extend([0] * self._mpl)
+        return self._kinds[switch]
+
+    def key(self, rows: int, first: int, later: int, kind: int) -> PaceKey:
+        """Return the key of the pace of gangs of a kind that run in ``rows``, and pay switches in ``first`` and ``later``."""
+        return rows, first << kind * self._mpl, later << kind * self._mpl
+
+    def _count_switches(self, laps: int, at: int, length: int) -> tuple[list[int], list[int]]:
+        all_first, all_later = [], []
+        served = self._served
+        for kind in self.in_use:
+            switch = self._lengths[kind]
+            self._switch, self._served = switch, ([], [0] * self._mpl, [0] * self._mpl)
+            first, later = Rotation._count_switches(self, laps, at, length)
+            for times, more in zip(served[1:], self._served[1:], strict=True):
+                for row, ticks in enumerate(more, kind * self._mpl):
+                    times[row] += ticks
+            all_first += first
+            all_later += later
+        self._switch, self._served = 1, served
+        return all_first, all_later
+
+    def _elapsed_until(self, pace: Pace, left: int) -> int:
+        rows, first, later = pace.key
+        if not (switches := first | later):
+            return Rotation._elapsed_until(self, pace, left)
+        kind = ((switches & -switches).bit_length() - 1) // self._mpl
+        of_one_kind = Pace((rows, first >> kind * self._mpl, later >> kind * self._mpl), self._served)
+        self._switch = self._lengths[kind]
+        elapsed = Rotation._elapsed_until(self, of_one_kind, left)
+        self._switch = 1
+        return elapsed

@@ -303,9 +303,12 @@ class TimeSharing:
         # Where events leave the running slice alone, of the slice until then, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
-        self.quantum, self.switch = machine.time_slicing.quantum, machine.switch_ticks
+        self.quantum, switch = machine.time_slicing.quantum, run.costs.switch_of_all
+        self.differ = switch is None  # whether gangs differ in how long their context switches take
+        self.switch = self.quantum - 1 if switch is None else switch  # the longest that may be, ticks
+        self._costs = run.costs
         # whether switches take time, and only nodes whose task changes pay for them
-        self.on_change = machine.switch_ticks > 0 and machine.context_switch.charge == "on-change"
+        self.on_change = self.switch > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
 
     # What the fidelities do in their own ways.
@@ -317,6 +320,10 @@ class TimeSharing:
     @abstractmethod
     def go_on(self) -> list[int]:
         """Go on with the running slice or the next row in use; return the rows in the order in which they take turns."""
+
+    def switch_of(self, gang: SlicedGang) -> int:
+        """Return how long a context switch of a gang takes, ticks."""
+        return self._costs.switch(gang.job.id, gang.nodes)
 
     def executed(self, gang: SlicedGang) -> int:
         return gang.done

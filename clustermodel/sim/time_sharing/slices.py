@@ -14,7 +14,7 @@ from simpy import Event
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import AlarmClock, Bell
-from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation
+from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation, RotationOfKinds
 from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
@@ -107,6 +107,39 @@ class LoadedTasks:
             if kept := nodes & ~claimed:
                 loaded[gang] = loaded.get(gang, 0) | kept
         self.of = loaded
+
+
+class LoadedTasksOfKinds(LoadedTasks):
+    """The same where gangs differ in how long their context switches take, by the kinds of the rotation."""
+
+    def __init__(self, rows: MatrixRows, rotation: RotationOfKinds, *, on_change: bool) -> None:
+        super().__init__(rows, 0)
+        self._rotation, self._on_change = rotation, on_change
+
+    def plan_kinds(
+        self, order: list[int], switch_of: Mapping[SlicedGang, int]
+    ) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
+        """Return the same as :meth:`plan`, for each kind in use and row, without the switches of the first slice."""
+        rotation, rows = self._rotation, self._rows.gangs
+        self._changes.clear()
+        counts: dict[int, list[list[int]]] = {}  # kind -> for each row, the numbers of RowSwitches
+        masks: dict[SlicedGang, tuple[int, int, int]] = {}
+        for place, row in enumerate(order):
+            for gang in rows[row].values():
+                first, later = self._changing_nodes(gang, order, place) if self._on_change else (gang.mask, gang.mask)
+                first = first if place else 0
+                self._changes[gang, row] = first, later
+                kind, in_first, in_later = masks.get(gang, (-1, 0, 0))
+                if kind < 0:
+                    kind = rotation.kind(switch_of[gang])
+                masks[gang] = kind, in_first | bool(first) << row, in_later | bool(later) << row
+                of_row = counts.setdefault(kind, [[0, 0, 0, 0] for _ in order])[place]
+                for column, switching in ((0, first.bit_count()), (2, later.bit_count())):
+                    of_row[column] += switching
+                    of_row[column + 1] += gang.nodes - switching if switching else 0
+        rotation.in_use = list(counts)
+        paces = {gang: rotation.key(gang.rows, first, later, kind) for gang, (kind, first, later) in masks.items()}
+        return [RowSwitches(*of_row) for by_row in counts.values() for of_row in by_row], paces
 
 
 class ComputedSlices(TimeSharing):
@@ -265,12 +298,13 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """The process where a scheduling event leaves the running slice alone, and its state."""
+    """The process where a scheduling event leaves the running slice alone, or gangs differ in their switches, and its state."""
 
     # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
     # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
     # first.  All other slices are computed as above; only where the first slice ends during a switch the process wakes up at
-    # its end, and computes the rest from there.
+    # its end, and computes the rest from there.  Where gangs differ in how long their switches take, events may cut slices; the
+    # first slice after an event is then a whole one, and computed apart as well.
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -278,6 +312,11 @@ class KeptSlices(ComputedSlices):
         self._unfinished: dict[SlicedGang, tuple[int, int]] = {}  # of ``running``, those that still switched
         self._switching: dict[SlicedGang, tuple[int, int]] = {}  # now, in the first slice; ``left`` has the ticks
         self._event = self.env.now  # the last scheduling event
+        self._cuts = run.machine.time_slicing.at_events == "cut"
+        self._of_kinds: LoadedTasksOfKinds | None = None
+        if self.differ:
+            self._rotation = rotation = RotationOfKinds(self.rows.mpl, self.quantum, self.env.now)
+            self._loaded = self._of_kinds = LoadedTasksOfKinds(self.rows, rotation, on_change=self.on_change)
 
     def executed(self, gang: SlicedGang) -> int:
         executed = super().executed(gang)
@@ -307,6 +346,8 @@ class KeptSlices(ComputedSlices):
             else:
                 self._idle(elapsed)
                 self.running, self._unfinished, self.ran_for = set(), {}, 0
+            if self._cuts:
+                self.running, self._unfinished, self.ran_for = set(), {}, 0
         for gang, (left, _) in self._switching.items():
             self._rotation.leave(gang)
             gang.left -= left
@@ -332,16 +373,18 @@ class KeptSlices(ComputedSlices):
     def _note_running(self, order: list[int], advance: Advance) -> None:
         """Note which gangs run in the slice that ran last, and which still switch in it."""
         row, over = self.rows.last, advance.length == self.quantum
-        gangs, left = self.rows.gangs[row].values(), self.switch - advance.length
+        gangs = self.rows.gangs[row].values()
         if not advance.last:
             self._unfinished = dict(self._switching)
-        elif left <= 0:
+        elif self.switch <= advance.length:
             self._unfinished = {}
-        elif not self.on_change:
-            self._unfinished = {gang: (left, gang.mask) for gang in gangs}
         else:
-            changes = {gang: self._loaded.changes(gang, row, advance.last, len(order)) for gang in gangs}
-            self._unfinished = {gang: (left, mask) for gang, mask in changes.items() if mask}
+            self._unfinished = {}
+            for gang in gangs:
+                left = self.switch_of(gang) - advance.length
+                mask = self._loaded.changes(gang, row, advance.last, len(order)) if self.on_change else gang.mask
+                if mask and left > 0:
+                    self._unfinished[gang] = left, mask
         if self.on_change:
             self._loaded.advance(order, advance.last, advance.length, self._unfinished)
         elif over:
@@ -375,7 +418,10 @@ class KeptSlices(ComputedSlices):
         """Give each gang its pace, and the gangs of the first slice, with ``rest`` to go, the rest of their switches."""
         rows, rotation, goes_on = self.rows, self._rotation, self.running if self._rotation.begun else ()
         paces: dict[SlicedGang, PaceKey] = {}
-        if self.on_change:
+        if self._of_kinds is not None:
+            switch_of = {gang: self.switch_of(gang) for row in order for gang in rows.gangs[row].values()}
+            self._switches, paces = self._of_kinds.plan_kinds(order, switch_of)
+        elif self.on_change:
             self._switches, paces = self._loaded.plan(order, first_apart=True)
         else:
             self._switches = [RowSwitches(held := rows.held[row], 0, held, 0) for row in order]
@@ -389,8 +435,9 @@ class KeptSlices(ComputedSlices):
             elif gang in goes_on:
                 continue
             else:
-                left, mask = self.switch, gang.mask & ~self._loaded.of.get(gang, 0) if self.on_change else gang.mask
-            if mask:
+                left = self.switch_of(gang)
+                mask = gang.mask & ~self._loaded.of.get(gang, 0) if self.on_change else gang.mask
+            if mask and left:
                 left = left if self.on_change else min(left, rest)
                 self._switching[gang] = left, mask
                 rotation.leave(gang)
