@@ -15,7 +15,7 @@ if all estimates are exact.
 
     clustermodel sweep scenarios/papers/perkovic_2000/randomization.py --out small --set jobs=1000 --set replications=12
 
-Full (about 3 min on two cores): a year of KTH-SP2; the intervals are those of random orders.
+Full (about 2 min on two cores): a year of KTH-SP2; the intervals are those of random orders.
 
     clustermodel sweep scenarios/papers/perkovic_2000/randomization.py --out full \
         --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz --set nodes=100 --set other_nodes=430 --set replications=5

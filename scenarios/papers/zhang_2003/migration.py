@@ -8,8 +8,8 @@ slices of 200 s, phi 0.2, free context switches.  Limit None is no limit.
 GS and BGS ignore C and Q: they are the case without migration, which the paper calls Q = 0.  MGS and MBGS with Q = 0 differ
 from them: running gangs do not move, but the migration steps still choose the columns of gangs that have not started yet.
 
-Small (65 s on two cores): migrations of 10 s raise the highest utilization of GS and of BGS.  Mean slowdowns need the full
-study.
+Small (about 65 s on two cores): migrations of 10 s raise the highest utilization of GS and of BGS.  Mean slowdowns need the
+full study.
 
     clustermodel sweep scenarios/papers/zhang_2003/migration.py --out small \
         --set jobs=1000 --set replications=40 --set factors=1.5 --set costs_s=10 --set limits=64

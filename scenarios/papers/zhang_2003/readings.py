@@ -5,8 +5,8 @@ say which tasks of a gang count.  Here all of them (``counts="gang"``), those th
 spread over slices (``"spread"``), or no limit; each for both calibrations of the jobs.  Figure 15 has Q = 64; for figure 14,
 slowdowns of workload 5 with other Q.  MPL 5, slices of 200 s, phi 0.2, free context switches.
 
-Small (75 s on two cores): in workload 5, MGS has lower slowdowns than GS if Q = 64 counts only tasks that move.  Differences
-between the readings need the full study.
+Small (about 75 s on two cores): in workload 5, MGS has lower slowdowns than GS if Q = 64 counts only tasks that move.
+Differences between the readings need the full study.
 
     clustermodel sweep scenarios/papers/zhang_2003/readings.py --out small \
         --set jobs=1000 --set replications=40 --set factors=1.5 --set limits=64 --set models=blue-pacific-2
