@@ -70,5 +70,5 @@ def by_experiment(table: StudyTable) -> pd.DataFrame:
             conservative = {"experiment": BASE, "compression": table.levels("compression")[0]}
             here = [{"experiment": one, "compression": compression} for one in found.index]
             shorter = [shorter_s(table, conservative if one["experiment"] == BASE else one, conservative) for one in here]
-            found[f"{compression}, {SHORTER_S}"] = shorter
+            found[f"{compression}, {SHORTER_S}"] = pd.Series(shorter, found.index)
     return found

@@ -53,7 +53,8 @@ def by_heuristic(table: StudyTable) -> pd.DataFrame:
     found = pd.DataFrame({WAIT: sums["total_wait_s"] / sums["jobs"]})
     found[SHORTER] = 100 * (1 - found[WAIT] / found[WAIT][BASE])
     if "1996-09" not in table.levels("month"):
-        return found.assign(**{SHORTER_S: [shorter_s(table, {"policy": one}, {"policy": BASE}) for one in found.index]})
+        found[SHORTER_S] = pd.Series([shorter_s(table, {"policy": one}, {"policy": BASE}) for one in found.index], found.index)
+        return found
     paper = pd.DataFrame({WAIT: HEURISTICS["equal"]})
     paper.loc[BASE] = MONTHS[BASE]["year"]
     paper[SHORTER] = 100 * (1 - paper[WAIT] / paper[WAIT][BASE])

@@ -101,4 +101,5 @@ def by_compression(table: StudyTable) -> pd.DataFrame:
         found.insert(0, f"paper, {WAIT}", PAPER["year"])
         return found
     base = {"compression": next(iter(COMPRESSIONS))}
-    return found.assign(**{SHORTER_S: [shorter_s(table, {"compression": one}, base) for one in found.index]})
+    found[SHORTER_S] = pd.Series([shorter_s(table, {"compression": one}, base) for one in found.index], found.index)
+    return found

@@ -146,9 +146,9 @@ def by(table: StudyTable, factor: str, paper: pd.DataFrame, **levels: float) -> 
     if "1996-09" in table.levels("month"):
         return with_published(found, theirs)
     if factor != "month":
-        found[SHORTER_S] = [shorter_in_parts(table, **{factor: level}) for level in found.index]
+        found[SHORTER_S] = pd.Series([shorter_in_parts(table, **{factor: level}) for level in found.index], found.index)
     if factor == "gap":
-        found[f"{FIFTH}, {SHORTER_S}"] = [fifth_shorter_in_parts(table, gap) for gap in found.index]
+        found[f"{FIFTH}, {SHORTER_S}"] = pd.Series([fifth_shorter_in_parts(table, gap) for gap in found.index], found.index)
     return found
 
 
@@ -178,7 +178,8 @@ def by_heuristic(table: StudyTable) -> pd.DataFrame:
     unequal.insert(0, EQUAL, equal[SLACK])
     if "1996-09" not in table.levels("month"):
         points = [{"policy": policy, "compression": compression} for policy, compression in unequal.index]
-        return unequal.assign(**{f"{EQUAL}, {SHORTER_S}": [shorter_in_parts(table, **point) for point in points]})
+        unequal[f"{EQUAL}, {SHORTER_S}"] = pd.Series([shorter_in_parts(table, **point) for point in points], unequal.index)
+        return unequal
     paper = PAPER_HEURISTICS.loc[unequal.index.get_level_values("policy")]
     return with_published(unequal, paper.set_axis(unequal.index))
 
