@@ -277,6 +277,8 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
         scale = scale if drawn else None
     else:
         sizes = {name: options[name] for name in ("jobs", "nodes") if options[name] is not None}
+        if "nodes" in sizes:  # jobs ask for processors
+            sizes["nodes"] *= options.get("gpus_per_node") or options.get("processors_per_node") or 1
         if options["model"] is not None:
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             factor, jobs = options["scale_run_time"], sizes.get("jobs", MODEL_JOBS)

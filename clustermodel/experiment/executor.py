@@ -147,7 +147,8 @@ class _Outcomes:
         for run in todo:
             if run.error is not None:
                 self.take(run, Outcome(error=run.error))
-        return sorted((run for run in todo if run.error is None), key=lambda run: run.jobs, reverse=True)
+        # The first replications first: only they keep tables, which a report of an unfinished study shows.
+        return sorted((run for run in todo if run.error is None), key=lambda run: (-run.jobs, run.trial.replication))
 
     def take(self, run: Run, outcome: Outcome) -> None:
         """Store the outcome of a run."""

@@ -43,6 +43,9 @@ class Stopped(KeyboardInterrupt):
         super().__init__(number)  # SimPy copies exceptions from their arguments
         self.number = number
 
+    def __str__(self) -> str:
+        return f"interrupted by signal {self.number}; runs in the study's directory are kept, and the same call continues there"
+
 
 class RunTimeoutError(BaseException):
     """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""

@@ -83,6 +83,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
         *_cut_switches(runs),
         *_without_price(runs),
         *unused,
+        *_replaced_costs(runs),
         *_same_schedule(runs, counts),
     ]
 
@@ -388,6 +389,18 @@ _COSTS: Final[tuple[_Cost, ...]] = (
 )  # fmt: skip
 """Costs and limits of the machine; those that the same runs use stand together."""
 _NOT_GIVEN: Final = Machine(nodes=1)
+
+
+def _replaced_costs(runs: Sequence[Result]) -> Iterator[Note]:
+    """Yield notes on costs of a transfer that no job pays, because each has its own."""
+    for name in ("checkpoint", "restart"):
+        value = attrgetter(f"machine.checkpointing.{name}_s")
+        given = set(map(value, runs)) - {getattr(_NOT_GIVEN.checkpointing, f"{name}_s")}
+        own = [run.records.column(name) for run in runs]
+        if given and all(len(each) and (each != UNSET).all() for each in own):
+            least, most = (f"{to_seconds(end(end(each) for each in own)):g}" for end in (min, max))
+            each = f"all jobs have their own, of {least if least == most else f'{least} to {most}'} s"
+            yield Note(f"{name}s of {max(given):g} s: no effect; {each}", "leave it out, or give jobs none", f"--{name}")
 
 
 def _unused_malleable(runs: Sequence[Costs]) -> Iterator[Note]:

@@ -200,3 +200,11 @@ def test_models_that_are_not_there_or_no_models(command_line: Command, trace: Pa
 def test_factors_beyond_all_bounds_are_one_line(command_line: Command, option: str) -> None:
     finished = command_line("run", "--model", "blue-pacific", "--jobs", 10, option, "1e300")
     assert "too large for 64-bit ticks" in complaint(finished)
+
+
+def test_synthetic_jobs_ask_for_all_processors_of_the_nodes(command_line: Command) -> None:
+    rows = [
+        json.loads(command_line("run", "--jobs", 500, "--nodes", nodes, *more, "--policy", "easy", "--json").out)[0]
+        for nodes, more in ((16, ("--gpus-per-node", 4)), (64, ()))
+    ]
+    assert rows[0]["load"] == rows[1]["load"]

@@ -161,6 +161,16 @@ def test_costs_that_no_policy_uses(fields: dict[str, object], policy: str, given
         assert not any(given in note for note in noted(machine, used_by))
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"), [((4, 46), "restarts of 600 s: no effect; all jobs have their own, of 4 to 46 s"), ((4, None), None)]
+)
+def test_costs_that_jobs_replace_by_their_own(own: tuple[float, float | None], expected: str | None) -> None:
+    jobs = [cm.Job(id=1 + at, submit_s=at, nodes=1, run_s=50 - 40 * at, restart_s=own[at]) for at in (0, 1)]
+    machine = cm.Machine(nodes=1, checkpointing=cm.Checkpointing(checkpoint_s=1, restart_s=600))
+    notes = run_notes([cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="srtf").run()])
+    assert [note.fact for note in notes if "restarts of" in note.fact] == ([expected] if expected else [])
+
+
 def test_costs_of_one_kind_share_a_note() -> None:
     machine = cm.Machine(nodes=4, time_slicing=cm.TimeSlicing(quantum_s=50, mpl=2, at_events="keep"))
     expected = (
