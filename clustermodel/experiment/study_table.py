@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from clustermodel.measure.input_notes import Note
 
 
+_MOST_LEVELS = 10  # that a message names
+
+
 class MissingValueError(SpecificationError):
     """A measure has no value in some trial."""
 
@@ -147,7 +150,8 @@ class StudyTable:
         """Return which levels a factor has, for a message about one that it does not have."""
         there = list(map(str, self.levels(factor)))
         hint = did_you_mean(level, there) if isinstance(level, str) else ""
-        return f"{hint}; there are {', '.join(there)}"
+        more = f" and {len(there) - _MOST_LEVELS} more" if len(there) > _MOST_LEVELS else ""
+        return f"{hint}; there are {', '.join(there[:_MOST_LEVELS])}{more}"
 
     def _column(self, name: str) -> list[Any]:
         """Return the cells of a column; in a factor's column, pandas has turned ``None`` among numbers into ``nan``."""

@@ -124,8 +124,8 @@ def test_measures_of_the_middle() -> None:
     workload = MODELS.model_jobs(jobs=100, seed=1, stream="a", run_s=cm.Exponential(100), per_s=0.01)
     result = cm.Scenario(machine=cm.Machine(nodes=1), workload=workload, policy="fcfs").run()
     jobs = result.jobs.iloc[20:95]
-    assert MODELS.mean_wait(result) == pytest.approx(jobs["wait_s"].mean())
-    assert MODELS.mean_response(result) == pytest.approx(jobs["response_s"].mean())
+    assert MODELS.mean_wait_s(result) == pytest.approx(jobs["wait_s"].mean())
+    assert MODELS.mean_response_s(result) == pytest.approx(jobs["response_s"].mean())
     assert MODELS.mean_run(result) == pytest.approx(jobs["run_s"].mean())
     assert MODELS.mean_gap(result) == pytest.approx(jobs["submit_s"].diff().mean())
 

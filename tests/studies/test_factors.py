@@ -222,20 +222,23 @@ def test_means_and_differences_of_a_thousand_points_are_those_of_pandas_and_scip
     np.testing.assert_allclose(differences["difference"], wide["b"] - wide["a"])
 
 
+FACTORS, LEVELS = "there are x, y, policy", "there are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more"
+
+
 @pytest.mark.parametrize(
     ("ask", "line"),
     [
-        (lambda table: table.at(z=1), "table of large: 'z' is no factor"),
-        (lambda table: table.at(polcy="a"), "table of large: 'polcy' is no factor (did you mean 'policy'?)"),
-        (lambda table: table.at(x=99), "table of large: no finished trial has x 99"),
+        (lambda table: table.at(z=1), f"table of large: 'z' is no factor; {FACTORS}"),
+        (lambda table: table.at(polcy="a"), f"table of large: 'polcy' is no factor (did you mean 'policy'?); {FACTORS}"),
+        (lambda table: table.at(x=99), f"table of large: no finished trial has x 99; {LEVELS}"),
         (lambda table: table.values("wait", x=1), "table of large: x 1 has several points; choose levels of more factors"),
         (lambda table: table.values("wait"), "table of large: this table has several points; choose levels of more factors"),
         (lambda table: table.values("wai", x=1), "table of large: there is no column 'wai' (did you mean 'wait'?)"),
-        (lambda table: table.levels("wait"), "table of large: 'wait' is no factor"),
+        (lambda table: table.levels("wait"), f"table of large: 'wait' is no factor; {FACTORS}"),
         (lambda table: table.differences("wait", "policy", "c"), "table of large: policy 'c' is not there; there are a, b"),
         (
             lambda table: table.difference("wait", {"x": 1, "y": 1, "policy": "a"}, {"x": 99}),
-            "table of large: no finished trial has x 99",
+            f"table of large: no finished trial has x 99; {LEVELS}",
         ),
     ],
 )  # fmt: skip

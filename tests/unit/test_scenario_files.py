@@ -407,7 +407,8 @@ def test_options_that_mean_nothing_with_a_scenario_are_refused(
 def test_verbose_says_what_is_done_and_more_so_twice(here: Path, command_line: Command) -> None:
     (here / "one.toml").write_text('[workload]\ntrace = "jobs.swf"\n')
     quiet = command_line("run", "one.toml").err
-    assert [line.partition(" in ")[0] for line in quiet.splitlines()] == ["easy: 40 jobs"]
+    run, note = quiet.splitlines()
+    assert (run.partition(" in ")[0], note.partition(" of ")[0]) == ("easy: 40 jobs", "note: 79 %")
     said = command_line("-v", "run", "one.toml").err
     assert "tables: read one.toml\n" in said
     assert "workload.swf: read jobs.swf: 40 jobs in " in said
