@@ -191,7 +191,7 @@ def equivalence_test(
     alpha = (1 - checked_level(level)) / require_whole("looks", looks, at_least=1)
     unit = abs(float(wanted.mean())) if flag("relative", relative) else 1.0
     require(unit, "expected", 0, "give relative=False", " with a relative margin")
-    tolerance = require_margin(margin) * unit
+    tolerance = require_margin(margin, relative=relative) * unit
     estimate = controlled_mean(array - wanted, controls, control_means)
     half = estimate.error if estimate.error in (0.0, inf) else t_quantile(estimate.freedom, 1 - alpha) * estimate.error
     (low, high), (surely_low, surely_high) = estimate.bounds(alpha), estimate.bounds(alpha / 2)
@@ -229,9 +229,15 @@ def _missing(estimate: Estimate, tolerance: float, alpha: float) -> int | None:
     return max(wanted - estimate.count, 1)
 
 
-def require_margin(margin: object) -> float:
-    """Return a margin, a finite number > 0."""
-    return require_number("margin", margin, "a finite number > 0", lambda width: 0 < width < inf)
+def require_margin(margin: object, *, relative: bool) -> float:
+    """Return a margin, a finite number > 0; as a share of the expected value it must be below 1."""
+    width = require_number("margin", margin, "a finite number > 0", lambda width: 0 < width < inf)
+    if relative and width >= 1:
+        percent = f"; {width:g} % is {width / 100:g}" if width < 100 else ""
+        raise SpecificationError(
+            f"margin: {width:g} is not allowed; a relative margin is a share, below 1{percent}; or give relative=False"
+        )
+    return width
 
 
 def looks_at(first: int, at_most: int) -> tuple[int, ...]:

@@ -119,8 +119,11 @@ class Verdicts:
     def __str__(self) -> str:
         counts = Counter(test.verdict for _, test in self.points)
         verdicts = ", ".join(f"{verdict} at {counts[verdict]}" for verdict in get_args(Verdict) if counts[verdict])
-        said = f"{verdicts} of {counted(len(self.points), 'point')}" if verdicts else "no run is finished"
-        return visible(f"{self.name}: {said}")
+        if not verdicts:
+            return visible(f"{self.name}: no run is finished")
+        test = self.points[0][1]
+        margin = f"{100 * test.margin / test.unit:g} %" if self.relative else f"{test.margin:g}"
+        return visible(f"{self.name}: {verdicts} of {counted(len(self.points), 'point')}, within {margin}")
 
 
 def _number(value: float, half: float) -> str:
@@ -174,8 +177,8 @@ class Validation(Experiment[Verdicts]):
                 self._require_formula(f"controls: {name}", expected)
             else:
                 require_number(f"controls: {name}", expected, "a finite number", isfinite)
-        require_margin(self.margin)
         flag("relative", self.relative)
+        require_margin(self.margin, relative=self.relative)
         checked_level(self.level)
         whole_fields(self, "", replications=2 + len(self.controls))
         whole_fields(self, "", at_most=self.replications)

@@ -38,7 +38,7 @@ def test_right_formulas_agree_and_wrong_ones_differ_and_the_table_says_by_how_mu
     found = example().stored(whole)
     assert [(levels["error"], test.verdict) for levels, test in found.points] == [(0.0, "agrees"), (0.05, "differs")] * 2
     assert not found.holds
-    assert str(found) == "mean_response: agrees at 2, differs at 2 of 4 points"
+    assert str(found) == "mean_response: agrees at 2, differs at 2 of 4 points, within 2 %"
     for row in found.frame.to_dict("records"):
         here = found.table.interval("mean_response_s", mean_s=row["mean_s"], error=row["error"])
         assert row["formula"] == row["mean_s"] * (1 + row["error"])
@@ -194,7 +194,7 @@ def test_a_validation_without_factors_and_one_that_is_half_done() -> None:
     study = validate(lambda: 60, scenario=lambda seed: load_scenario(0.5, seed), measure="jobs", replications=3, name="jobs")
     found = study.run(workers=1)
     assert found.holds
-    assert str(found) == "jobs: agrees at 1 of 1 point"
+    assert str(found) == "jobs: agrees at 1 of 1 point, within 2 %"
     half = study.conclude(StudyTable(found.table.frame.iloc[:1], (), "jobs"))
     assert not half.holds
     assert str(study.conclude(study.first_table())) == "jobs: no run is finished"
@@ -219,7 +219,7 @@ def test_the_command_shows_verdicts_in_80_columns_and_its_exit_code_is_whether_a
     shown = command_line("validate", SCRIPT, "--out", whole, "--stored")
     assert shown.code == 1
     assert max(map(len, shown.out.splitlines())) <= 80
-    assert shown.out.splitlines()[0] == "mean_response: agrees at 2, differs at 2 of 4 points"
+    assert shown.out.splitlines()[0] == "mean_response: agrees at 2, differs at 2 of 4 points, within 2 %"
     assert shown.out.count("agrees") == shown.out.count("differs") == 3
     right = tmp_path / "right.py"
     right.write_text(SCRIPT.read_text().replace("[0.0, 0.05]", "[0.0]"))

@@ -154,6 +154,10 @@ def test_looks_double() -> None:
         ({"expected": [1.0, 2.0]}, "expected: 2 values are not allowed; there must be one, or one for each value"),
         ({"expected": float("nan")}, "expected: nan at 0 is not allowed"),
         ({"margin": 0}, "margin: 0 is not allowed; it must be a finite number > 0"),
+        (
+            {"margin": 5},
+            "margin: 5 is not allowed; a relative margin is a share, below 1; 5 % is 0.05; or give relative=False",
+        ),
         ({"level": 1}, "level: 1 is not allowed"),
         ({"looks": 0}, "looks: 0 is not allowed"),
         ({"relative": 1}, "relative: 1 is not allowed; it must be True or False"),
