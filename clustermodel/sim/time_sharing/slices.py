@@ -119,7 +119,7 @@ class LoadedTasksOfKinds(LoadedTasks):
     def plan_kinds(
         self, order: list[int], switch_of: Mapping[SlicedGang, int]
     ) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
-        """Return the same as :meth:`plan`, for each kind in use and row, without the switches of the first slice."""
+        """Return the same as ``plan``, for each kind in use and row, without the switches of the first slice."""
         rotation, rows = self._rotation, self._rows.gangs
         self._changes.clear()
         counts: dict[int, list[list[int]]] = {}  # kind -> for each row, the numbers of RowSwitches
