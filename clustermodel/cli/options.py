@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -199,10 +200,10 @@ def _status(text: str) -> int:
         raise ValueError(f"{text!r} is not a status of SWF: 0 failed, 1 completed, 5 cancelled") from None
 
 
-def _columns(text: str) -> dict[str, str]:
+def _of_fields(text: str, value: str) -> dict[str, str]:
     pairs = [[part.strip() for part in pair.partition("=")] for pair in text.split(",")]
     if not all(field and column for field, _, column in pairs):
-        raise ValueError(f"{quoted(text)} is not allowed; it must be FIELD=COLUMN,FIELD=COLUMN,...")
+        raise ValueError(f"{quoted(text)} is not allowed; it must be FIELD={value},FIELD={value},...")
     return {field: column for field, _, column in pairs}
 
 
@@ -220,7 +221,9 @@ log_options: Final = option_group(
 _OF_TRACES: Final = option_group(
     "Jobs",
     option("--columns", "Read the trace as a CSV table with these columns: submit_s=submit_time,nodes=gpu_num,run_s=duration; "
-           "or start_s and end_s for run_s.", Parsed("FIELD=COLUMN,...", _columns)),
+           "or start_s and end_s for run_s.", Parsed("FIELD=COLUMN,...", partial(_of_fields, value="COLUMN"))),
+    option("--units", "Units of columns that are not in seconds or GiB: submit_s=ms,run_s=ms.",
+           Parsed("FIELD=UNIT,...", partial(_of_fields, value="UNIT"))),
     option("--format", "Format of the trace: swf, sacct, pbs, lsf or muri; default: its first lines tell."),
     option("--processors-from", "SWF field with the number of processors; the other field is used where it is missing.",
            click.Choice(["allocated", "requested"]), "allocated"),
@@ -243,9 +246,9 @@ _OF_TRACES: Final = option_group(
            is_flag=True),
     option("--default-memory", "Memory per node of jobs that have none recorded, GiB.", float),
 )  # fmt: skip
-_READ_BY: Final = ("columns", "unit", "timezone", "cluster", "lenient", "feedback", "format", "processors_from")
+_READ_BY: Final = ("columns", "units", "unit", "timezone", "cluster", "lenient", "feedback", "format", "processors_from")
 # They need all jobs, or are of other formats.
-_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample", "recorded_shapes")
+_NOT_FOR_STREAMS: Final = ("units", "unit", "timezone", "cluster", "format", "feedback", "resample", "recorded_shapes")
 
 
 def trace_options(function: Function) -> Function:

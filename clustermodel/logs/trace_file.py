@@ -160,6 +160,7 @@ def read_trace(
     waits: bool = False,
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Workload:
     """Read a trace in SWF, a log of sacct, PBS or LSF, a workload of Zhao et al. 2022 (Muri), or what another package can read.
 
@@ -167,18 +168,20 @@ def read_trace(
     ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
     follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
     (``"swf"``, ``"sacct"``, ``"pbs"``, ``"lsf"``, ``"muri"``); by default the first lines of the file tell.
-    With ``columns`` the file is a table that :func:`~clustermodel.logs.csv_jobs.read_csv` reads.
+    With ``columns``, and ``units``, the file is a table that :func:`~clustermodel.logs.csv_jobs.read_csv` reads.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
         SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
     """
     if columns is None:
+        if units:
+            raise SpecificationError("--units: they are those of a CSV table; give its columns too (--columns)")
         reader = reader_for(path) if format is None else reader_named(format)
     else:
         if without_compression(os.fspath(path)).endswith(".swf"):
             raise SpecificationError(f"--columns: {path} is an SWF file; --columns is for CSV tables")
-        reader = Format("csv", lambda _: True, partial(read_csv, columns=columns))
+        reader = Format("csv", lambda _: True, partial(read_csv, columns=columns, units=units or {}))
         if format is not None:
             raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
     options: tuple[str, ...] = reader.options if isinstance(reader, Format) else ()

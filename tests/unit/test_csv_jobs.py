@@ -87,6 +87,17 @@ def test_columns_and_units(tmp_path: Path) -> None:
     assert workload.frame["memory_gib"].tolist()[0] == 1
     assert list(workload.frame["partition"]) == ["a", "b"]
     assert (workload.name, workload.machine_nodes) == ("jobs.csv.gz", 8)
+    assert read_trace(path, columns=COLUMNS, units=UNITS).frame.equals(workload.frame)
+
+
+def test_units_of_columns_on_the_command_line(command_line: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(PLAIN)
+    columns = ("--columns", "submit_s=when,nodes=gpus,run_s=hours")
+    facts = json.loads(command_line("trace", "info", path, "--json", *columns, "--units", "submit_s=ms,run_s=h").out)
+    assert (facts["span_s"], facts["run_s"]["p100"]) == (60, 7200)
+    refused = command_line("run", "--trace", path, "--units", "run_s=h")
+    assert refused.err.endswith("--units: they are those of a CSV table; give its columns too (--columns)\n")
 
 
 def test_the_generic_reader_reads_what_muri_reads() -> None:
