@@ -294,6 +294,8 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
         key, equals, value = assignment.partition("=")
         if not equals or not value:
             hint = _with_level(f"{name}:{assignment}")
+            if parameters and assignment and assignment not in allowed:
+                hint = f" (did you mean {','.join(text.split(',')[: len(parameters)])}/{assignment}?)"
             form = f"{key}=value" if key in allowed else "key=value,key=value"
             raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write {form}")
         if key == "order" and value in SITE_ORDERS:  # which the site keeps: site_order_of

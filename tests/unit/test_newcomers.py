@@ -173,6 +173,10 @@ def complaint(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
             f"scenario.py: {NO_STUDY}; `scenario` is a function of policy, seed, which a study calls: study = Study(name=...",
         ),
         ("trace info", "FILE is missing: clustermodel trace info FILE"),
+        (
+            "run --policy las:thresholds=3250,7200",
+            "policy las: '7200' is not allowed (did you mean thresholds=3250/7200?); write key=value,key=value",
+        ),
         ("run --mpl 2 --jobs 9 --mpl 5", "--mpl is given more than once; it takes one value"),
         ("whatif --nodes 4 --trace KTH --nodes 5", "--nodes is given more than once; it takes one value"),
         ("sweep s.py --out x --run-timeout 0", "--run-timeout: 0.0 is not allowed; it must be > 0"),
