@@ -94,18 +94,21 @@ for name, (_, first_line) in COMMANDS.items():
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; without ``arguments`` with those of the process, which ends with the command."""
-    with one_interrupt(for_good=arguments is None):
-        try:
-            with guarded_streams():
-                if arguments is None:
-                    end_forks_with_this_process()
-                code = _exit_code(arguments)
-        except KeyboardInterrupt as problem:  # while another error was being printed
-            code = exit_code_of(problem)
-        if arguments is None:
-            end_without_waiting(code)
-            if code == INTERRUPTED:
-                end_as_interrupted(code)
+    try:
+        with one_interrupt(for_good=arguments is None):
+            try:
+                with guarded_streams():
+                    if arguments is None:
+                        end_forks_with_this_process()
+                    code = _exit_code(arguments)
+            except KeyboardInterrupt as problem:  # while another error was being printed
+                code = exit_code_of(problem)
+            if arguments is None:
+                end_without_waiting(code)
+                if code == INTERRUPTED:
+                    end_as_interrupted(code)
+    except KeyboardInterrupt as problem:  # before the command began
+        code = _complain("interrupted", exit_code_of(problem))
     sys.exit(code)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from clustermodel.cli import main
 from clustermodel.cli.interrupts import one_interrupt
 from clustermodel.compiled import is_compiled
 from clustermodel.experiment.user_code import interrupts_held
@@ -153,3 +154,16 @@ def test_a_program_that_imports_the_package_keeps_its_own_ctrl_c() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.stdout == "True\n"
+
+
+def test_an_interrupt_before_the_command_begins_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupting() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["clustermodel.cli.main"], "one_interrupt", lambda **_: interrupting())
+    with pytest.raises(SystemExit) as end:
+        main(["policies"])
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "clustermodel: error: interrupted\n"
