@@ -3,8 +3,8 @@
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
@@ -28,12 +28,14 @@ from clustermodel.errors import SpecificationError, counted, in_words
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
-from clustermodel.experiment.store import Store
+from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
-from clustermodel.figures.style import short, visible
+from clustermodel.figures.style import factor_label, short, visible
 from clustermodel.formatting import time_unit
+from clustermodel.machine import Machine
 from clustermodel.measure.timeline import recorded_states
+from clustermodel.policies.registry import policy_summary
 from clustermodel.report import plots
 from clustermodel.report.data import Replications, measure_title, study_data
 from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, recorded_jobs, run_viewer, viewed_run
@@ -76,6 +78,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     for entry in store.entries():
         trials.setdefault(entry.key, []).append(describe(store.factors_of(entry)))
     runs = [(store.run(key), of_run) for key, of_run in trials.items()]
+    done = [run for run, _ in runs if run is not None and run.state == "done"]
     constant = [factor for index, factor in enumerate(study.factors) if index not in study.varying]
     page: str = file_html(
         document,
@@ -87,6 +90,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
             "states": store.states(),
             "constant": ", ".join(f"{factor.title} {factor.labels[0]}" for factor in constant),
             "study": store.study,
+            "setup": setup(done, list(dict.fromkeys(table.frame["policy"]))),
             "study_text": Markup(markdown(store.study.text)),
             "warm_up": f"{store.study.warm_up_s:,g} s",
             "failures": [(of, error.rstrip().rpartition("\n")[2]) for of, error in store.failures()],
@@ -99,6 +103,35 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         },
     )
     return page
+
+
+def setup(runs: Sequence[RunFile], policies: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what the runs simulate besides the factors: the machine that they share, jobs of the first run, policies."""
+    found: dict[str, set[str]] = {}
+    default = dict(_flat(asdict(Machine(nodes=1))))
+    for run in runs:
+        for name, value in _flat(run.specification.get("machine") or {}):
+            if value not in (None, 0, "") and (name in _ALWAYS or value != default.get(name)):
+                found.setdefault(name, set()).add(exact(value) if isinstance(value, float) else str(value))
+    same = {factor_label(name.rpartition(".")[2]): values.pop() for name, values in found.items() if len(values) == 1}
+    shared = [f"{name} {value}" for name, value in same.items()]
+    rows = [("machine", "; ".join(shared))] if shared else []
+    rows += [("jobs", f"{runs[0].jobs:,} of {', '.join(runs[0].sources)}")] if runs else []
+    for policy in policies:
+        with suppress(SpecificationError):
+            rows.append((policy, policy_summary(policy.partition(":")[0])))
+    return rows
+
+
+def _flat(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
+
+
+_ALWAYS: Final = ("nodes", "time_slicing.quantum_s", "time_slicing.mpl")
 
 
 def markdown(text: str) -> str:
@@ -199,7 +232,7 @@ def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str])
         columns.append(_numbers(name, measure_title(name), mean))
         if several:
             columns.append(_numbers(f"{name}_half", "±", half, "half"))
-    row = ", ".join(study.factors[index].title for index in study.varying) or "point"
+    row = " and ".join(study.factors[index].title for index in study.varying) or "point"
     means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
     text = f"A row for each {row}.{means}  Click a heading to sort."
     return Section("summary", "Summary", text, [("", "summary", columns)])

@@ -182,6 +182,13 @@ def test_markdown_of_strangers_stays_text(text: str) -> None:
     assert not any(mark in markdown(text) for mark in ("<b ", "<b>", 'href="javascript', "<img", "\x1b", "\u202e", "<!--"))
 
 
+def test_the_page_says_what_was_simulated(report: Opened) -> None:
+    rows = report.page.locator("table.facts").first.locator("tr").all_inner_texts()
+    assert rows[0].startswith("machine\tnodes ")
+    assert rows[1].startswith("jobs\t")
+    assert "EASY backfilling." in "".join(rows[2:])
+
+
 def test_exhibits_are_in_the_page(report: Opened, numbers: tuple[Path, StudyTable]) -> None:
     found = download(report, "exhibits")
     expected = numbers[1].lowest("mean_response_s")
