@@ -173,10 +173,10 @@ def failure_line(exception: BaseException) -> str:
     """Return a failure in one line, after ``file:line`` of the innermost code of the user that took part."""
     try:
         text = str(exception)
+        with suppress(Exception):  # of an object's own __dir__
+            text += name_meant(exception)
     except BaseException:  # of the exception's own method
         text = "(it cannot say what is wrong)"
-    with suppress(Exception):  # of an object's own __dir__
-        text += name_meant(exception)
     words = shortened(" ".join(f"{type(exception).__name__}: {text}".rstrip(": ").split()), _LONGEST_LINE)
     seen: list[BaseException] = []
     cause: BaseException | None = exception
