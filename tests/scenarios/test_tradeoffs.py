@@ -92,7 +92,7 @@ def test_a_table_with_numbers_as_headings_is_printed(
     printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     heading = next(line for line in printed.splitlines() if "bgs:mpl=2" not in line and "0.05" in line)
     assert heading.split() == ["policy", "0.0", "0.01", "0.02", "0.05", "0.1"]
-    assert len(stored_exhibits(tmp_path / "results")[0]) == 3
+    assert len(stored_exhibits(tmp_path / "results")[0]) == 4
 
 
 DOCS = SCENARIOS.parent / "docs"
