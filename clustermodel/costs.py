@@ -23,15 +23,15 @@ class SizeCost:
     """
 
     base_s: float = 0.0
-    """What a gang of any size pays, seconds."""
+    """The part that does not depend on the size, seconds."""
     per_node_s: float = 0.0
-    """What it pays for each of its nodes besides, seconds."""
+    """The part per node, seconds."""
 
     def __post_init__(self) -> None:
         seconds_fields(self, "SizeCost.", "base_s", "per_node_s")
 
     def __call__(self, nodes: int) -> float:
-        """Return the cost for a gang of so many nodes, seconds."""
+        """Return the cost of a gang of ``nodes`` nodes, seconds."""
         return self.base_s + self.per_node_s * nodes
 
 
@@ -46,7 +46,7 @@ class CostTicks:
         self._known: dict[int, int] = {}
 
     def of(self, nodes: int) -> int:
-        """Return the cost for a gang of so many nodes, ticks."""
+        """Return the cost of a gang of ``nodes`` nodes, ticks."""
         if self.constant is not None:
             return self.constant
         if nodes not in self._known:
@@ -65,7 +65,7 @@ class CostTicks:
 
 
 def require_cost(field: str, seconds: Seconds, nodes: int) -> None:
-    """Refuse a cost that is no time; of a function, for a gang of one node and of so many."""
+    """Refuse a cost that is not a time; a function is asked for gangs of 1 and of ``nodes`` nodes."""
     cost = CostTicks(field, seconds)
     for size in {1, nodes}:
         cost.of(size)

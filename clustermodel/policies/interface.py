@@ -213,12 +213,12 @@ class Setup(NamedTuple):
     switch_time: Callable[[QueuedJob], int] = lambda _job: 0
     """How long a context switch of the gang of a job in the system takes, ticks."""
     own_switches: bool = False
-    """Whether jobs differ in that."""
+    """Whether context switches differ between jobs."""
     occupies: bool = False
     """Whether gangs may occupy their nodes before and after they execute: for a start-up or an epilog."""
     occupied: Callable[[QueuedJob, int], tuple[int, int]] = lambda _job, _nodes: (0, 0)
-    """For how long the gang of a job occupies so many nodes before it executes, and after it has ended or been preempted, if it
-    is not suspended, ticks."""
+    """(start-up, epilog): ticks for which a job's gang occupies a number of nodes before it executes, and after it ends or is
+    preempted (not if it is suspended)."""
 
 
 Decide = Callable[[Batch, View], Iterable[Decision]]

@@ -37,7 +37,7 @@ class JobCosts:
         self._checked: dict[int, int] = {}
 
     def switch(self, job: int, nodes: int) -> int:
-        """Return how long a context switch of the gang of a job on so many nodes takes, ticks."""
+        """Return the ticks of a context switch of a job's gang on ``nodes`` nodes."""
         if self.switch_of_all is not None:
             return self.switch_of_all
         if (own := self._own.get(job, _NONE).context_switch) != UNSET:
