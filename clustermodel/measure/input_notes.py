@@ -400,7 +400,9 @@ def _replaced_costs(runs: Sequence[Result]) -> Iterator[Note]:
         if given and all(len(each) and (each != UNSET).all() for each in own):
             least, most = (f"{to_seconds(end(end(each) for each in own)):g}" for end in (min, max))
             each = f"all jobs have their own, of {least if least == most else f'{least} to {most}'} s"
-            yield Note(f"{name}s of {max(given):g} s: no effect; {each}", "leave it out, or read the jobs without it", f"--{name}")
+            yield Note(
+                f"{name}s of {max(given):g} s: no effect; {each}", "leave it out, or read the jobs without it", f"--{name}"
+            )
 
 
 def _unused_malleable(runs: Sequence[Costs]) -> Iterator[Note]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -77,13 +78,19 @@ class RecordedSchedule:
         texts = self._workload.names.get(field, ())
         return texts[code - 1] if 0 < code <= len(texts) else str(code)
 
+    @cached_property
+    def _ranges(self) -> IntArray:
+        """Job, first node and number of nodes of each recorded placement, shape ``(placements, 3)``."""
+        if not self._workload.has_recorded_placements:
+            return np.empty((0, 3), dtype=np.int64)
+        return self._workload.recorded_placements[["job", "first_node", "nodes"]].to_numpy()
+
     def nodes_used(self, own: BoolArray) -> int:
         """Return the number of different nodes on which some jobs ran; 0 if the log does not name them."""
-        if not self._workload.has_recorded_placements:
+        if not len(self._ranges):
             return 0
-        placed = self._workload.recorded_placements
-        its = placed["job"].isin(self._workload.column("id")[self._known][own])
-        ranges = placed.loc[its, ["first_node", "nodes"]].drop_duplicates().to_numpy()
+        its = np.isin(self._ranges[:, 0], self._workload.column("id")[self._known][own])
+        ranges = np.unique(self._ranges[its, 1:], axis=0)
         return len({node for first, nodes in ranges.tolist() for node in range(first, first + nodes)})
 
     def members(self, field: str) -> Iterator[tuple[str, BoolArray]]:

@@ -194,10 +194,6 @@ def _are_rejected(jobs: int) -> str:
     return f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} rejected"
 
 
-def _name_several(jobs: int) -> str:
-    return f"{counted(jobs, 'job')} {'names' if jobs == 1 else 'name'} other partitions together"
-
-
 def _naming(lost: Mapping[int, str], kind: str, there: Collection[str]) -> Words:
     """Return the note on jobs that are rejected as they name what is not there."""
     names = list(dict.fromkeys(lost.values()))
@@ -260,7 +256,12 @@ def _without_effect(run: Result, jobs: _Jobs) -> Iterator[Words]:
     several = [set(text.split(",")) for text in jobs.names("partition").values() if "," in text] if limited else []
     if escaped := sum(bool(limited & names) for names in several):
         which = _listed(sorted(set().union(*several) & limited))
-        yield f"{_name_several(escaped)} with {which}", "limits of one partition do not apply to them", _OPTION
+        name = "names" if escaped == 1 else "name"
+        yield (
+            f"{counted(escaped, 'job')} {name} other partitions together with {which}",
+            "limits of one partition do not apply to them",
+            _OPTION,
+        )
     if site.array_limits and not run.scenario.streams.array_limits():
         yield "no job is of an array with a limit", "array_limits has no effect", _OPTION
     order = site.order

@@ -247,9 +247,8 @@ class RotationOfKinds(Rotation):
         self._mpl = mpl
         self._kinds: dict[int, int] = {}  # how long a switch takes, ticks -> the kind
         self._lengths: list[int] = []  # the same, by kind
-        self.in_use: list[
-            int
-        ] = []  # kinds of gangs in the rows in use; what :meth:`advance` returns of switches is in this order
+        # Kinds of gangs in the rows in use; what :meth:`advance` returns of switches is in this order.
+        self.in_use: list[int] = []
 
     def kind(self, switch: int) -> int:
         """Return the kind of gangs whose switches take so long."""
