@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clustermodel.policies import predictors
-from clustermodel.policies.easy_run import BackfillOrder, EasyRun
+from clustermodel.policies.easy_run import BackfillOrder, EasyRun, EasyRunWithPlan
 from clustermodel.policies.interface import Run, Setup, dependencies_of
 from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
@@ -67,4 +67,6 @@ class Easy:
         if in_pools(setup):
             depth, kept = self.reserve_depth, self.reservation == "kept"
             return PoolBackfilling(setup, lengths, depth=depth, order=order, kept=kept)
-        return EasyRun(self, setup, lengths, order)
+        if self.reserve_depth > 1 or self.reservation == "kept" or setup.one_by_one:
+            return EasyRunWithPlan(self, setup, lengths, order)
+        return EasyRun(setup, lengths, order)

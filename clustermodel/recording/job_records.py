@@ -129,15 +129,16 @@ class JobRecords:
         self.cap_waits[index] = self.cap_waits.get(index, 0) + ticks
 
     def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
-        attempt = self._attempt[index]
-        self._attempts[attempt + _START] = now
-        self._attempts[attempt + _NODES] = nodes
+        attempts, attempt = self._attempts, self._attempt[index]
+        attempts[attempt + _START] = now
+        attempts[attempt + _NODES] = nodes
         self._hold(attempt, columns)
 
     def _hold(self, attempt: int, columns: NodeSet) -> None:
-        self._attempts[attempt + _FIRST_BOUND] = len(self._bounds)
-        self._attempts[attempt + _BOUNDS] = len(columns)
-        self._bounds.extend(columns)
+        attempts, bounds = self._attempts, self._bounds
+        attempts[attempt + _FIRST_BOUND] = len(bounds)
+        attempts[attempt + _BOUNDS] = len(columns)
+        bounds.extend(columns)
 
     def moved(self, index: int, now: int, columns: NodeSet) -> None:
         """Note that the gang has migrated to other nodes, as many as it had."""

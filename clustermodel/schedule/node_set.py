@@ -14,6 +14,7 @@ from typing import Final
 NodeSet = tuple[int, ...]  # bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7
 _NARROW: Final = 1024  # bits of a mask of which _set_bits looks at one after the other, however many are set
 _MANY: Final = 16  # bits after which it halves the rest of a wider mask
+_BEYOND: Final = 2**60  # beyond all nodes
 _FIRST: Final = 60  # nodes among which lowest looks for the lowest one first
 
 
@@ -183,22 +184,21 @@ class IdleNodes:
         bounds = self._bounds
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
             index = bisect_left(bounds, low)
-            joins_left = index % 2 == 1  # then bounds[index] is where the idle range on the left ends
-            right = index + 1 if joins_left else index
-            if (joins_left and bounds[index] != low) or (right < len(bounds) and bounds[right] < high):
+            joins_left = index % 2  # then bounds[index] is where the idle range on the left ends
+            right = index + joins_left
+            begin = bounds[right] if right < len(bounds) else _BEYOND  # of the idle range on the right
+            if begin < high or (joins_left and bounds[index] != low):
                 raise ValueError(f"nodes {low}-{high - 1} overlap nodes that are idle already")
             self.count += high - low
-            if right < len(bounds) and bounds[right] == high:
-                if joins_left:
-                    del bounds[index]
-                    del bounds[index]
+            if joins_left:
+                if begin == high:
+                    del bounds[index : index + 2]
                 else:
-                    bounds[index] = low
-            elif joins_left:
-                bounds[index] = high
+                    bounds[index] = high
+            elif begin == high:
+                bounds[index] = low
             else:
-                bounds.insert(index, high)
-                bounds.insert(index, low)
+                bounds[index:index] = (low, high)
 
 
 class Allocation:

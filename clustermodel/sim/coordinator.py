@@ -18,7 +18,7 @@ from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.decisions import Decisions
-from clustermodel.sim.events import AlarmClock, WaitingProcess
+from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_requests import idle_for
@@ -37,7 +37,7 @@ class Coordinator:
         self.env = run.env
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
-        self._cap, self._cap_waits = run.cap, run.cap_waits
+        self._cap, self._cap_waits, self._saved = run.cap, run.cap_waits, run.saved
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
@@ -52,6 +52,7 @@ class Coordinator:
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
         self._view = view = View()
+        view.up = self._nodes - len(run.states.down)
         view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
         view.progress, view.overhead_left = progress, overhead_left
         view.down = MappingProxyType(run.states.down)
@@ -91,9 +92,9 @@ class Coordinator:
         if row.id in self._sizes:
             job.set_sizes(self._sizes[row.id], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
         self._jobs[row.id] = job
-        life = job_life(job, self._pool.request, self._attempt_ended)
-        request = self._pool.request(job) if held is None or held.lets_go(job) else self._pool.held_request(job)
-        job.process = process = WaitingProcess(self.env, life, request)
+        job.process = process = JobProcess(self.env, job_life(job, self._pool.request_again, self._attempt_ended))
+        if held is None or held.lets_go(job):
+            self._pool.submitted.append(job.queued)
         return process
 
     def _asked(self, row: JobRow) -> tuple[JobRow, Place | None]:
@@ -148,7 +149,7 @@ class Coordinator:
             self._records.rejected(dependent.index)
             del self._jobs[dependent.row.id]
             dependent.is_cancelled = True
-            dependent.request.give()  # its process ends, for jobs whose submission follows it
+            dependent.process.go_on_in_turn()  # its process ends, for jobs whose submission follows it
             self._settled.arm()
             self._tell_dependents(dependent.row.id, ok=False)
 
@@ -160,7 +161,7 @@ class Coordinator:
             if job.queued is self._head:
                 self._head = None
             job.is_cancelled = True
-            job.request.give()  # its process ends
+            job.process.go_on_in_turn()  # its process ends
             if self._held is not None:
                 self._join(self._held.left(job))
                 self._tell_dependents(job.row.id, ok=False)
@@ -171,50 +172,51 @@ class Coordinator:
 
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
-        settled, pool, states, one_by_one = self._settled, self._pool, self._states, self._run.one_by_one
-        reservations = self._reservations
+        settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
+        reservations, waiting, running = self._reservations, self._pool.waiting, self._running
         by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
         while self.open_streams or self._jobs:
             yield settled
             settled.renew()
-            nodes_change = states.changing  # perhaps only nodes that are out of service because of the power cap
-            failed, repaired = (yield from self._change_nodes()) if nodes_change else NO_OUTAGES
+            failed, repaired = NO_OUTAGES
+            if nodes_change := states.changing:  # perhaps only nodes that are out of service because of the power cap
+                failed, repaired = yield from self._change_nodes()
+                view.up = self._nodes - len(states.down)
             later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
-            submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
+            submitted, requeued = pool.take_arrivals() if pool.submitted or pool.requeued else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
-            happened = self._ended or submitted or self._rings or nodes_change
-            if happened or (reservations is not None and reservations.changed):
+            if self._ended or submitted or self._rings or nodes_change or (reservations is not None and reservations.changed):
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
-                self._decisions.begin_granted()
                 if by_rules:
                     self._note_rules()
                 if later is not None and any(later):
-                    self._ended[:0], pool.arrived[:0] = later
+                    self._ended[:0], pool.submitted[:0] = later
                     settled.arm()
                     continue
-            if pool.waiting and not (
-                self._running
-                or self.open_streams
-                or self._alarm.at
-                or self._states.broken
-                or (reservations is not None and not reservations.is_over)
-            ):
-                if reservations is not None and (lost := reservations.lost()):
-                    raise StrandedJobsError(
-                        f"policy {self._policy}: job {lost[0]} has been stopped, and nodes that are reserved, or known to be "
-                        "down, leave no time in which what is left of it could end"
-                    )
-                ids = list(pool.waiting)
-                shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
-                raise StrandedJobsError(
-                    f"policy {self._policy}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job "
-                    f"{shown_ids}): the policy must start them or return WakeAt(...)"
-                )
+            if waiting and not (running or self.open_streams):
+                self._require_a_next_cycle()
         self._ledger.close()
+
+    def _require_a_next_cycle(self) -> None:
+        """Check that something will happen after which the jobs that wait on an idle machine may start."""
+        reservations = self._reservations
+        if self._alarm.at or self._states.broken or (reservations is not None and not reservations.is_over):
+            return
+        if reservations is not None and (lost := reservations.lost()):
+            raise StrandedJobsError(
+                f"policy {self._policy}: job {lost[0]} has been stopped, and nodes that are reserved, or known to be "
+                "down, leave no time in which what is left of it could end"
+            )
+        ids = list(self._pool.waiting)
+        shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
+        raise StrandedJobsError(
+            f"policy {self._policy}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job "
+            f"{shown_ids}): the policy must start them or return WakeAt(...)"
+        )
 
     def _arrange(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[QueuedJob]:
         """Reject jobs that are too late for a window, and put the queue in the site's order; return the others submitted."""
@@ -239,18 +241,18 @@ class Coordinator:
         if self._cap_waits is not None:
             self._cap_waits.note()
 
-    def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
+    def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[QueuedJob]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
         # Failures, repairs, alarms and preemptions come first and together, then submissions one by one, then ends, in the
         # order in which the gangs have started.
-        pool, ended, arrived = self._pool, self._ended, self._pool.arrived
+        pool, ended, submitted = self._pool, self._ended, self._pool.submitted
         stopped = [gang for gang in ended if gang.outcome in REQUEUING]
         if stopped or nodes_change or self._rings:
-            self._ended, pool.arrived = stopped, [job for job in arrived if job.attempts]
-            return [gang for gang in ended if gang.outcome not in REQUEUING], [job for job in arrived if not job.attempts]
-        if arrived:
-            self._ended, pool.arrived = [], arrived[:1]
-            return ended, arrived[1:]
+            self._ended, pool.submitted = stopped, []
+            return [gang for gang in ended if gang.outcome not in REQUEUING], submitted
+        if submitted:
+            self._ended, pool.submitted = [], submitted[:1]
+            return ended, submitted[1:]
         self._ended = ended[:1]
         return ended[1:], []
 
@@ -274,7 +276,7 @@ class Coordinator:
         """Record the outcome of a run attempt and charge its executed time as useful or discarded work."""
         job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
-        discarded, requeued, in_all = self._run.saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
+        discarded, requeued, in_all = self._saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
         if job.sizes is None:
             self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
             worked = executed if requeued else gang.ran
@@ -294,7 +296,7 @@ class Coordinator:
     ) -> None:
         """One scheduling cycle: close run attempts that have ended, settle, ask the policy, carry out its decisions, go on."""
         run, pool, decisions, view, now = self._run, self._pool, self._decisions, self._view, self.env.now
-        waiting, idle_nodes, ended, rings = pool.waiting, pool.idle_nodes, self._ended, self._rings
+        waiting, ended, rings = pool.waiting, self._ended, self._rings
         self._ended, self._rings = [], False
         for gang in ended:
             self._close(gang, now)
@@ -311,41 +313,50 @@ class Coordinator:
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
         if busy and run.sharing.is_settled:
             run.sharing.settle(now)
-        view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
+        view.now, view.idle = now, pool.idle_nodes.count
         decided: Any = self._decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
-            if not isinstance(decided, Iterable) or isinstance(decided, str):
-                returned = "nothing (None)" if decided is None else shown(repr(decided))
-                raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
-            decided = list(decided)
+            decided = self._listed(decided)
+        decisions.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
         try:
-            decisions.carry_out(decided, now, self._policy)
+            if decided:
+                decisions.carry_out(decided, now, self._policy)
             if self._node_memory is not None:
                 run.saved.require_room()
             if busy and run.sharing.is_settled:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
-        if changes or decisions.started or self._gave_up or self._resizes.changed:
+        started = decisions.started
+        if changes or started or self._gave_up or self._resizes.changed:
             self._gave_up = self._resizes.changed = False
-            self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
-        if not decisions.frees_nodes and (waiting or decisions.started):
-            self._note_queue(now, decisions.started)
-
-    def _note_queue(self, now: int, started: list[QueuedJob]) -> None:
-        """Record which job is blocked at the head of the queue, and which of those that have ``started`` overtook it."""
-        if self._pool.waiting:
-            head = next(iter(self._pool.waiting.values()))
-            if head is not self._head:
+            self._ledger.settle(now, pool.idle_nodes.count + pool.down, bool(waiting))
+        if not decisions.frees_nodes:
+            if waiting and (head := next(iter(waiting.values()))) is not self._head:
                 self._head = head
                 self._records.blocked(self._jobs[head.id].index, now)
+            if started:
+                self._note_starts(started)
+                decisions.begin_granted()
+
+    def _listed(self, decided: Any) -> list[Any]:
+        """Return what a policy has decided as a list."""
+        if not isinstance(decided, Iterable) or isinstance(decided, str):
+            returned = "nothing (None)" if decided is None else shown(repr(decided))
+            raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
+        return list(decided)
+
+    def _note_starts(self, started: list[QueuedJob]) -> None:
+        """Record which of the jobs that have ``started`` overtook the one that is blocked at the head of the queue."""
+        if self._pool.waiting:
+            assert self._head is not None
+            order = self._head.queue_order
             for job in started:
-                if job.queue_order > head.queue_order and job.id in self._running:
+                if job.queue_order > order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
-        if started:
-            if self._held is not None:
-                for job in started:
-                    self._join(self._held.began(job.id))
-            self._pool.compact_queue()
-            self._states.without_start = 0
-            started.clear()
+        if self._held is not None:
+            for job in started:
+                self._join(self._held.began(job.id))
+        self._pool.compact_queue()
+        self._states.without_start = 0
+        started.clear()

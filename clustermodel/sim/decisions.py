@@ -24,7 +24,7 @@ from clustermodel.policies.interface import (
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_members, is_node_set, text
-from clustermodel.sim.events import AlarmClock, Grant
+from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
@@ -46,10 +46,11 @@ class Decisions:
         self.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
+        self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
         self._alarm = alarm
         self._bits: dict[int, int] = {}  # of each row, once there are rows
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
-        self._granted: list[Grant] = []  # requests of jobs started in the present cycle, which begin to run at its end
+        self._granted: list[JobProcess] = []  # of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
         self._now = 0
         self._by_policy = ""
@@ -66,7 +67,7 @@ class Decisions:
         }
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
-        self._now, self._by_policy, self.frees_nodes = now, by_policy, False
+        self._now, self._by_policy = now, by_policy
         if self._interrupts:
             self._stopped.clear()
             self._interrupts = False
@@ -83,15 +84,15 @@ class Decisions:
 
     def begin_granted(self) -> None:
         """Let the jobs that have been started in the present cycle, and have not begun yet, begin to run."""
-        for request in self._granted:
-            request.ring()
+        for process in self._granted:
+            process.go_on()
         self._granted.clear()
 
     def _begin_in_turn(self) -> None:
         # Interrupts take effect by events, in the order of the decisions: if there are any, jobs begin by events too.
         self._interrupts = True
-        for request in self._granted:
-            request.give()
+        for process in self._granted:
+            process.go_on_in_turn()
         self._granted.clear()
 
     def _start(self, decision: Any) -> None:
@@ -103,7 +104,7 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms.nodes)
-        if self._run.any_node:
+        if self._any_node:
             gang = self._run.sharing.start(job, terms, columns)
         else:
             gang = self._start_where_allowed(decision, job, terms, columns)
@@ -137,21 +138,21 @@ class Decisions:
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
         job.execution = self._running[queued.id] = gang
-        request = self._pool.grant(job)
+        process = self._pool.grant(job)
         if self._interrupts:
-            request.give()
+            process.go_on_in_turn()
         else:
-            self._granted.append(request)
+            self._granted.append(process)
         self.started.append(queued)
-        if self._run.cap_waits is not None:
-            self._run.cap_waits.started(job)
+        if self._cap_waits is not None:
+            self._cap_waits.started(job)
         self._records.started(job.index, self._now, gang.columns, gang.nodes)
-        if self._run.reasons is not None:
-            self._run.reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
+        if self._reasons is not None:
+            self._reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
 
     def _terms(self, decision: Any, job: JobInSystem, speed: float = 1.0) -> Terms:
         """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
-        queued, machine, nodes, limit = job.queued, self._run.machine, None, None
+        queued, machine, nodes, limit = job.queued, self._machine, None, None
         if decision.nodes is not None or decision.limit is not None:
             nodes, limit = (_plain(number, f"job {queued.id} cannot start") for number in (decision.nodes, decision.limit))
         duration, length, outcome = job.run_time, queued.estimate, _COMPLETED

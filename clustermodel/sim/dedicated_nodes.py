@@ -36,7 +36,7 @@ class DedicatedGang(Execution):
     __slots__ = ("_boots", "_executed", "_nodes", "_resize", "_since")
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
-        super().__init__(owner, nodes.env.now, columns, terms)
+        Execution.__init__(self, owner, nodes.env.now, columns, terms)
         self._nodes = nodes
         self._executed = 0  # up to the last interruption, ticks
         self._resize = NO_RESIZE  # what the pending change of its size costs
@@ -355,11 +355,11 @@ class DedicatedNodes:
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest."""
-        image = job.image
-        if columns is None and image is not None and image.columns is not None and self.pool.idle_nodes.has(image.columns):
-            columns = image.columns
-        elif columns is None and self.saved.free is not None:
-            columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
+        if columns is None:
+            if (image := job.image) is not None and image.columns is not None and self.pool.idle_nodes.has(image.columns):
+                columns = image.columns
+            elif self.saved.free is not None:
+                columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
         self.saved.begin(gang)
         if self.pool.switched_off is not None:

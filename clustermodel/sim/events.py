@@ -1,4 +1,4 @@
-"""A settled instant, a grant, an alarm clock: what the model needs from the event loop that SimPy has no name for.
+"""A settled instant, a bell, the process of a job, an alarm clock: what the model needs from the event loop beyond SimPy.
 
 SimPy handles the events of one instant in order of priority, then of creation.  An event of a priority after NORMAL is
 handled when everything else of the instant is over, whatever order it was created in, so a process that waits for it
@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from simpy import Environment, Event, Process, Timeout
-from simpy.events import NORMAL, PENDING, URGENT, EventPriority
+from simpy.events import NORMAL, PENDING, EventPriority, Initialize
 
 SETTLED: Final = EventPriority(NORMAL + 1)  # priority of the event that ends an instant
 OVER: Final = EventPriority(NORMAL + 2)  # priority of what comes when nothing more is decided at an instant
@@ -69,26 +69,24 @@ class Bell(Event):
             go_on(self)
 
 
-class Grant(Bell):
-    """What a job waits for that has asked for nodes."""
-
-    def give(self) -> None:
-        """Let the job's process go on before anything else happens at the present time, later interrupts of it included."""
-        self._ok = True
-        self._value = None
-        self.env.schedule(self, URGENT)
-
-
-class WaitingProcess(Process):
-    """A process that waits for a grant before its generator begins."""
+class JobProcess(Process):
+    """The process of a job, which waits until it is told to begin, and each time it waits for nodes again, to go on."""
 
     # SimPy's own process begins with an event at the present time, in which a job could do nothing but ask for nodes and wait.
 
-    def __init__(self, env: Clock, generator: Generator[Event, object, object], grant: Grant) -> None:
+    def __init__(self, env: Clock, generator: Generator[Event, object, object]) -> None:
         self.env, self.callbacks, self._generator = env, [], generator
-        self._target = grant
-        assert grant.callbacks is not None
-        grant.callbacks.append(self._resume)
+
+    def go_on(self) -> None:
+        """Begin or go on at once, inside the event that is being handled."""
+        self._resume(_GRANTED)
+
+    def go_on_in_turn(self) -> None:
+        """Begin or go on before anything else happens at the present time, later interrupts included."""
+        self._target = Initialize(self.env, self)
+
+
+_GRANTED: Final = Environment().event().succeed()
 
 
 class AlarmClock:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator
 from typing import Final, NamedTuple
 
-from simpy import Event, Process
+from simpy import Event
 
 from clustermodel.job import JobRow, Sizes
 from clustermodel.policies.view import (
@@ -26,7 +26,7 @@ from clustermodel.policies.view import (
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, count, holds_any
-from clustermodel.sim.events import Grant
+from clustermodel.sim.events import JobProcess
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed
 ENDS: Final = (Status.COMPLETED, Status.KILLED)  # outcomes that end a job whose work counts
@@ -112,22 +112,21 @@ class JobInSystem:
 
     __slots__ = (
         "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "phases", "process", "queued",
-        "request", "row", "run_time", "sizes", "without_progress",
+        "row", "run_time", "sizes", "without_progress",
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
-    process: Process  # the job's life
-    request: Grant  # its latest request for nodes, which the coordinator grants
+    process: JobProcess  # the job's life
     execution: Execution  # its latest run attempt
     phases: list[Phase]  # of a malleable job, those that are over
 
     def __init__(self, row: JobRow, index: int) -> None:
-        memory = row.memory if row.memory > 0 else 0
-        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
+        submit, number, nodes, run_time, estimate, user, group, priority, _, memory, _, _, _ = row
+        self.queued = QueuedJob(number, nodes, submit, estimate, user, group, priority, memory if memory > 0 else 0)
         """The job as policies know it."""
         self.row = row  # the job as its stream submitted it
         self.index = index  # of its record
-        self.run_time = row.run  # how long it runs if nothing kills it, ticks; no policy sees this
+        self.run_time = run_time  # how long it runs if nothing kills it, ticks; no policy sees this
         self.image: Image | None = None  # what has been saved of it
         self.memory_on: NodeSet = ()  # the nodes on which it has memory, running or suspended, where memory is limited
         self.attempts = 0  # how often it has been started
@@ -170,7 +169,7 @@ class Execution(RunningJob):
     __slots__ = ("begun", "checkpointed", "duration", "interval", "length", "outcome", "owner", "resized_at")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
-        super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
+        RunningJob.__init__(self, owner.queued, start, columns, terms.nodes, terms.length)
         self.owner = owner  # whose run attempt it is
         self.duration, self.length, self.outcome = terms.duration, terms.length, terms.outcome  # as far as known
         self.interval: int | None = None  # how long it executes between two periodic checkpoints, ticks, if there are any
@@ -251,13 +250,14 @@ def needs_any(gang: Execution, nodes: Collection[int]) -> bool:
 
 
 def job_life(
-    job: JobInSystem, request: Callable[[JobInSystem], Grant], ended: Callable[[JobInSystem], None]
+    job: JobInSystem, request: Callable[[JobInSystem], None], ended: Callable[[JobInSystem], None]
 ) -> Generator[Event, object, None]:
     """Run, and wait for nodes and run again for as long as run attempts do not end the job."""
-    # The process (WaitingProcess) has waited for the job's first nodes when this begins.
+    # The process (JobProcess) has waited for the job's first nodes when this begins.
     while not job.is_cancelled:
         yield from job.execution.run()
         ended(job)
         if job.execution.outcome not in REQUEUING:
             return
-        yield request(job)
+        request(job)
+        yield Event(job.process.env)  # which never happens: JobProcess.go_on

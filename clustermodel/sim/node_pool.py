@@ -22,7 +22,7 @@ from clustermodel.schedule.node_set import (
     mask_of,
     text,
 )
-from clustermodel.sim.events import Clock, Grant
+from clustermodel.sim.events import Clock, JobProcess
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.validation import to_gib
@@ -40,53 +40,49 @@ class NodePool:
         self.allocation = Allocation(machine.node_sizes[0], machine.allocation) if machine.has_shared_nodes else None
         self.down = 0  # number of nodes that are out of service
         self.switched_off: SwitchedOff | None = None  # which of them are, where idle ones are switched off
-        self.arrived: list[JobInSystem] = []  # jobs that have asked for nodes since the last cycle
+        # Jobs that have asked for nodes since the last cycle, for the first time and again.
+        self.submitted: list[QueuedJob] = []
+        self.requeued: list[QueuedJob] = []
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
-    def request(self, job: JobInSystem) -> Grant:
-        """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
-        self.arrived.append(job)
-        job.request = request = Grant(self._env)
-        return request
-
-    def held_request(self, job: JobInSystem) -> Grant:
-        """Return the request of a job that joins the queue later."""
-        job.request = request = Grant(self._env)
-        return request
+    def request_again(self, job: JobInSystem) -> None:
+        """Ask for nodes of a job that has run; as any other, it waits in the queue once the present time has settled."""
+        self.requeued.append(job.queued)
 
     def join(self, job: JobInSystem) -> None:
         """Put a job that has been held into the queue, behind jobs that joined it earlier, as a request does."""
         queued = job.queued
         queued.queue_order = (-queued.priority, self._env.now, queued.id)
-        self.arrived.append(job)
+        self.submitted.append(queued)
 
     def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:
         """Put jobs that have asked for nodes into the queue; return those just submitted, and those that have run."""
-        submitted: list[QueuedJob] = []
-        requeued: list[QueuedJob] = []
-        for arrived in self.arrived:
-            (requeued if arrived.attempts else submitted).append(arrived.queued)
-        self.arrived.clear()
-        waiting = self.waiting
-        for jobs in (requeued, submitted):
-            if not jobs:
-                continue
-            if len(jobs) > 1:
-                jobs.sort(key=lambda job: job.queue_order)
-            # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
-            in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
-            for job in jobs:
-                waiting[job.id] = job
-            if not in_order:
-                self.arrange(sorted(waiting.values(), key=lambda job: job.queue_order))
+        submitted, requeued = self.submitted, self.requeued
+        if requeued:
+            self.requeued = []
+            self._enter(requeued)
+        if submitted:
+            self.submitted = []
+            self._enter(submitted)
         return submitted, requeued
 
-    def grant(self, job: JobInSystem) -> Grant:
-        """Take a job out of the queue, whose run attempt is ready; return its request, upon which it waits to go on."""
+    def _enter(self, jobs: list[QueuedJob]) -> None:
+        waiting = self.waiting
+        if len(jobs) > 1:
+            jobs.sort(key=lambda job: job.queue_order)
+        # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
+        in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
+        for job in jobs:
+            waiting[job.id] = job
+        if not in_order:
+            self.arrange(sorted(waiting.values(), key=lambda job: job.queue_order))
+
+    def grant(self, job: JobInSystem) -> JobProcess:
+        """Take a job out of the queue, whose run attempt is ready; return its process, which waits to go on."""
         del self.waiting[job.queued.id]
         self._deletions += 1
         job.attempts += 1
-        return job.request
+        return job.process
 
     def compact_queue(self) -> None:
         # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would

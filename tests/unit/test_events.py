@@ -1,10 +1,10 @@
-"""What a job costs in events of SimPy, and processes that begin with a grant."""
+"""What a job costs in events of SimPy, and processes that begin when they are told to."""
 
 import pytest
 import simpy
 
 from clustermodel import Job, Machine, Scenario, Workload
-from clustermodel.sim.events import Bell, Clock, Grant, InstantSettled, WaitingProcess
+from clustermodel.sim.events import Bell, Clock, InstantSettled, JobProcess
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
@@ -45,7 +45,7 @@ def test_who_waits_for_a_bell_goes_on_inside_the_event_that_rings_it_again_and_a
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before(at_once: bool) -> None:
+def test_a_process_of_a_job_begins_when_it_is_told_to_and_is_alive_before(at_once: bool) -> None:
     env, seen = Clock(), []
 
     def life() -> simpy.events.ProcessGenerator:
@@ -53,17 +53,16 @@ def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before(at_once:
         yield env.timeout(3)
         return "done"
 
-    grant = Grant(env)
-    process = WaitingProcess(env, life(), grant)
+    process = JobProcess(env, life())
     env.run(until=5)
-    assert (process.is_alive, process.target, seen) == (True, grant, [])
-    (grant.ring if at_once else grant.give)()
+    assert (process.is_alive, seen) == (True, [])
+    (process.go_on if at_once else process.go_on_in_turn)()
     assert seen == ([5] if at_once else [])
     assert env.run(until=process) == "done"
     assert (seen, env.now) == ([5], 8)
 
 
-def test_a_process_that_waits_begins_before_an_interrupt_of_the_same_time() -> None:
+def test_a_process_of_a_job_begins_before_an_interrupt_of_the_same_time() -> None:
     env, causes = Clock(), []
 
     def life() -> simpy.events.ProcessGenerator:
@@ -72,9 +71,8 @@ def test_a_process_that_waits_begins_before_an_interrupt_of_the_same_time() -> N
         except simpy.Interrupt as interrupt:
             causes.append(interrupt.cause)
 
-    grant = Grant(env)
-    process = WaitingProcess(env, life(), grant)
-    grant.give()
+    process = JobProcess(env, life())
+    process.go_on_in_turn()
     process.interrupt("stop")
     env.run()
     assert (causes, process.is_alive) == (["stop"], False)
