@@ -67,30 +67,29 @@ class EasyRun:
             return []
         decisions: list[Decision] = []
         candidates: Iterable[QueuedJob] = waiting.values()
-        idle, protected, due = view.idle, self._protected, False
-        if protected is None or late or failed or self._shadow < now:  # a reserved start is missed where jobs have overrun
-            self._protected = None
-            if late:
-                self._extend(late, now, view)
-        elif submitted and submitted[0].queue_order < protected.queue_order:
-            self._protected = None
-        elif freed:
-            before = self._shadow
-            self._protect(protected, now, idle)
-            due = self._shadow == now
-            if not due and self._shadow < before:
-                decisions.append(self._reserve(protected))
-        elif ended or repaired:
-            due = self._shadow == now
-        else:
-            candidates = submitted  # no nodes have become free, so that no job that waited before can start
+        idle, protected = view.idle, self._protected
+        if protected is not None:
+            overtaken = submitted and submitted[0].queue_order < protected.queue_order
+            if late or failed or overtaken or self._shadow < now:  # a reserved start is missed where jobs have overrun
+                self._protected = protected = None
+        if late:
+            self._extend(late, now, view)
+        if protected is not None:
+            if freed:
+                decisions += self._renew(protected, now, idle)
+            elif not (ended or repaired):
+                candidates = submitted  # no nodes have become free, so that no job that waited before can start
+            if self._shadow == now:
+                decisions.append(self._start(protected, now, reserved=now))
+                self._protected = None
+                idle -= protected.nodes
+                candidates = (job for job in candidates if job is not protected)
+        self._schedule(candidates, now, idle, decisions)
+        return decisions
+
+    def _schedule(self, candidates: Iterable[QueuedJob], now: int, idle: int, decisions: list[Decision]) -> None:
+        """Start jobs in queue order, protect the first one that is blocked, backfill the rest."""
         queue = iter(candidates)
-        if due:
-            assert protected is not None
-            decisions.append(self._start(protected, now, reserved=now))
-            self._protected = None
-            idle -= protected.nodes
-            queue = (job for job in candidates if job is not protected)
         if self._protected is None:
             for job in queue:
                 if job.nodes > idle:
@@ -101,7 +100,6 @@ class EasyRun:
                 decisions.append(self._start(job, now))
         if idle and self._protected is not None:  # otherwise no candidate is left
             self._backfill(queue, now, idle, decisions)
-        return decisions
 
     def _forget(self, ended: Iterable[RunningJob], now: int) -> bool:
         """Take out gangs that have ended; return whether one ended early."""
@@ -151,6 +149,12 @@ class EasyRun:
             shadow = end
         self._protected, self._shadow, self._extra = job, shadow, free - nodes
 
+    def _renew(self, job: QueuedJob, now: int, idle: int) -> list[Reserve]:
+        """Reserve for the protected job anew; return that if it is earlier than before, and not now."""
+        before = self._shadow
+        self._protect(job, now, idle)
+        return [self._reserve(job)] if now < self._shadow < before else []
+
     def _backfill(self, jobs: Iterable[QueuedJob], now: int, idle: int, decisions: list[Decision]) -> None:
         length_of, protected, shadow, extra = self._length_of, self._protected, self._shadow, self._extra
         if (order := self._order) is not None:
@@ -183,15 +187,12 @@ class EasyRun:
         holder = self._protected
         if holder is None or holder is job or job.queue_order < holder.queue_order:
             return Reason("head of the queue, and it fits", reserved=reserved)
-        by_shadow = end <= self._shadow
-        rule = (
-            "backfilled: it will end by the shadow time" if by_shadow else "backfilled: it takes no more than the extra nodes"
-        )
-        return Reason(rule, holder=holder.id, shadow=self._shadow, extra=self._extra)
+        why = "it will end by the shadow time" if end <= self._shadow else "it takes no more than the extra nodes"
+        return Reason(f"backfilled: {why}", holder=holder.id, shadow=self._shadow, extra=self._extra)
 
 
 class EasyRunWithPlan:
-    """One run with several reservations, with some that are kept, or with a scheduling cycle for each of simultaneous events."""
+    """One run with several reservations, with kept ones, or with a scheduling cycle for each of simultaneous events."""
 
     def __init__(self, policy: Easy, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
         self._lengths, self._length_of, self._order = lengths, lengths.of, order

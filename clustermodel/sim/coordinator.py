@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from simpy import Event, Process
 
@@ -27,6 +27,9 @@ from clustermodel.sim.resizing import end_phase
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
+
+
+_new_tuple: Final = tuple.__new__  # calling Batch takes thrice the time
 
 
 class Coordinator:
@@ -69,29 +72,31 @@ class Coordinator:
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
+        number = row.id
         if self._ids is not None:
-            if row.id in self._ids:
-                raise submitted_twice(row.id)
-            self._ids.add(row.id)
+            if number in self._ids:
+                raise submitted_twice(number)
+            self._ids.add(number)
         place: Place | None = ANYWHERE
         if not self._any_node:
             row, place = self._asked(row)
+        nodes = row.nodes
         index, held = self._records.submitted(row), self._held
         self._settled.arm()
         job = JobInSystem(row, index)
         if (
-            not 0 < row.nodes <= (self._nodes if self._cap is None else self._cap.most(None))
+            not 0 < nodes <= (self._nodes if self._cap is None else self._cap.most(None))
             or (self._node_memory is not None and row.memory > self._node_memory)
             or not (self._any_node or self._may_have_nodes(job, place))
             or (held is not None and held.refuses(row))
         ):
             self._records.rejected(index)
             if held is not None:
-                self._tell_dependents(row.id, ok=False)
+                self._tell_dependents(number, ok=False)
             return None
-        if row.id in self._sizes:
-            job.set_sizes(self._sizes[row.id], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
-        self._jobs[row.id] = job
+        if number in self._sizes:
+            job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
+        self._jobs[number] = job
         job.process = process = JobProcess(self.env, job_life(job, self._pool.request_again, self._attempt_ended))
         if held is None or held.lets_go(job):
             self._pool.submitted.append(job.queued)
@@ -272,8 +277,14 @@ class Coordinator:
             self._states.charge()
         return outages
 
-    def _close(self, gang: Execution, now: int) -> None:
-        """Record the outcome of a run attempt and charge its executed time as useful or discarded work."""
+    def _close(self, ended: list[Execution], now: int) -> None:
+        """Record the outcomes of run attempts and charge their executed times as useful or discarded work."""
+        for gang in ended:
+            self._close_one(gang, now)
+        if len(ended) > 1:
+            ended.sort(key=lambda gang: gang.job.queue_order)
+
+    def _close_one(self, gang: Execution, now: int) -> None:
         job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded, requeued, in_all = self._saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
@@ -298,15 +309,12 @@ class Coordinator:
         run, pool, decisions, view, now = self._run, self._pool, self._decisions, self._view, self.env.now
         waiting, ended, rings = pool.waiting, self._ended, self._rings
         self._ended, self._rings = [], False
-        for gang in ended:
-            self._close(gang, now)
-        if len(ended) > 1:
-            ended.sort(key=lambda gang: gang.job.queue_order)
+        if ended:
+            self._close(ended, now)
         if failed:
             self._states.discard_images(failed)
         changed = self._reservations is not None and self._reservations.arrange(waiting, now)
-        # Calling Batch takes thrice the time.
-        batch = tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
+        batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
         changes = bool(ended or submitted)  # alarms and outages change nothing, and may come when all is over
         if submitted:
             self._states.charge()
@@ -314,15 +322,14 @@ class Coordinator:
         if busy and run.sharing.is_settled:
             run.sharing.settle(now)
         view.now, view.idle = now, pool.idle_nodes.count
-        decided: Any = self._decide(batch, view)  # a user's code may return anything
+        decide = self._decide
+        decided: Any = decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
             decided = self._listed(decided)
         decisions.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
         try:
             if decided:
                 decisions.carry_out(decided, now, self._policy)
-            if self._node_memory is not None:
-                run.saved.require_room()
             if busy and run.sharing.is_settled:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:

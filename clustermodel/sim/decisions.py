@@ -47,6 +47,7 @@ class Decisions:
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
+        self._limits_memory = run.saved.free is not None
         self._alarm = alarm
         self._bits: dict[int, int] = {}  # of each row, once there are rows
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
@@ -81,6 +82,8 @@ class Decisions:
             except (AttributeError, TypeError):
                 _require_well_formed(decision)
                 raise
+        if self._limits_memory:
+            self._run.saved.require_room()
 
     def begin_granted(self) -> None:
         """Let the jobs that have been started in the present cycle, and have not begun yet, begin to run."""
