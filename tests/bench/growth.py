@@ -1,0 +1,267 @@
+"""Measure how CPU time and memory grow with jobs and with nodes; fill in a table and draw a figure of docs/design.md.
+
+    python -m tests.bench.growth                     measure all points
+    python -m tests.bench.growth --only easy nodes   measure the points with these words in their names
+    python -m tests.bench.growth --stored            measure nothing: draw and fill in again
+
+Each point is measured in a process of its own and stored in docs/data/growth.csv as soon as it is measured.  A million jobs
+take minutes, and nothing else should run meanwhile.
+"""
+
+import argparse
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from time import process_time
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from clustermodel import Machine, Scenario
+from clustermodel.figures.style import BLACK, legend_below, policy_colour
+from tests.bench.floor import bare_simpy
+from tests.bench.record import git
+from tests.bench.scale import ManyJobs, peak_kb
+from tests.bench.timing import ROOT
+
+NAME: Final = "growth"
+STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
+PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
+PAGE: Final = ROOT / "docs" / "design.md"
+FLOOR: Final = "bare SimPy"
+LABELS: Final = {FLOOR: FLOOR, "easy": "EASY", "conservative": "conservative", "mbgs": "mbgs"}
+LONGEST_S: Final = 10.0
+"""A point is measured again, up to five times, until its runs have taken so long together; the fastest counts."""
+MOST_RUNS: Final = 5
+
+
+class Point(NamedTuple):
+    """What is measured at once: a policy with so many jobs on so many nodes."""
+
+    growth: str
+    """What grows in the series of the point: ``jobs``, or ``nodes`` with the sizes of jobs, even or ``uneven``."""
+    policy: str
+    jobs: int
+    nodes: int
+
+    @property
+    def name(self) -> str:
+        """Its words, for the command line."""
+        return f"{self.growth} {self.policy} {self.value}"
+
+    @property
+    def value(self) -> int:
+        """How many jobs or nodes, whatever grows."""
+        return self.jobs if self.growth == "jobs" else self.nodes
+
+    def stream(self) -> ManyJobs:
+        """Return the jobs; where nodes grow, those of 100 nodes, with larger sizes."""
+        if self.growth == "jobs":
+            return ManyJobs(self.jobs, machine_nodes=self.nodes)
+        return ManyJobs(
+            self.jobs, machine_nodes=self.nodes, scale=self.nodes // 100, is_uneven=self.growth.startswith("uneven")
+        )
+
+    def program(self) -> Callable[[], object]:
+        """Return what is measured."""
+        stream = self.stream()
+        if self.policy == FLOOR:
+            return lambda: bare_simpy((row.submit, row.run) for row in stream.rows())
+        return Scenario(workload=stream, machine=Machine(nodes=self.nodes), policy=self.policy).run
+
+
+UNEVEN: Final = "uneven nodes"
+POINTS: Final = (
+    *(
+        Point("jobs", policy, 10**power, 128)
+        for policy, powers in {FLOOR: (4, 5, 6), "easy": (4, 5, 6), "conservative": (4, 5, 6), "mbgs": (3, 4, 5)}.items()
+        for power in powers
+    ),
+    *(
+        Point(growth, policy, jobs, 10**power)
+        for growth in ("nodes", UNEVEN)
+        for policy, jobs, powers in (
+            ("easy", 10_000, range(2, 7)),
+            ("conservative", 10_000, range(2, 7)),
+            ("mbgs", 3_000, range(2, 6)),
+        )
+        for power in powers
+    ),
+)
+COLUMNS: Final = [*Point._fields, "us_per_job", "bytes_per_job", "commit"]
+"""The commit is the last one that changed the package."""
+
+
+def measure_here(point: Point) -> dict[str, float]:
+    """Measure a point in this process, which has run nothing else."""
+    point._replace(jobs=100).program()()  # imports are not measured
+    before = peak_kb()
+    seconds = [seconds_of(point.program())]
+    grown = peak_kb() - before
+    while len(seconds) < MOST_RUNS and sum(seconds) < LONGEST_S:
+        seconds.append(seconds_of(point.program()))
+    return {"us_per_job": min(seconds) / point.jobs * 1e6, "bytes_per_job": grown * 1024 / point.jobs}
+
+
+def seconds_of(program: Callable[[], object]) -> float:
+    """Return the CPU time of a program."""
+    began = process_time()
+    program()
+    return process_time() - began
+
+
+def measure(point: Point) -> dict[str, float]:
+    """Measure a point in a process of its own.
+
+    Raises:
+        SystemExit: it fails; with the last line of its error.
+    """
+    command = [sys.executable, "-m", "tests.bench.growth", "--here", point.name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{point.name}: {done.stderr.strip().splitlines()[-1]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def with_point(table: pd.DataFrame, point: Point, found: dict[str, float], commit: str) -> pd.DataFrame:
+    """Return a table with a measured point, in place of its earlier measurement; points are in the order of POINTS."""
+    rows = {Point(*row[: len(Point._fields)]): row for row in table.itertuples(index=False, name=None)}
+    rows[point] = (*point, round(found["us_per_job"], 3), round(found["bytes_per_job"]), commit)
+    return pd.DataFrame([rows[one] for one in POINTS if one in rows], columns=COLUMNS)
+
+
+def read() -> pd.DataFrame:
+    """Return the stored table, empty where there is no file."""
+    return pd.read_csv(STORED, dtype={"commit": str}) if STORED.exists() else pd.DataFrame(columns=COLUMNS)
+
+
+def exponent(values: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the exponent of a power law fitted to CPU times: 1 where they are proportional, 0 where they do not grow."""
+    slope, _ = np.polyfit(np.log(values), np.log(seconds), 1)
+    return float(slope)
+
+
+class Series(NamedTuple):
+    """The points of a policy in which one quantity grows."""
+
+    growth: str
+    policy: str
+    values: Sequence[int]
+    us_per_job: Sequence[float]
+    exponent: float
+    """Of the CPU time of a run."""
+    bytes_per_job: int
+    """Where there are the most jobs or nodes."""
+
+    @property
+    def label(self) -> str:
+        """The policy and the exponent."""
+        return f"{LABELS[self.policy]}: {self.exponent:.2f}"
+
+
+def series_of(table: pd.DataFrame) -> list[Series]:
+    """Return the series of a table that have at least two points."""
+    found = []
+    for (growth, policy), rows in table.groupby(["growth", "policy"], sort=False):
+        values = rows["jobs" if growth == "jobs" else "nodes"].tolist()
+        seconds = (rows["us_per_job"] * rows["jobs"]).tolist()
+        if len(values) > 1:
+            slope = exponent(values, seconds)
+            found.append(
+                Series(growth, policy, values, rows["us_per_job"].tolist(), slope, int(rows["bytes_per_job"].iloc[-1]))
+            )
+    return found
+
+
+HEADINGS: Final = {"jobs": "jobs, on 128 nodes", "nodes": "nodes, even sizes", UNEVEN: "nodes, uneven sizes"}
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of the page: a row for each series."""
+    powers = range(2, 7)
+    rows = []
+    for one in series_of(table):
+        us = dict(zip(one.values, one.us_per_job, strict=True))
+        times = [f"{us[10**power]:.0f}" if 10**power in us else "" for power in powers]
+        rows.append([HEADINGS[one.growth], LABELS[one.policy], *times, f"{one.exponent:.2f}", f"{one.bytes_per_job}"])
+    columns = ["growing", "policy", *(f"10^{power}" for power in powers), "exponent", "bytes per job"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def with_summary(page: str, table: pd.DataFrame) -> str:
+    """Return the text of the page with the table of stored points."""
+    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
+    text: str = make["with_tables"](page, NAME, make["markdown_table"](summary(table), "---:"))
+    return text
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Return the figure: CPU time per job against jobs, and against nodes; a policy's label has its exponents."""
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    panels: list[Axes] = list(figure.subplots(1, 2, sharey=True))
+    all_series = series_of(table)
+    for axes, growths, quantity in zip(panels, (["jobs"], ["nodes", UNEVEN]), ("jobs", "nodes"), strict=True):
+        chosen = [one for one in all_series if one.growth in growths]
+        for one in chosen:
+            colour = BLACK if one.policy == FLOOR else policy_colour(one.policy)
+            line, marker = ("--", "s") if one.growth == UNEVEN else ("-", "o")
+            axes.plot(one.values, one.us_per_job, color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2)
+        for policy in dict.fromkeys(one.policy for one in chosen):
+            of_policy = [one for one in chosen if one.policy == policy]
+            text = ", ".join([of_policy[0].label, *(f"{one.exponent:.2f}" for one in of_policy[1:])])
+            colour = BLACK if policy == FLOOR else policy_colour(policy)
+            end = (of_policy[0].values[-1], of_policy[0].us_per_job[-1])
+            axes.annotate(text, end, (7, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(quantity)
+        axes.set_xlim(right=10**8)  # for the labels
+        axes.set_xticks([10**power for power in range(2 + (quantity == "jobs"), 7)])
+        axes.grid(linewidth=0.3)
+    panels[0].set_ylabel("CPU time per job (µs)")
+    looks = {"even sizes": ("-", "o"), "uneven sizes": ("--", "s")}
+    handles = {name: Line2D([], [], color="grey", linestyle=line, marker=marker) for name, (line, marker) in looks.items()}
+    legend_below(figure, handles)
+    return figure
+
+
+def show(table: pd.DataFrame) -> None:
+    """Draw the figure, and fill in the table of the page."""
+    draw(table).savefig(PICTURE, dpi=110)
+    PAGE.write_text(with_summary(PAGE.read_text(), table))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, store and show what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--only", nargs="+", default=[], metavar="WORD", help="measure points whose names have these words")
+    what.add_argument("--here", metavar="NAME", help="measure one point in this process and print JSON")
+    what.add_argument("--stored", action="store_true", help="measure nothing: draw and fill in the stored points again")
+    options = parser.parse_args(argv)
+    if options.here:
+        print(json.dumps(measure_here(next(point for point in POINTS if point.name == options.here))))
+        return
+    points = [point for point in POINTS if set(options.only) <= set(point.name.split())]
+    if not points:
+        raise SystemExit(f"no point has the words {' '.join(options.only)}; the last one is {POINTS[-1].name}")
+    if not options.stored:
+        if changes := git("status", "--porcelain", "--", "clustermodel").decode():
+            raise SystemExit(f"{changes.split()[1]} differs from the commit: commit it first")
+        commit = git("log", "-1", "--abbrev=7", "--format=%h", "--", "clustermodel").decode().strip()
+        for point in points:
+            found = measure(point)
+            print(f"{point.name}: {found['us_per_job']:.1f} us and {found['bytes_per_job']:.0f} bytes per job", flush=True)
+            with_point(read(), point, found, commit).to_csv(STORED, index=False)
+    show(read())
+
+
+if __name__ == "__main__":
+    main()
