@@ -6,7 +6,6 @@ a Python of its own.
 """
 
 import json
-import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -112,7 +111,7 @@ SIMULATORS = {"clustermodel": clustermodel, "pyss's method": pyss, "accasim": ac
 
 
 def peak_kb() -> int:
-    """Return the peak memory of this process."""
+    """Return the peak memory of this process: not ru_maxrss, which begins with that of the process that started this one."""
     return int(re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[0])
 
 
@@ -124,12 +123,7 @@ def main(simulator: str, policy: str, path: str) -> None:
     seconds = process_time() - began
     peak = peak_kb()
     installed = version("accasim") if simulator == "accasim" else None
-    starts = list(starts_of(result))
-    print(
-        json.dumps(
-            {"seconds": seconds, "peak_kb": peak, "version": installed, "python": platform.python_version(), "starts": starts}
-        )
-    )
+    print(json.dumps({"seconds": seconds, "peak_kb": peak, "version": installed, "starts": list(starts_of(result))}))
 
 
 if __name__ == "__main__":

@@ -85,9 +85,8 @@ def simulators(pythons: dict[str, str], package: Path | None) -> list[Simulator]
     if package is not None:
         found.insert(1, Simulator(COMPILED, OURS, sys.executable, package.resolve()))
     else:
-        print(
-            "compiled modules are skipped: CLUSTERMODEL_COMPILE=1 pip install --no-deps --target FOLDER . && --package FOLDER"
-        )
+        print("compiled modules are skipped: CLUSTERMODEL_COMPILE=1 pip install --no-deps --target FOLDER .")
+        print("then add --package FOLDER")
     python = pythons.get(ACCASIM, sys.executable)
     if can_import(python, ACCASIM):
         found.append(Simulator(ACCASIM, ACCASIM, python, ROOT))
@@ -143,24 +142,26 @@ def measure(trace: str, chosen: Sequence[Simulator], rounds: int) -> list[dict[s
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the page: CPU time of ours, multiples of it, peak memory, and mean waits."""
-    table = table.assign(policy=table["policy"].map(LABELS))
+    """Return the table of the page: CPU time of ours and multiples of it, peak memory, and mean wait."""
     rows: list[dict[str, object]] = []
-    for (trace, policy), of_policy in table.groupby(["trace", "policy"], sort=False):
-        by_name = of_policy.set_index("simulator")
-        seconds, memory, wait = by_name["cpu_s"], by_name["peak_mib"], by_name["mean_wait_s"]
-        row: dict[str, object] = {"trace": trace, "policy": policy, "pure, s": f"{seconds[OURS]:.2f}"}
-        names = [name for name in (COMPILED, PYSS, ACCASIM) if name in set(table["simulator"])]
-        for name in names:
-            row[SHOWN[name]] = f"{seconds[name] / seconds[OURS]:.2f}" if name in seconds else ""
-        kept = [name for name in (OURS, PYSS, ACCASIM) if name in set(table["simulator"])]
-        row["memory, MiB"] = ", ".join(str(memory[name]) if name in memory else "-" for name in kept)
-        row["mean wait, s"] = ", ".join(dict.fromkeys(f"{wait[name]:.0f}" for name in by_name.index))
+    for (trace, policy), runs in table.groupby(["trace", "policy"], sort=False):
+        by_name = runs.set_index("simulator")
+        ours = by_name.loc[OURS]
+        row: dict[str, object] = {"trace": trace, "policy": LABELS[policy]}
+        for name in (name for name in SHOWN if name in set(table["simulator"])):
+            row[SHOWN[name]] = ""
+            if name in by_name.index:
+                seconds, memory = by_name.loc[name, ["cpu_s", "peak_mib"]]
+                time = f"{seconds:.2f} s" if name == OURS else f"{seconds / ours['cpu_s']:.2f}"
+                row[SHOWN[name]] = f"{time}, {memory:.0f} MiB"
+        others = [f"{SHOWN[one.simulator]} {one.mean_wait_s:,.0f}" for one in runs.itertuples() if one.other_starts]
+        row["mean wait, s"] = "; ".join([f"{ours['mean_wait_s']:,.0f}", *others])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-SHOWN: Final = {COMPILED: "compiled", PYSS: PYSS, ACCASIM: "AccaSim"}
+SHOWN: Final = {OURS: "pure", COMPILED: "compiled", PYSS: PYSS, ACCASIM: "AccaSim"}
+"""In the columns of the page's table."""
 
 
 def conditions() -> str:
