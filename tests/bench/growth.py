@@ -180,19 +180,29 @@ def series_of(table: pd.DataFrame) -> list[Series]:
     return found
 
 
-HEADINGS: Final = {"jobs": "jobs, on 128 nodes", "nodes": "nodes, even sizes", UNEVEN: "nodes, uneven sizes"}
-
-
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the page: a row for each series."""
-    powers = range(2, 7)
+    """Return the table of the page: for each policy, times per job at both ends, exponents, and memory with the most jobs."""
+    by_key = {(one.policy, one.growth): one for one in series_of(table)}
     rows = []
-    for one in series_of(table):
-        us = dict(zip(one.values, one.us_per_job, strict=True))
-        times = [f"{us[10**power]:.0f}" if 10**power in us else "" for power in powers]
-        rows.append([HEADINGS[one.growth], LABELS[one.policy], *times, f"{one.exponent:.2f}", f"{one.bytes_per_job}"])
-    columns = ["growing", "policy", *(f"10^{power}" for power in powers), "exponent", "bytes per job"]
-    return pd.DataFrame(rows, columns=columns)
+    for policy, label in LABELS.items():
+        row: dict[str, object] = {"µs per job": label}
+        for growth, least, most in (("jobs", 10**4, 10**6), ("nodes", 10**2, 10**6)):
+            first, last, exponents = f"{shown(least)} {growth}", f"{shown(most)} {growth}", f"exponent, {growth}"
+            row |= {first: "", last: "", exponents: ""}
+            if one := by_key.get((policy, growth)):
+                us = dict(zip(one.values, one.us_per_job, strict=True))
+                end = "" if one.values[-1] == most else f" ({shown(one.values[-1])})"
+                row |= {first: f"{us[least]:.0f}", last: f"{one.us_per_job[-1]:.0f}{end}"}
+                also = by_key.get((policy, UNEVEN)) if growth == "nodes" else None
+                row[exponents] = ", ".join(f"{series.exponent:.2f}" for series in (one, also) if series)
+        row["bytes per job"] = f"{by_key[policy, 'jobs'].bytes_per_job}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shown(power_of_ten: int) -> str:
+    """Return how tables name a power of ten."""
+    return f"10^{len(str(power_of_ten)) - 1}"
 
 
 def with_summary(page: str, table: pd.DataFrame) -> str:

@@ -34,7 +34,7 @@ NAME: Final = "bench_ratios"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
 PAGE: Final = ROOT / "docs" / "design.md"
-SPEED_PAGES: Final = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "other_simulators.md")
+SPEED_PAGE: Final = ROOT / "CONTRIBUTING.md"
 COLUMNS: Final = ["commit", "number", "date", "kind", "ratio", "value"]
 """The number is that of the commits in its history, with itself: branches are in order, and commits of one second."""
 NAMES: Final = [one.name for one in WATCHED]
@@ -142,12 +142,11 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the page: each ratio's bounds, its value at the first commit, and the last one of each kind."""
+    """Return the table of the page: each ratio's bounds, and its last value of each kind."""
     found: dict[str, list[object]] = {"CPU time": NAMES}
     for kind, bounds in BOUNDS.items():
         found[f"bound, {kind}"] = bounds
-        commits = table.loc[table["kind"] == kind, "commit"].drop_duplicates().tolist()
-        for commit in dict.fromkeys([*commits[:1], *commits[-1:]] if kind == "pure" else commits[-1:]):
+        for commit in table.loc[table["kind"] == kind, "commit"].drop_duplicates().tolist()[-1:]:
             values = table[(table["commit"] == commit) & (table["kind"] == kind)].set_index("ratio")["value"]
             found[f"{commit}, {kind}"] = [float(f"{values.get(one.name, float('nan')):.3g}") for one in WATCHED]
     return pd.DataFrame(found)
@@ -212,10 +211,9 @@ def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequ
 
 
 def show(table: pd.DataFrame) -> None:
-    """Draw the figure, and fill the tables of the pages."""
+    """Draw the figure, and fill the tables of the two pages."""
     draw(table).savefig(PICTURE, dpi=110)
-    for page in SPEED_PAGES:
-        page.write_text(with_speed(page.read_text(), table))
+    SPEED_PAGE.write_text(with_speed(SPEED_PAGE.read_text(), table))
     PAGE.write_text(with_summary(PAGE.read_text(), table))
 
 
