@@ -1,5 +1,7 @@
 """Measure how CPU time and memory grow with jobs and with nodes; fill in a table and draw a figure of docs/design.md.
 
+Times are multiples of the bare-SimPy floor of the same jobs, which grows in proportion to them; both take turns.
+
     python -m tests.bench.growth                     measure all points
     python -m tests.bench.growth --only easy nodes   measure the points with these words in their names
     python -m tests.bench.growth --stored            measure nothing: draw and fill in again
@@ -14,7 +16,6 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from time import process_time
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,21 +25,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from clustermodel import Machine, Scenario
-from clustermodel.figures.style import BLACK, legend_below, policy_colour
+from clustermodel.figures.style import legend_below, policy_colour
 from tests.bench.floor import bare_simpy
 from tests.bench.record import git
 from tests.bench.scale import ManyJobs, peak_kb
-from tests.bench.timing import ROOT
+from tests.bench.timing import ROOT, best_of
 
 NAME: Final = "growth"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
 PAGE: Final = ROOT / "docs" / "design.md"
-FLOOR: Final = "bare SimPy"
-LABELS: Final = {FLOOR: FLOOR, "easy": "EASY", "conservative": "conservative", "mbgs": "mbgs"}
+LABELS: Final = {"easy": "EASY", "conservative": "conservative", "mbgs": "mbgs"}
 LONGEST_S: Final = 10.0
-"""A point is measured again, up to five times, until its runs have taken so long together; the fastest counts."""
-MOST_RUNS: Final = 5
+"""A run that takes longer is measured once."""
+MORE_ROUNDS: Final = 3
+"""Of others, after the first."""
 
 
 class Point(NamedTuple):
@@ -70,17 +71,19 @@ class Point(NamedTuple):
 
     def program(self) -> Callable[[], object]:
         """Return what is measured."""
+        return Scenario(workload=self.stream(), machine=Machine(nodes=self.nodes), policy=self.policy).run
+
+    def floor(self) -> Callable[[], object]:
+        """Return what it is compared with."""
         stream = self.stream()
-        if self.policy == FLOOR:
-            return lambda: bare_simpy((row.submit, row.run) for row in stream.rows())
-        return Scenario(workload=stream, machine=Machine(nodes=self.nodes), policy=self.policy).run
+        return lambda: bare_simpy((row.submit, row.run) for row in stream.rows())
 
 
 UNEVEN: Final = "uneven nodes"
 POINTS: Final = (
     *(
         Point("jobs", policy, 10**power, 128)
-        for policy, powers in {FLOOR: (4, 5, 6), "easy": (4, 5, 6), "conservative": (4, 5, 6), "mbgs": (3, 4, 5)}.items()
+        for policy, powers in {"easy": (4, 5, 6), "conservative": (4, 5, 6), "mbgs": (3, 4, 5)}.items()
         for power in powers
     ),
     *(
@@ -94,7 +97,7 @@ POINTS: Final = (
         for power in powers
     ),
 )
-COLUMNS: Final = [*Point._fields, "us_per_job", "bytes_per_job", "commit"]
+COLUMNS: Final = [*Point._fields, "us_per_job", "floor_us_per_job", "bytes_per_job", "commit"]
 """The commit is the last one that changed the package."""
 
 
@@ -102,18 +105,13 @@ def measure_here(point: Point) -> dict[str, float]:
     """Measure a point in this process, which has run nothing else."""
     point._replace(jobs=100).program()()  # imports are not measured
     before = peak_kb()
-    seconds = [seconds_of(point.program())]
+    programs = point.program(), point.floor()
+    seconds = best_of(*programs, rounds=1)
     grown = peak_kb() - before
-    while len(seconds) < MOST_RUNS and sum(seconds) < LONGEST_S:
-        seconds.append(seconds_of(point.program()))
-    return {"us_per_job": min(seconds) / point.jobs * 1e6, "bytes_per_job": grown * 1024 / point.jobs}
-
-
-def seconds_of(program: Callable[[], object]) -> float:
-    """Return the CPU time of a program."""
-    began = process_time()
-    program()
-    return process_time() - began
+    if seconds[0] < LONGEST_S:
+        seconds = list(map(min, seconds, best_of(*programs, rounds=MORE_ROUNDS)))
+    us_per_job, floor_us_per_job = (1e6 * taken / point.jobs for taken in seconds)
+    return {"us_per_job": us_per_job, "floor_us_per_job": floor_us_per_job, "bytes_per_job": grown * 1024 / point.jobs}
 
 
 def measure(point: Point) -> dict[str, float]:
@@ -133,7 +131,8 @@ def measure(point: Point) -> dict[str, float]:
 def with_point(table: pd.DataFrame, point: Point, found: dict[str, float], commit: str) -> pd.DataFrame:
     """Return a table with a measured point, in place of its earlier measurement; points are in the order of POINTS."""
     rows = {Point(*row[: len(Point._fields)]): row for row in table.itertuples(index=False, name=None)}
-    rows[point] = (*point, round(found["us_per_job"], 3), round(found["bytes_per_job"]), commit)
+    times = (round(found[name], 3) for name in ("us_per_job", "floor_us_per_job"))
+    rows[point] = (*point, *times, round(found["bytes_per_job"]), commit)
     return pd.DataFrame([rows[one] for one in POINTS if one in rows], columns=COLUMNS)
 
 
@@ -142,9 +141,9 @@ def read() -> pd.DataFrame:
     return pd.read_csv(STORED, dtype={"commit": str}) if STORED.exists() else pd.DataFrame(columns=COLUMNS)
 
 
-def exponent(values: Sequence[float], seconds: Sequence[float]) -> float:
+def exponent(values: Sequence[float], times: Sequence[float]) -> float:
     """Return the exponent of a power law fitted to CPU times: 1 where they are proportional, 0 where they do not grow."""
-    slope, _ = np.polyfit(np.log(values), np.log(seconds), 1)
+    slope, _ = np.polyfit(np.log(values), np.log(times), 1)
     return float(slope)
 
 
@@ -154,7 +153,8 @@ class Series(NamedTuple):
     growth: str
     policy: str
     values: Sequence[int]
-    us_per_job: Sequence[float]
+    multiples: Sequence[float]
+    """Of the floor."""
     exponent: float
     """Of the CPU time of a run."""
     bytes_per_job: int
@@ -171,28 +171,26 @@ def series_of(table: pd.DataFrame) -> list[Series]:
     found = []
     for (growth, policy), rows in table.groupby(["growth", "policy"], sort=False):
         values = rows["jobs" if growth == "jobs" else "nodes"].tolist()
-        seconds = (rows["us_per_job"] * rows["jobs"]).tolist()
+        multiples = rows["us_per_job"] / rows["floor_us_per_job"]
         if len(values) > 1:
-            slope = exponent(values, seconds)
-            found.append(
-                Series(growth, policy, values, rows["us_per_job"].tolist(), slope, int(rows["bytes_per_job"].iloc[-1]))
-            )
+            slope = exponent(values, (multiples * rows["jobs"]).tolist())
+            found.append(Series(growth, policy, values, multiples.tolist(), slope, int(rows["bytes_per_job"].iloc[-1])))
     return found
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the page: for each policy, times per job at both ends, exponents, and memory with the most jobs."""
+    """Return the table of the page: for each policy, times at both ends, exponents, and memory with the most jobs."""
     by_key = {(one.policy, one.growth): one for one in series_of(table)}
     rows = []
     for policy, label in LABELS.items():
-        row: dict[str, object] = {"µs per job": label}
+        row: dict[str, object] = {"policy": label}
         for growth, least, most in (("jobs", 10**4, 10**6), ("nodes", 10**2, 10**6)):
             first, last, exponents = f"{shown(least)} {growth}", f"{shown(most)} {growth}", f"exponent, {growth}"
             row |= {first: "", last: "", exponents: ""}
             if one := by_key.get((policy, growth)):
-                us = dict(zip(one.values, one.us_per_job, strict=True))
+                multiples = dict(zip(one.values, one.multiples, strict=True))
                 end = "" if one.values[-1] == most else f" ({shown(one.values[-1])})"
-                row |= {first: f"{us[least]:.0f}", last: f"{one.us_per_job[-1]:.0f}{end}"}
+                row |= {first: f"{multiples[least]:.3g}", last: f"{one.multiples[-1]:.3g}{end}"}
                 also = by_key.get((policy, UNEVEN)) if growth == "nodes" else None
                 row[exponents] = ", ".join(f"{series.exponent:.2f}" for series in (one, also) if series)
         row["bytes per job"] = f"{by_key[policy, 'jobs'].bytes_per_job}"
@@ -213,29 +211,35 @@ def with_summary(page: str, table: pd.DataFrame) -> str:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Return the figure: CPU time per job against jobs, and against nodes; a policy's label has its exponents."""
+    """Return the figure: CPU time against jobs, and against nodes; a policy's label has its exponents."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     panels: list[Axes] = list(figure.subplots(1, 2, sharey=True))
     all_series = series_of(table)
     for axes, growths, quantity in zip(panels, (["jobs"], ["nodes", UNEVEN]), ("jobs", "nodes"), strict=True):
         chosen = [one for one in all_series if one.growth in growths]
         for one in chosen:
-            colour = BLACK if one.policy == FLOOR else policy_colour(one.policy)
             line, marker = ("--", "s") if one.growth == UNEVEN else ("-", "o")
-            axes.plot(one.values, one.us_per_job, color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2)
+            axes.plot(
+                one.values,
+                one.multiples,
+                color=policy_colour(one.policy),
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                linewidth=1.2,
+            )
         for policy in dict.fromkeys(one.policy for one in chosen):
             of_policy = [one for one in chosen if one.policy == policy]
             text = ", ".join([of_policy[0].label, *(f"{one.exponent:.2f}" for one in of_policy[1:])])
-            colour = BLACK if policy == FLOOR else policy_colour(policy)
-            end = (of_policy[0].values[-1], of_policy[0].us_per_job[-1])
-            axes.annotate(text, end, (7, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
+            end = (of_policy[0].values[-1], of_policy[0].multiples[-1])
+            axes.annotate(text, end, (7, 0), textcoords="offset points", color=policy_colour(policy), fontsize=8, va="center")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(quantity)
         axes.set_xlim(right=10**8)  # for the labels
         axes.set_xticks([10**power for power in range(2 + (quantity == "jobs"), 7)])
         axes.grid(linewidth=0.3)
-    panels[0].set_ylabel("CPU time per job (µs)")
+    panels[0].set_ylabel("CPU time / bare SimPy")
     looks = {"even sizes": ("-", "o"), "uneven sizes": ("--", "s")}
     handles = {name: Line2D([], [], color="grey", linestyle=line, marker=marker) for name, (line, marker) in looks.items()}
     legend_below(figure, handles)
@@ -268,7 +272,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         commit = git("log", "-1", "--abbrev=7", "--format=%h", "--", "clustermodel").decode().strip()
         for point in points:
             found = measure(point)
-            print(f"{point.name}: {found['us_per_job']:.1f} us and {found['bytes_per_job']:.0f} bytes per job", flush=True)
+            us, floor_us, memory = found.values()
+            print(f"{point.name}: {us:.1f} us, {us / floor_us:.2f} times the floor, {memory:.0f} bytes per job", flush=True)
             with_point(read(), point, found, commit).to_csv(STORED, index=False)
     show(read())
 
