@@ -190,10 +190,11 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             if one := by_key.get((policy, growth)):
                 multiples = dict(zip(one.values, one.multiples, strict=True))
                 end = "" if one.values[-1] == most else f" ({shown(one.values[-1])})"
-                row |= {first: f"{multiples[least]:.3g}", last: f"{one.multiples[-1]:.3g}{end}"}
+                row |= {first: f"{multiples[least]:.3g}" if least in multiples else "", last: f"{one.multiples[-1]:.3g}{end}"}
                 also = by_key.get((policy, UNEVEN)) if growth == "nodes" else None
                 row[exponents] = ", ".join(f"{series.exponent:.2f}" for series in (one, also) if series)
-        row["bytes per job"] = f"{by_key[policy, 'jobs'].bytes_per_job}"
+        most_jobs = by_key.get((policy, "jobs"))
+        row["bytes per job"] = f"{most_jobs.bytes_per_job}" if most_jobs else ""
         rows.append(row)
     return pd.DataFrame(rows)
 
