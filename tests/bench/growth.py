@@ -144,7 +144,7 @@ def read() -> pd.DataFrame:
 def exponent(values: Sequence[float], times: Sequence[float]) -> float:
     """Return the exponent of a power law fitted to CPU times: 1 where they are proportional, 0 where they do not grow."""
     slope, _ = np.polyfit(np.log(values), np.log(times), 1)
-    return float(slope)
+    return round(float(slope), 2) + 0.0  # not -0.0
 
 
 class Series(NamedTuple):
@@ -237,9 +237,13 @@ def draw(table: pd.DataFrame) -> Figure:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(quantity)
-        axes.set_xlim(right=10**8)  # for the labels
+        axes.set_xlim(right=10**9)  # for the labels
         axes.set_xticks([10**power for power in range(2 + (quantity == "jobs"), 7)])
+        axes.set_xticks([], minor=True)
         axes.grid(linewidth=0.3)
+    multiples = [5, 10, 20, 50, 100]
+    panels[0].set_yticks(multiples, map(str, multiples))
+    panels[0].set_yticks([], minor=True)
     panels[0].set_ylabel("CPU time / bare SimPy")
     looks = {"even sizes": ("-", "o"), "uneven sizes": ("--", "s")}
     handles = {name: Line2D([], [], color="grey", linestyle=line, marker=marker) for name, (line, marker) in looks.items()}
