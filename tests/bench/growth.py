@@ -178,6 +178,9 @@ def series_of(table: pd.DataFrame) -> list[Series]:
     return found
 
 
+EXPONENTS: Final = {"jobs": "exponent, jobs", "nodes": "exponent, nodes (even, uneven)"}
+
+
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the page: for each policy, times at both ends, exponents, and memory with the most jobs."""
     by_key = {(one.policy, one.growth): one for one in series_of(table)}
@@ -185,7 +188,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     for policy, label in LABELS.items():
         row: dict[str, object] = {"policy": label}
         for growth, least, most in (("jobs", 10**4, 10**6), ("nodes", 10**2, 10**6)):
-            first, last, exponents = f"{shown(least)} {growth}", f"{shown(most)} {growth}", f"exponent, {growth}"
+            first, last, exponents = f"{shown(least)} {growth}", f"{shown(most)} {growth}", EXPONENTS[growth]
             row |= {first: "", last: "", exponents: ""}
             if one := by_key.get((policy, growth)):
                 multiples = dict(zip(one.values, one.multiples, strict=True))
