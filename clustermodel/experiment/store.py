@@ -2,8 +2,9 @@
 
 A run is a file named by its key.  Every file is written to a temporary name that is then changed, and a run's tables come
 before its own file, which has their digests: whatever stops an experiment, a run is done only if its tables are complete.  A
-run that does not match its digests is damaged: it is named, left out of results, and run again.  Each task of a job array lists
-its trials in a file of its own, and readers join these lists.
+run that does not match its digests is damaged: it is named, left out of results, and run again.  So no run waits until the disk
+has it: a power failure may damage those of the last seconds.  Each task of a job array lists its trials in a file of its own,
+and readers join these lists.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
@@ -103,8 +104,10 @@ _KEY: Final = re.compile("[0-9a-f]{32}")
 
 def write_content(path: Path, content: StudyFile | RunFile) -> None:
     """Write a JSON file with its digest."""
-    plain = asdict(content)
-    _write(path, json.dumps({**plain, "digest": _digest_of(plain)}))
+    plain = dict(vars(content))
+    if isinstance(content, StudyFile):
+        plain["trials"] = list(map(vars, content.trials))
+    _write(path, json.dumps({**plain, "digest": _digest_of(plain)}), durable=isinstance(content, StudyFile))
 
 
 def read_study(path: Path) -> StudyFile:
@@ -143,13 +146,13 @@ def _checked(path: Path, kind: Any, plain: Any) -> Any:
     return kind(**values)
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def _write(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     try:
         if path.exists() and not path.is_file():  # writing a pipe would wait for a reader
             path.unlink()
     except OSError as problem:
         raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-    write_file(path, content, durable=True)
+    write_file(path, content, durable=durable)
 
 
 def _damaged(path: Path, what: str) -> SpecificationError:
