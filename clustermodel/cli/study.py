@@ -148,7 +148,8 @@ def _run_experiment(
         notes.print(f"clustermodel: {how}; {so_far}")
         return code, None, None
     done, total = (last.done, last.total) if last else (len(table), len(table) + len(table.failures))
-    notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
+    took = f"; {table.spent}" if table.spent is not None and table.spent.in_runs_s else ""
+    notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done{took}")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
     print_notes(notes_of_runs(table), notes)

@@ -1,0 +1,326 @@
+"""What studies cost: measure it and fill two tables of docs/design.md.
+
+    python -m tests.bench.studies                   measure all parts
+    python -m tests.bench.studies overhead dask     measure these, and keep the other rows of the tables
+    python -m tests.bench.studies --quick           print few runs, and write nothing
+
+Wall times count, so nothing else should run meanwhile; all parts take ten minutes.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Final, NamedTuple
+
+from clustermodel import sweep
+from clustermodel.experiment.executor import Progress
+from clustermodel.experiment.script import origin_of_script
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.worker import Origin, execute, opened
+from tests.bench.study_of_runs import study
+from tests.bench.timing import ROOT, best_of
+
+SCRIPT: Final = Path(__file__).with_name("study_of_runs.py")
+PAGE: Final = ROOT / "docs" / "design.md"
+POLICIES: Final = 4
+AS_IN_THE_GUIDE: Final = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+"""Settings of Dask that docs/guide_cluster.md recommends: workers are not interrupted a hundred times a second."""
+MARKS: Final = 1_000
+"""Runs between two looks at time and memory."""
+
+
+def settings(**values: object) -> dict[str, str]:
+    """Return parameters of the study as texts."""
+    return {name: str(value) for name, value in values.items()}
+
+
+class TwoProcesses(NamedTuple):
+    """The same runs one after the other, without keys, store and table, and by a sweep on two processes."""
+
+    runs: int
+    single_s: float
+    """Wall time of the single runs."""
+    sweep_s: float
+    slower: float
+    """How many times as long the same simulations took on two processes: processors share caches, and others work too."""
+
+    @property
+    def faster(self) -> float:
+        """How many times as fast two processes were."""
+        return self.single_s / self.sweep_s
+
+    @property
+    def faster_if_runs_took_equally_long(self) -> float:
+        """The same, if simulations had taken as long on two processes as on one."""
+        return self.faster * self.slower
+
+
+def two_processes(*, jobs: int = 2_000, replications: int = 50) -> TwoProcesses:
+    """Measure two processes against the sum of single runs."""
+    design = study(jobs, replications)
+    in_runs_s, began = 0.0, perf_counter()
+    for trial in sorted(design.trials(design.first_table()), key=lambda trial: trial.replication):
+        scenario = design.scenario_of(trial)
+        assert scenario is not None
+        starts = perf_counter()
+        result = scenario.run()
+        in_runs_s += perf_counter() - starts
+        design.numbers_of(result)
+    single_s = perf_counter() - began
+    with tempfile.TemporaryDirectory() as folder:
+        began = perf_counter()
+        table = sweep(SCRIPT, folder, workers=2, settings=settings(jobs=jobs, replications=replications))
+        sweep_s = perf_counter() - began
+    assert (len(table), table.failures) == (len(design), ())
+    assert table.spent is not None
+    return TwoProcesses(len(design), single_s, sweep_s, table.spent.in_runs_s / in_runs_s)
+
+
+class Overhead(NamedTuple):
+    """What a study adds to each of its runs, milliseconds of CPU time, and what it writes."""
+
+    key: float
+    """Making the scenario, its jobs once for all policies, and the key: in the main process, and again in a worker."""
+    write: float
+    """Storing numbers; the tables of the first replication are apart."""
+    write_tables: float
+    read: float
+    """Reading a stored run, with a comparison of its digest."""
+    row: float
+    """Its row of the table."""
+    wall: float
+    """Wall time of all but ``write_tables``, which counts waiting for the disk."""
+    files: int
+    """Of all runs; more are tables of the first replication."""
+    synced: int
+    """How often the disk had to have a file before the study went on."""
+
+
+def overhead(*, jobs: int = 2_000, replications: int = 50) -> Overhead:
+    """Measure the parts of the overhead."""
+    design = study(jobs, replications, policies=("fcfs", "easy", "conservative", "pv-easy"))
+    origin = Origin(design=design)
+    experiment = opened(origin)
+    trials = design.trials(design.first_table())
+    runs = design.runs(trials, experiment)
+    first, *others = (execute(origin, run) for run in (runs[0], *(run for run in runs if run.trial.replication == 2)))
+    assert not first.error
+    later = [run for run in runs if run.trial.replication > 1]
+    synced, fsync = 0, os.fsync
+
+    def counted(descriptor: int) -> None:
+        nonlocal synced
+        synced += 1
+        fsync(descriptor)
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.fsync = counted
+        try:
+            store = Store.create(folder, design)
+            store.enter(design, runs)
+        finally:
+            os.fsync = fsync
+
+        def write() -> None:
+            for number, run in enumerate(later):
+                store.keep(run, others[number % len(others)])
+
+        def write_tables() -> None:
+            for run in runs[::replications]:
+                store.keep(run, first)
+
+        def read() -> None:
+            with Store.read(folder) as stored:
+                stored.states()
+
+        parts: list[Callable[[], object]] = [partial(design.runs, trials, experiment), write, write_tables, read, store.table]
+        key, kept, kept_tables, stored, row = best_of(*parts)
+        began = perf_counter()
+        for part in (parts[0], write, read, store.table):
+            part()
+        wall = perf_counter() - began
+        files = len(list((Path(folder) / "runs").iterdir()))
+    count = len(runs)
+    return Overhead(
+        1e3 * key / count, 1e3 * kept / len(later), 1e3 * kept_tables / POLICIES, 1e3 * stored / count, 1e3 * row / count,
+        1e3 * wall / count, files, synced,
+    )  # fmt: skip
+
+
+class Many(NamedTuple):
+    """A study of very many short runs on two processes."""
+
+    runs: int
+    first_ms: float
+    """Wall time of one of the first thousand runs, after the workers have started."""
+    last_ms: float
+    first_own_ms: float
+    """CPU time of the main process for one of them."""
+    last_own_ms: float
+    first_mb: float
+    """Memory of the main process after a thousand runs."""
+    last_mb: float
+    resumed_s: float
+    """Wall time of the same sweep when all runs are stored."""
+
+
+def many_runs(*, runs: int = 10_000, jobs: int = 20) -> Many:
+    """Measure a study of many short runs in a fresh process, the only one whose memory means something."""
+    command = [sys.executable, "-m", "tests.bench.studies", "--in-this-process", str(runs), str(jobs)]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return Many(**json.loads(done.stdout))
+
+
+def _many_runs_here(runs: int, jobs: int) -> Many:
+    marks: list[tuple[int, float, float, float]] = []
+    apart = min(MARKS, runs // 4)
+
+    def look(progress: Progress) -> None:
+        if progress.done >= (marks[-1][0] + apart if marks else 1):
+            memory = re.findall(r"VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text())
+            marks.append((progress.done, perf_counter(), process_time(), int(memory[0]) / 1024))
+
+    study_of = settings(jobs=jobs, replications=runs // POLICIES, policies="fcfs,easy,conservative,pv-easy")
+    with tempfile.TemporaryDirectory() as folder:
+        table = sweep(SCRIPT, folder, workers=2, settings=study_of, progress=look)
+        assert len(table) == runs
+        began = perf_counter()
+        sweep(SCRIPT, folder, workers=2, settings=study_of)
+        resumed_s = perf_counter() - began
+
+    def between(one: int, other: int) -> tuple[float, float]:
+        (first, wall, own, _), (last, wall_then, own_then, _) = marks[one], marks[other]
+        return 1e3 * (wall_then - wall) / (last - first), 1e3 * (own_then - own) / (last - first)
+
+    (first_ms, first_own_ms), (last_ms, last_own_ms) = between(0, 1), between(-2, -1)
+    return Many(runs, first_ms, last_ms, first_own_ms, last_own_ms, marks[1][3], marks[-1][3], resumed_s)
+
+
+class OnDask(NamedTuple):
+    """Runs that wait, on Dask workers: with them two cores are enough for eight workers."""
+
+    workers: int
+    overhead_ms: float
+    """What a run takes longer on a worker than in one process: until a worker has it, and the main process its result."""
+    own_ms: float
+    """CPU time of scheduler and main process together, for each run."""
+
+
+def on_dask(workers: int, *, runs: int = 800, sleep_s: float = 0.2) -> OnDask:
+    """Measure the scheduling overhead per run."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    replications = runs // POLICIES
+    origin = origin_of_script(SCRIPT, settings(jobs=20, replications=replications, sleep_s=sleep_s))
+    experiment = opened(origin)
+    some = experiment.design.runs(experiment.design.trials(experiment.design.first_table())[:10], experiment)
+    execute(origin, some[0])  # imports
+    began = perf_counter()
+    for run in some[1:]:
+        execute(origin, run)
+    alone_s = (perf_counter() - began) / (len(some) - 1)
+    marks: list[tuple[int, float, float]] = []
+
+    def look(progress: Progress) -> None:
+        marks.append((progress.done, perf_counter(), process_time()))
+
+    options: dict[str, Any] = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with dask.config.set(AS_IN_THE_GUIDE), LocalCluster(**options) as cluster, tempfile.TemporaryDirectory() as folder:
+        with Client(cluster) as client:  # type: ignore[no-untyped-call]
+            client.run(execute, origin, some[0])  # type: ignore[no-untyped-call]
+        sweep(SCRIPT, folder, dask=cluster.scheduler_address, settings=origin.settings, progress=look)
+    # From the time at which all workers are busy to that at which they begin to run out of work.
+    begins = next(mark for mark in marks if mark[0] >= runs // 4)
+    ends = next(mark for mark in marks if mark[0] >= runs - 2 * workers)
+    count = ends[0] - begins[0]
+    return OnDask(workers, 1e3 * ((ends[1] - begins[1]) * workers / count - alone_s), 1e3 * (ends[2] - begins[2]) / count)
+
+
+Rows = dict[str, str]
+
+
+def rows_of_two(*, quick: bool) -> Rows:
+    """Return the rows of the first table that two processes fill."""
+    found = two_processes(replications=2) if quick else two_processes()
+    name = f"{found.runs} runs of 2,000 jobs"
+    return {
+        f"{name}, alone, one after the other": f"{found.single_s:.1f} s",
+        f"{name}, study on two processes": f"{found.sweep_s:.1f} s",
+        "times as fast": f"{found.faster:.2f}",
+        "times as fast if simulations took equally long": f"{found.faster_if_runs_took_equally_long:.2f}",
+    }
+
+
+def rows_of_overhead(*, quick: bool) -> Rows:
+    """Return the rows of the first table with the parts of the overhead."""
+    found = overhead(replications=5) if quick else overhead()
+    return {
+        "per run: jobs and key": f"{found.key:.2f} ms",
+        "per run: store": f"{found.write:.2f} ms",
+        "per run: tables of the first replication": f"{found.write_tables:.2f} ms",
+        "per run: read": f"{found.read:.2f} ms",
+        "per run: row of the table": f"{found.row:.2f} ms",
+        "per run: all but tables, wall time": f"{found.wall:.2f} ms",
+    }
+
+
+def rows_of_many(*, quick: bool) -> Rows:
+    """Return the rows of the first table on very many runs."""
+    found = many_runs(runs=400) if quick else many_runs()
+    name = f"{found.runs:,} runs of 20 jobs"
+    return {
+        f"{name}: first, last 1,000": f"{found.first_ms:.1f}, {found.last_ms:.1f} ms per run",
+        f"{name}: CPU time of the main process": f"{found.first_own_ms:.2f}, {found.last_own_ms:.2f} ms per run",
+        f"{name}: memory of the main process": f"{found.first_mb:.0f}, {found.last_mb:.0f} MB",
+        f"{name}: the same command again": f"{found.resumed_s:.1f} s",
+    }
+
+
+def rows_of_dask(*, quick: bool) -> Rows:
+    """Return the rows of the first table on Dask."""
+    rows = {}
+    for workers in (2, 4, 8):
+        found = on_dask(workers, runs=80) if quick else on_dask(workers)
+        rows[f"Dask, {workers} workers: overhead per run"] = f"{found.overhead_ms:.1f} ms"
+        rows[f"Dask, {workers} workers: CPU time of scheduler and main process"] = f"{found.own_ms:.1f} ms per run"
+    return rows
+
+
+PARTS: Final = {"two": rows_of_two, "overhead": rows_of_overhead, "many": rows_of_many, "dask": rows_of_dask}
+_BLOCK: Final = "<!-- studies_{name} -->\n\n{table}\n\n<!-- end -->"
+
+
+def table_of(rows: Rows) -> str:
+    """Return rows as a table in Markdown."""
+    return "\n".join(["| study | measured |", "| --- | ---: |", *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def main(arguments: list[str]) -> None:
+    """Measure parts, print their rows, and write them to the page unless they are only tried."""
+    if arguments[:1] == ["--in-this-process"]:
+        print(json.dumps(_many_runs_here(*map(int, arguments[1:]))._asdict()))
+        return
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure; default: all")
+    parser.add_argument("--quick", action="store_true", help="try few runs, and write nothing")
+    options = parser.parse_args(arguments)
+    for part in options.parts or PARTS:
+        table = table_of(PARTS[part](quick=options.quick))
+        print(table, flush=True)
+        if not options.quick:
+            page, begin = PAGE.read_text(), f"<!-- studies_{part} -->"
+            before, _, rest = page.partition(begin)
+            PAGE.write_text(f"{before}{begin}\n\n{table}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
