@@ -1,7 +1,7 @@
-"""What studies cost: measure it and fill two tables of docs/design.md.
+"""What studies cost: measure it and fill a table of docs/design.md.
 
     python -m tests.bench.studies                   measure all parts
-    python -m tests.bench.studies overhead dask     measure these, and keep the other rows of the tables
+    python -m tests.bench.studies overhead dask     measure these, and keep the other rows of the table
     python -m tests.bench.studies --quick           print few runs, and write nothing
 
 Wall times count, so nothing else should run meanwhile; all parts take ten minutes.
@@ -249,59 +249,54 @@ Rows = dict[str, str]
 
 
 def rows_of_two(*, quick: bool) -> Rows:
-    """Return the rows of the first table that two processes fill."""
+    """Return the row of two processes."""
     found = two_processes(replications=2) if quick else two_processes()
-    name = f"{found.runs} runs of 2,000 jobs"
-    return {
-        f"{name}, alone, one after the other": f"{found.single_s:.1f} s",
-        f"{name}, study on two processes": f"{found.sweep_s:.1f} s",
-        "times as fast": f"{found.faster:.2f}",
-        "times as fast if simulations took equally long": f"{found.faster_if_runs_took_equally_long:.2f}",
-    }
+    times = f"{found.single_s:.1f} s, {found.sweep_s:.1f} s, {found.faster:.2f} times as fast"
+    equally = f" ({found.faster_if_runs_took_equally_long:.2f} if simulations took equally long)"
+    return {f"{found.runs} runs of 2,000 jobs: alone, study on two processes": times + equally}
 
 
 def rows_of_overhead(*, quick: bool) -> Rows:
-    """Return the rows of the first table with the parts of the overhead."""
+    """Return the rows of the parts of the overhead."""
     found = overhead(replications=5) if quick else overhead()
+    parts = f"{found.key:.2f}, {found.write:.2f}, {found.read:.2f}, {found.row:.2f} ms"
     return {
-        "per run: jobs and key": f"{found.key:.2f} ms",
-        "per run: store": f"{found.write:.2f} ms",
-        "per run: tables of the first replication": f"{found.write_tables:.2f} ms",
-        "per run: read": f"{found.read:.2f} ms",
-        "per run: row of the table": f"{found.row:.2f} ms",
-        "per run: all but tables, wall time": f"{found.wall:.2f} ms",
+        "per run: jobs and key, store, read, table": parts,
+        "all four, wall time; job tables of a first replication": f"{found.wall:.2f} ms; {found.write_tables:.2f} ms",
     }
 
 
 def rows_of_many(*, quick: bool) -> Rows:
-    """Return the rows of the first table on very many runs."""
+    """Return the rows on very many runs."""
     found = many_runs(runs=400) if quick else many_runs()
-    name = f"{found.runs:,} runs of 20 jobs"
     return {
-        f"{name}: first, last 1,000": f"{found.first_ms:.1f}, {found.last_ms:.1f} ms per run",
-        f"{name}: CPU time of the main process": f"{found.first_own_ms:.2f}, {found.last_own_ms:.2f} ms per run",
-        f"{name}: memory of the main process": f"{found.first_mb:.0f}, {found.last_mb:.0f} MB",
-        f"{name}: the same command again": f"{found.resumed_s:.1f} s",
+        f"{found.runs:,} runs of 20 jobs: one of the first, last 1,000": f"{found.first_ms:.1f}, {found.last_ms:.1f} ms",
+        "CPU time of the main process for it": f"{found.first_own_ms:.2f}, {found.last_own_ms:.2f} ms",
+        "its memory then": f"{found.first_mb:.0f}, {found.last_mb:.0f} MB",
+        "the same command again": f"{found.resumed_s:.1f} s",
     }
 
 
 def rows_of_dask(*, quick: bool) -> Rows:
-    """Return the rows of the first table on Dask."""
-    rows = {}
-    for workers in (2, 4, 8):
-        found = on_dask(workers, runs=80) if quick else on_dask(workers)
-        rows[f"Dask, {workers} workers: overhead per run"] = f"{found.overhead_ms:.1f} ms"
-        rows[f"Dask, {workers} workers: CPU time of scheduler and main process"] = f"{found.own_ms:.1f} ms per run"
-    return rows
+    """Return the rows on Dask."""
+    found = [on_dask(workers, runs=80) if quick else on_dask(workers) for workers in (2, 4, 8)]
+    return {
+        "Dask with 2, 4, 8 workers: delay of a run": ", ".join(f"{each.overhead_ms:.0f}" for each in found) + " ms",
+        "CPU time of its scheduler and the main process for it": ", ".join(f"{each.own_ms:.1f}" for each in found) + " ms",
+    }
 
 
 PARTS: Final = {"two": rows_of_two, "overhead": rows_of_overhead, "many": rows_of_many, "dask": rows_of_dask}
-_BLOCK: Final = "<!-- studies_{name} -->\n\n{table}\n\n<!-- end -->"
+BEGIN, END = "<!-- studies -->\n", "\n<!-- end -->"
 
 
-def table_of(rows: Rows) -> str:
-    """Return rows as a table in Markdown."""
-    return "\n".join(["| study | measured |", "| --- | ---: |", *(f"| {name} | {value} |" for name, value in rows.items())])
+def filled(page: str, rows: Rows) -> str:
+    """Return the page with these rows in its table, in place of those with the same names or after the others."""
+    before, _, rest = page.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    kept = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    lines = [f"| {name} | {value} |" for name, value in {**dict(kept), **rows}.items()]
+    return "\n".join([f"{before}{BEGIN}", "| studies | |", "| --- | ---: |", *lines, END.removeprefix("\n") + after])
 
 
 def main(arguments: list[str]) -> None:
@@ -314,12 +309,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="try few runs, and write nothing")
     options = parser.parse_args(arguments)
     for part in options.parts or PARTS:
-        table = table_of(PARTS[part](quick=options.quick))
-        print(table, flush=True)
+        rows = PARTS[part](quick=options.quick)
+        print(*(f"{name}: {value}" for name, value in rows.items()), sep="\n", flush=True)
         if not options.quick:
-            page, begin = PAGE.read_text(), f"<!-- studies_{part} -->"
-            before, _, rest = page.partition(begin)
-            PAGE.write_text(f"{before}{begin}\n\n{table}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
+            PAGE.write_text(filled(PAGE.read_text(), rows))
 
 
 if __name__ == "__main__":
