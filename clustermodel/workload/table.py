@@ -929,7 +929,7 @@ def _random(seed: int, purpose: str) -> np.random.Generator:
 
 _Arguments = ParamSpec("_Arguments")
 MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 104 bytes
-MOST_KEPT_WORKLOADS: Final = 200  # small ones would otherwise be very many
+MOST_KEPT_WORKLOADS: Final = 1_000  # however small; looking through more would take longer than making them
 _kept: dict[object, Workload] = {}  # by function and arguments; the one used last comes last
 
 
