@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow_bench
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two processes need two processors")
 def test_two_processes_are_nearly_twice_as_fast_as_single_runs() -> None:
     found = two_processes(jobs=size(2_000), replications=2 if MOST_JOBS else 50)
-    print(f"\n{found}: {found.faster:.2f}, {found.faster_if_runs_took_equally_long:.2f} if simulations took equally long")
-    require(holds=found.faster >= 1.95 or found.faster_if_runs_took_equally_long >= 1.95)
+    print(f"\n{found}: {found.faster:.2f}, {found.faster_once_started:.2f} without the start of the processes")
+    require(holds=found.faster_once_started >= 1.95 or unrest() > MOST_UNREST)
 
 
 def test_key_store_and_table_take_three_milliseconds_per_run() -> None:
