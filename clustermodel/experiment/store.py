@@ -20,8 +20,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
-import pandas as pd
-
 from clustermodel.errors import OutputError, SpecificationError, quoted
 from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import Label, Trial, describe
@@ -40,6 +38,8 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.files import PART, make_folder, write_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.worker import Outcome
 
@@ -402,6 +402,8 @@ class Store:
 
         With ``earlier`` it includes runs that the experiment had before it was changed.
         """
+        import pandas as pd
+
         before = self.earlier() if earlier else []
         return pd.DataFrame([*self._rows(), *(_row(run, run.factors, {}) for run in before)])
 
@@ -454,6 +456,8 @@ class Store:
         return run is not None and table in run.files
 
     def _table(self, table: str, key: str) -> pd.DataFrame:
+        import pandas as pd
+
         path = self._path(table, key)
         if not path.is_file():
             raise SpecificationError(f"run: {key!r} has no {table} in {self.directory}")
