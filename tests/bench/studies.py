@@ -301,13 +301,13 @@ PARTS: Final = {"two": rows_of_two, "overhead": rows_of_overhead, "many": rows_o
 BEGIN, END = "<!-- studies -->\n", "\n<!-- end -->"
 
 
-def filled(page: str, rows: Rows) -> str:
-    """Return the page with these rows in its table, in place of those with the same names or after the others."""
+def filled(page: str, rows: Rows, *, keep: bool) -> str:
+    """Return the page with these rows in its table; with ``keep`` beside others, in place of those with the same names."""
     before, _, rest = page.partition(BEGIN)
     table, _, after = rest.partition(END)
-    kept = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
-    lines = [f"| {name} | {value} |" for name, value in {**dict(kept), **rows}.items()]
-    return "\n".join([f"{before}{BEGIN}", "| studies | |", "| --- | ---: |", *lines, END.removeprefix("\n") + after])
+    others = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]] if keep else []
+    lines = [f"| {name} | {value} |" for name, value in {**dict(others), **rows}.items()]
+    return "\n".join([f"{before}{BEGIN}", "| studies | |", "| --- | ---: |", *lines, f"{END}{after}"])
 
 
 def main(arguments: list[str]) -> None:
@@ -319,11 +319,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure; default: all")
     parser.add_argument("--quick", action="store_true", help="try few runs, and write nothing")
     options = parser.parse_args(arguments)
+    measured: Rows = {}
     for part in options.parts or PARTS:
         rows = PARTS[part](quick=options.quick)
         print(*(f"{name}: {value}" for name, value in rows.items()), sep="\n", flush=True)
+        measured |= rows
         if not options.quick:
-            PAGE.write_text(filled(PAGE.read_text(), rows))
+            PAGE.write_text(filled(PAGE.read_text(), measured, keep=bool(options.parts)))
 
 
 if __name__ == "__main__":
