@@ -88,7 +88,7 @@ def sweep(
     energy = opt.energy_settings(options)
     chosen = _executor_options(**options) | {"run_timeout_s": run_timeout_s}
     with leaving_quietly():
-        from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
+        from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with NumPy and SimPy
 
     rules = opt.site_of({"site": site, "order": order, "reservations": reservations, "malleable": malleable})
     given = opt.site_settings(rules) | energy | settings_of(settings)
@@ -123,7 +123,7 @@ def _run_experiment(
     Experiment and table are ``None`` if a signal stopped it.
     """
     with leaving_quietly():
-        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
+        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  the same
 
     notes, began = standard_error(), perf_counter()
     directory = out.absolute()  # the script may change the working directory
@@ -148,7 +148,8 @@ def _run_experiment(
         notes.print(f"clustermodel: {how}; {so_far}")
         return code, None, None
     done, total = (last.done, last.total) if last else (len(table), len(table) + len(table.failures))
-    notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
+    took = f"; {table.spent}" if table.spent is not None and table.spent.in_runs_s else ""
+    notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done{took}")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
     print_notes(notes_of_runs(table), notes)
@@ -257,7 +258,7 @@ def results(
     (docs/outputs).  Damaged runs are named and left out; the same sweep runs them again.
     """
     with leaving_quietly():
-        from clustermodel.experiment.store import Store  # noqa: PLC0415  with pandas and pyarrow
+        from clustermodel.experiment.store import Store  # noqa: PLC0415  with NumPy and SimPy
 
     notes = standard_error()
     with Store.read(directory) as store:

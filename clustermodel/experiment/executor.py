@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import signal
 import sys
-import threading
+import time
 import warnings
 import weakref
 from collections import Counter
@@ -21,8 +20,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import connection
-from multiprocessing.util import Finalize
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -32,10 +29,9 @@ from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store
-from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.study_table import Spent, StudyTable
 from clustermodel.experiment.user_code import interrupts_held, stoppable
-from clustermodel.experiment.worker import Origin, Outcome, execute, forget, opened
-from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
+from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
 
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
-_LOOK_S: Final = 1.0  # interval between two checks of the workers while no run ends, seconds
+_LOOK_S: Final = 1.0  # interval between two checks of the workers, seconds
 
 _log = logging.getLogger(__name__)
 
@@ -101,10 +97,17 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
         tried.update(trials)
         return trials if shard is None else [trial for trial in trials if design.shard_of(trial, shard[1]) == shard[0]]
 
+    def runs_of(trials: Sequence[Trial]) -> list[Run]:
+        began = time.perf_counter()
+        runs = design.runs(trials, experiment)
+        preparing.append(time.perf_counter() - began)
+        return runs
+
+    preparing: list[float] = []
     following = new_trials(design.first_table())
     try:
         with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
-            runs = design.runs(following, experiment)
+            runs = runs_of(following)
             store = Store.create(directory, design, shard=shard, version=version)
             outcomes = _Outcomes(design, store, options)
             while True:
@@ -113,7 +116,7 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
                 table = store.table()
                 if not (following := new_trials(table)):
                     break
-                runs += design.runs(following, experiment)
+                runs += runs_of(following)
     finally:
         forget(origin)
     unplayed = nothing_played(sorted(outcomes.unplayed)) if outcomes.unplayed else ""
@@ -122,6 +125,7 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
     elif unplayed:
         warnings.warn(f"{NOTHING_PLAYED}: {unplayed}", UserWarning, stacklevel=3)
     table.notes = tuple(unused_costs([run.costs for run in runs if run.costs is not None]))
+    table.spent = Spent(outcomes.in_runs_s, outcomes.preparing_s + sum(preparing))
     return design, table
 
 
@@ -131,6 +135,7 @@ class _Outcomes:
     def __init__(self, design: Experiment[Any], store: Store, options: Options) -> None:
         self._design, self._store, self._options = design, store, options
         self.unplayed: set[str] = set()  # policies of runs in the slow mode that had no time slice to simulate
+        self.in_runs_s, self.preparing_s = 0.0, 0.0  # of all workers together
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs to do, trials with the same key once, those with most jobs first."""
@@ -155,6 +160,8 @@ class _Outcomes:
         took = "failed" if outcome.error else f"{outcome.seconds:.2f} s"
         _log.debug("run %s, %s on %s, seed %s: %s", run.key, *(run.about[n] for n in ("policy", "workload", "seed")), took)
         self._store.keep(run, outcome)
+        self.in_runs_s += outcome.seconds
+        self.preparing_s += outcome.preparing_s
         if outcome.nothing_played:
             self.unplayed.add(str(run.about["policy"]))
         if outcome.error:
@@ -258,7 +265,7 @@ class _Pool(_Serial):
         super().__init__(origin.sent(), options)
         self._count = workers
         spawn, given = multiprocessing.get_context("spawn"), (self._origin,)
-        self._make = partial(ProcessPoolExecutor, workers, spawn, initializer=_prepare_process, initargs=given)
+        self._make = partial(ProcessPoolExecutor, workers, spawn, initializer=prepare_process, initargs=given)
         self._pool = self._make()
 
     def submit(self, run: Run) -> Future[Outcome]:
@@ -269,11 +276,11 @@ class _Pool(_Serial):
             hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
             main["__spec__"] = None
             try:
-                return self._pool.submit(_execute_received, run, self._timeout_s)
+                return self._pool.submit(execute_received, run, self._timeout_s)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
                 self._pool = self._make()
-                return self._pool.submit(_execute_received, run, self._timeout_s)
+                return self._pool.submit(execute_received, run, self._timeout_s)
             finally:
                 del main["__spec__"]
                 main.update(hidden)
@@ -289,30 +296,6 @@ class _Pool(_Serial):
                 process.kill()
             if thread is not None:
                 thread.join()
-
-
-_received: list[Origin] = []  # the origin of the experiment in a worker process
-
-
-def _prepare_process(origin: Origin) -> None:
-    def end_with_parent() -> None:
-        if parent := multiprocessing.parent_process():
-            connection.wait([parent.sentinel])
-            os._exit(1)
-
-    _received[:] = [origin]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
-    end_forks_with_this_process()
-    Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    with suppress(BaseException):
-        os.chdir(origin.folder)  # the script may have changed it in the parent process
-    with suppress(BaseException):  # if it cannot be made, its first run reports the error
-        opened(origin)
-
-
-def _execute_received(run: Run, timeout_s: float | None) -> Outcome:
-    return execute(_received[0], run, timeout_s)
 
 
 class _Cluster(_Serial):
@@ -336,6 +319,7 @@ class _Cluster(_Serial):
         self._known: dict[str, int] = {}  # workers with their cores
         self._refused: set[str] = set()
         self._allowed: weakref.WeakKeyDictionary[Future[Outcome], frozenset[str]] = weakref.WeakKeyDictionary()
+        self._looked = 0.0  # when the scheduler was last asked for its workers
         try:
             self._known = self._client.ncores()
             if not self._known:
@@ -364,6 +348,9 @@ class _Cluster(_Serial):
         gone = ExecutionError(f"{self._address}: the scheduler has gone")
         if self._client.status != "running":
             raise gone
+        if time.monotonic() < self._looked + _LOOK_S:
+            return []
+        self._looked = time.monotonic()
         try:
             present = self._client.ncores()
             if new := sorted(present.keys() - self._known.keys() - self._refused):

@@ -175,7 +175,7 @@ class Scenario:
             source = source.with_malleable(rule)
         return source
 
-    @property
+    @cached_property
     def used_machine(self) -> Machine:
         """The specified machine, or one of the size on which the workload was recorded, with the site's rules for nodes."""
         machine = self._machine()
@@ -183,7 +183,7 @@ class Scenario:
         changes = {name: own for name in of_site if (own := getattr(self.site, name, ()))}
         return replace(machine, **changes) if changes else machine
 
-    @property
+    @cached_property
     def used_site(self) -> Site | None:
         """The rules of the site, with the order that the policy asks for."""
         name, site = site_order_of(self.policy), self.site or Site()

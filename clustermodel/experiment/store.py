@@ -2,8 +2,9 @@
 
 A run is a file named by its key.  Every file is written to a temporary name that is then changed, and a run's tables come
 before its own file, which has their digests: whatever stops an experiment, a run is done only if its tables are complete.  A
-run that does not match its digests is damaged: it is named, left out of results, and run again.  Each task of a job array lists
-its trials in a file of its own, and readers join these lists.
+run that does not match its digests is damaged: it is named, left out of results, and run again.  So no run waits until the disk
+has it: a power failure may damage those of the last seconds.  Each task of a job array lists its trials in a file of its own,
+and readers join these lists.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
-
-import pandas as pd
 
 from clustermodel.errors import OutputError, SpecificationError, quoted
 from clustermodel.experiment.exhibits import EXHIBITS
@@ -39,6 +38,8 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.files import PART, make_folder, write_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.worker import Outcome
 
@@ -87,24 +88,52 @@ class RunFile:
     key: str
     state: State
     factors: dict[str, Label]  # levels of the first trial that asked for the run, for readers
-    specification: dict[str, Any]
+    specification: Mapping[str, Any]
     jobs: int
     sources: list[str]  # the origins of the job streams
-    measured: dict[str, bool | float | None] = field(default_factory=dict)
+    measured: Mapping[str, bool | float | None] = field(default_factory=dict)
     error: str = ""
     seconds: float = 0.0  # wall time of the run
     versions: dict[str, str] = field(default_factory=dict)  # of Python and of the packages that made the numbers
     files: dict[str, str] = field(default_factory=dict)  # digests of the run's tables, by their names
 
 
-_KINDS: Final[dict[str, Any]] = {"str": str, "State": str, "int": int, "float": int | float, "list": list, "dict": dict}
+class _Numbers(Mapping[str, bool | float | None]):
+    """The numbers of one of many runs, which share the names in memory."""
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(self, places: Mapping[str, int], values: Iterable[bool | float | None]) -> None:
+        self._places, self._values = places, tuple(values)
+
+    def __getitem__(self, name: str) -> bool | float | None:
+        return self._values[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+_KINDS: Final[dict[str, Any]] = {
+    "str": str,
+    "State": str,
+    "int": int,
+    "float": int | float,
+    "list": list,
+    "dict": dict,
+    "Mapping": dict,
+}
 _KEY: Final = re.compile("[0-9a-f]{32}")
 
 
 def write_content(path: Path, content: StudyFile | RunFile) -> None:
     """Write a JSON file with its digest."""
-    plain = asdict(content)
-    _write(path, json.dumps({**plain, "digest": _digest_of(plain)}))
+    plain = dict(vars(content))
+    if isinstance(content, StudyFile):
+        plain["trials"] = list(map(vars, content.trials))
+    _write(path, json.dumps({**plain, "digest": _digest_of(plain)}), durable=isinstance(content, StudyFile))
 
 
 def read_study(path: Path) -> StudyFile:
@@ -143,13 +172,13 @@ def _checked(path: Path, kind: Any, plain: Any) -> Any:
     return kind(**values)
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def _write(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     try:
         if path.exists() and not path.is_file():  # writing a pipe would wait for a reader
             path.unlink()
     except OSError as problem:
         raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-    write_file(path, content, durable=True)
+    write_file(path, content, durable=durable)
 
 
 def _damaged(path: Path, what: str) -> SpecificationError:
@@ -171,6 +200,8 @@ class Store:
         self._listings = dict(listings)
         self._name = next(iter(listings))
         self._runs: dict[str, RunFile | str | None] = {}  # what is wrong with a damaged run; None: there is none
+        self._versions: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}  # few, of all runs
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}  # of runs with the same numbers, by their names
 
     @classmethod
     def create(
@@ -247,9 +278,16 @@ class Store:
     def run(self, key: str) -> RunFile | None:
         """Return the file of a run, ``None`` if it is missing or damaged."""
         if key not in self._runs:
-            self._runs[key] = self._run_in(self.directory / RUNS / f"{key}.json")
+            found = self._run_in(self.directory / RUNS / f"{key}.json")
+            self._runs[key] = self._small(found) if isinstance(found, RunFile) else found
         run = self._runs[key]
         return run if isinstance(run, RunFile) else None
+
+    def _small(self, run: RunFile) -> RunFile:
+        """Return a run that takes less memory, of which a study keeps thousands."""
+        names = tuple(run.measured)
+        places = self._places.setdefault(names, dict(zip(names, range(len(names)), strict=True)))
+        return replace(run, measured=_Numbers(places, run.measured.values()))
 
     def _run_in(self, path: Path) -> RunFile | str | None:
         if not os.path.lexists(path):
@@ -326,20 +364,21 @@ class Store:
             if table not in TABLES:
                 make_folder(self.directory / table)
             _write(self._path(table, run.key), content)
-        self._runs[run.key] = kept = RunFile(
+        kept = RunFile(
             key=run.key,
             state="failed" if outcome.error else "done",
             factors=self.factors_of(run.trial),
-            specification=dict(run.specification),
+            specification=run.specification,
             jobs=run.jobs,
             sources=list(run.sources),
-            measured=dict(outcome.measured),
+            measured=outcome.measured,
             error=outcome.error.encode("utf-8", "backslashreplace").decode(),
             seconds=outcome.seconds,
-            versions=dict(outcome.versions),
+            versions=self._versions.setdefault(tuple(outcome.versions.items()), dict(outcome.versions)),
             files={table: hashlib.sha256(content).hexdigest() for table, content in outcome.tables.items()},
         )
         write_content(self.directory / RUNS / f"{run.key}.json", kept)
+        self._runs[run.key] = self._small(kept)
 
     def states(self) -> dict[str, int]:
         """Return the number of the experiment's trials in each state."""
@@ -363,6 +402,8 @@ class Store:
 
         With ``earlier`` it includes runs that the experiment had before it was changed.
         """
+        import pandas as pd
+
         before = self.earlier() if earlier else []
         return pd.DataFrame([*self._rows(), *(_row(run, run.factors, {}) for run in before)])
 
@@ -415,6 +456,8 @@ class Store:
         return run is not None and table in run.files
 
     def _table(self, table: str, key: str) -> pd.DataFrame:
+        import pandas as pd
+
         path = self._path(table, key)
         if not path.is_file():
             raise SpecificationError(f"run: {key!r} has no {table} in {self.directory}")

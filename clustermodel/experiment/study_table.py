@@ -7,7 +7,7 @@ from itertools import product
 from math import inf, isfinite, nan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,19 @@ _MOST_LEVELS = 10  # that a message names
 
 class MissingValueError(SpecificationError):
     """A measure has no value in some trial."""
+
+
+class Spent(NamedTuple):
+    """Wall times while an experiment ran, summed over its processes, seconds."""
+
+    in_runs_s: float
+    """Simulating."""
+    preparing_s: float
+    """Making the jobs of runs and their keys, in this process and in the workers."""
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return f"{self.in_runs_s:,.1f} s in simulations, {self.preparing_s:,.1f} s in making jobs and keys"
 
 
 class StudyTable:
@@ -70,6 +83,8 @@ class StudyTable:
         """The columns that matter most, which ``print(table)`` shows."""
         self.notes: tuple[Note, ...] = ()
         """Costs that were given and that no policy uses, of the table that a run of the experiment returns."""
+        self.spent: Spent | None = None
+        """Wall times, of the table that a run of the experiment returns."""
         self._columns: dict[str, list[Any]] = {}
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
 

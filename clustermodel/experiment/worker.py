@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
+import os
 import platform
 import secrets
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
+from multiprocessing import connection
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,6 +27,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
+from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
@@ -100,6 +108,7 @@ class Outcome(NamedTuple):
     measured: Mapping[str, float | None] = {}
     tables: Mapping[str, bytes] = {}  # Parquet files by names of tables; none for replications whose tables are not kept
     seconds: float = 0.0  # wall time of the run
+    preparing_s: float = 0.0  # wall time before it: of making the scenario with its jobs, and of verifying the key
     versions: Mapping[str, str] = {}  # of Python and of the packages that made the numbers
     nothing_played: bool = False  # the slow mode was requested although no gang shared its nodes in time
     error: str = ""  # the whole error of a run that failed; its last line is a summary
@@ -109,8 +118,9 @@ def execute(origin: Origin, run: Run, timeout_s: float | None = None) -> Outcome
     """Execute a run in this process; one that takes longer than ``timeout_s`` fails."""
     try:
         experiment = opened(origin)
-        import pandas as pd  # noqa: F401  what takes long to import does not count as time of the first run
-        import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
+        if experiment.design.measures or experiment.design.tables_of(run.trial, history=run.history):
+            import pandas as pd  # noqa: F401  what takes long to import does not count as time of the first run
+            import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
 
         with deadline(timeout_s):
             return _execute(experiment, run)
@@ -119,6 +129,7 @@ def execute(origin: Origin, run: Run, timeout_s: float | None = None) -> Outcome
 
 
 def _execute(experiment: Opened, run: Run) -> Outcome:
+    preparing = time.perf_counter()
     scenario = experiment.design.scenario_of(run.trial)
     if scenario is None:
         raise SpecificationError("Study.scenario: the function returned a scenario before, and None now; it must be repeatable")
@@ -139,7 +150,35 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
         return Outcome(error=error)  # the file of a stream has changed meanwhile
     wanted = experiment.design.tables_of(run.trial, history=run.history)
     tables = _tables(result, run.specification["machine"]) if wanted else {}
-    return Outcome(experiment.design.numbers_of(result), tables, seconds, versions(), result.nothing_played)
+    numbers = experiment.design.numbers_of(result)
+    return Outcome(numbers, tables, seconds, began - preparing, versions(), result.nothing_played)
+
+
+_received: list[Origin] = []  # the origin of the experiment in a worker process
+
+
+def prepare_process(origin: Origin) -> None:
+    """Make this process a worker of an experiment, which ends with the process that started it."""
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            connection.wait([parent.sentinel])
+            os._exit(1)
+
+    _received[:] = [origin]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
+    end_forks_with_this_process()
+    Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with suppress(BaseException):
+        os.chdir(origin.folder)  # the script may have changed it in the parent process
+    with suppress(BaseException):  # if it cannot be made, its first run reports the error
+        opened(origin)
+
+
+def execute_received(run: Run, timeout_s: float | None) -> Outcome:
+    """Execute a run of the experiment that this process has received."""
+    return execute(_received[0], run, timeout_s)
 
 
 def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from itertools import chain
 from types import FunctionType, MethodType, NoneType, UnionType
@@ -128,7 +128,7 @@ def plugin_problems() -> list[str]:
 def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Return the parameters of a registered policy with their defaults."""
     factory = _factory(name)
-    parameters = dict(inspect.signature(factory).parameters)
+    parameters = dict(_signature(factory).parameters)
     if _takes_setup(factory):
         del parameters["setup"]
     return parameters
@@ -234,7 +234,17 @@ def _takes_setup(factory: object) -> bool:
     """Return whether a factory is the policy itself, a function of the setup."""
     if not isinstance(factory, FunctionType | MethodType | partial):
         return False
-    return next(iter(inspect.signature(factory).parameters), "") == "setup"
+    return next(iter(_signature(factory).parameters), "") == "setup"
+
+
+def _signature(factory: Any) -> inspect.Signature:
+    is_plain = isinstance(factory, type | FunctionType | partial)  # other objects may have no hash
+    return _known_signature(factory) if is_plain else inspect.signature(factory)
+
+
+@lru_cache(maxsize=128)
+def _known_signature(factory: Any) -> inspect.Signature:
+    return inspect.signature(factory)
 
 
 def _split(policy: str) -> tuple[str, str]:

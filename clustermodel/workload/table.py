@@ -929,6 +929,7 @@ def _random(seed: int, purpose: str) -> np.random.Generator:
 
 _Arguments = ParamSpec("_Arguments")
 MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 104 bytes
+MOST_KEPT_WORKLOADS: Final = 1_000  # however small; looking through more would take longer than making them
 _kept: dict[object, Workload] = {}  # by function and arguments; the one used last comes last
 
 
@@ -946,13 +947,14 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
             workload = _kept.get(key)
         except TypeError:  # an argument has no hash
             return make(*args, **kwargs)
+        is_new = workload is None
         if workload is None:
             began = perf_counter()
             workload = make(*args, **kwargs)
             _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
         _kept.pop(key, None)
         _kept[key] = workload
-        while sum(map(len, list(_kept.values()))) > MOST_KEPT:
+        while is_new and (len(_kept) > MOST_KEPT_WORKLOADS or sum(map(len, list(_kept.values()))) > MOST_KEPT):
             _kept.pop(next(iter(_kept)), None)
         return copy.copy(workload)  # with a name and provenance of its own; the table is shared
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -18,11 +19,12 @@ import clustermodel
 from clustermodel import SpecificationError
 from clustermodel.errors import ExecutionError
 from clustermodel.experiment.executor import Progress
-from clustermodel.experiment.run_key import software
+from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.script import sweep
-from clustermodel.experiment.store import Store
+from clustermodel.experiment.store import STUDY_FILE, Store
+from clustermodel.experiment.worker import Outcome
 from tests.studies.test_interruptions import ENDLESS
-from tests.studies.test_sweep import SCRIPT, assert_same, swept, whole
+from tests.studies.test_sweep import SCRIPT, assert_same, held, swept, whole
 
 pytestmark = pytest.mark.long
 
@@ -31,8 +33,18 @@ OURS = version("clustermodel")
 DASK = str(Path(sys.executable).with_name("dask"))
 
 
-def test_so_it_does_when_a_worker_is_killed_half_way(cluster: LocalCluster, whole: Path, tmp_path: Path) -> None:
+def test_so_it_does_when_a_worker_is_killed_half_way_and_no_run_is_lost_or_stored_twice(
+    cluster: LocalCluster, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     killed: list[int] = []
+    kept: Counter[str] = Counter()
+    keep = Store.keep
+
+    def counting(self: Store, run: Run, outcome: Outcome) -> None:
+        kept[run.key] += 1
+        keep(self, run, outcome)
+
+    monkeypatch.setattr(Store, "keep", counting)
 
     def kill_one(progress: Progress) -> None:
         if progress.done >= 8 and not killed:
@@ -42,6 +54,7 @@ def test_so_it_does_when_a_worker_is_killed_half_way(cluster: LocalCluster, whol
 
     sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address, progress=kill_one)
     assert killed
+    assert {f"{key}.json": count for key, count in kept.items()} == dict.fromkeys(held(whole).keys() - {STUDY_FILE}, 1)
     assert_same(tmp_path / "out", whole)
 
 
@@ -83,7 +96,27 @@ def test_workers_with_another_package_are_refused(
         sweep(SCRIPT, tmp_path, dask="tcp://here:1")
 
 
+WHERE = """
+import os, time
+from clustermodel import Study, synthetic_workload
+
+def process(result):
+    time.sleep(0.1)
+    return os.getpid()
+
+study = Study.grid(
+    name="where",
+    workloads={"made": lambda seed: synthetic_workload(jobs=20, seed=seed)},
+    policies=["easy", "fcfs"],
+    replications=20,
+    measures={"process": process},
+)
+"""
+
+
 def test_workers_that_come_later_get_runs_too(tmp_path: Path) -> None:
+    script = tmp_path / "where.py"
+    script.write_text(WHERE)
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
 
         def grow(progress: Progress) -> None:
@@ -93,9 +126,11 @@ def test_workers_that_come_later_get_runs_too(tmp_path: Path) -> None:
             running.append(progress.running)
 
         running: list[int] = []
-        sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address, progress=grow)
+        table = sweep(script, tmp_path / "out", dask=cluster.scheduler_address, progress=grow)
     assert running[0] == 1
     assert max(running) == 2
+    assert len(table) == 40
+    assert len(set(table.frame["process"])) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.bench import record
+from tests.bench import record, studies
 from tests.bench.watched import WATCHED
 
 NAMES = [one.name for one in WATCHED]
@@ -144,3 +144,11 @@ def test_hashes_that_look_like_numbers_stay_text(kept: Path) -> None:
         commit = record.Commit(name, 1, "2026-01-01T00:00:00Z")
         record.with_ratios(record.read(kept), commit, "pure", {NAMES[0]: 1.0}).to_csv(kept, index=False)
     assert record.read(kept)["commit"].tolist() == ["0012345", "54e3372"]
+
+
+def test_rows_on_studies_take_the_place_of_earlier_ones_and_keep_others() -> None:
+    page = studies.filled(f"before\n{studies.BEGIN}{studies.END}\nafter", {"a": "1 ms", "b": "2, 3 s"}, keep=False)
+    assert page.splitlines()[2:-2] == ["", "| studies | |", "| --- | ---: |", "| a | 1 ms |", "| b | 2, 3 s |", ""]
+    again = studies.filled(page, {"b": "4 s"}, keep=True)
+    assert again == page.replace("2, 3 s", "4 s")
+    assert studies.filled(again, {"c": "5"}, keep=False).count("\n| ") == 3
