@@ -8,13 +8,13 @@ import json
 import sys
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from time import process_time
+from types import ModuleType
 from typing import Any
 
-from clustermodel.cli import main, run
-from clustermodel.experiment.result import Result
-from clustermodel.experiment.scenario import Scenario
+from clustermodel.cli import main
 
 seconds: dict[str, float] = {}
 
@@ -39,11 +39,18 @@ def write() -> None:
     Path(sys.argv[1]).write_text(json.dumps({**seconds, "whole": process_time()}))
 
 
-if __name__ == "__main__":
-    timed(run.opt, "load_workload", "read")
-    timed(Scenario, "run", "simulate")
-    timed(run, "_report", "measure")
-    timed(Result, "to_csv", "write")
-    atexit.register(write)
+def imported(name: str) -> ModuleType:
+    """Import the module of the command, as the command line does, and start the clocks."""
+    module = import_module(name)
+    timed(module.opt, "load_workload", "read")
+    timed(import_module("clustermodel.experiment.scenario").Scenario, "run", "simulate")
+    timed(module, "_report", "measure")
+    timed(import_module("clustermodel.experiment.result").Result, "to_csv", "write")
     seconds["import"] = process_time()
+    return module
+
+
+if __name__ == "__main__":
+    atexit.register(write)
+    import_module("clustermodel.cli.main").import_module = imported
     main(sys.argv[2:])
