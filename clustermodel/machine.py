@@ -10,7 +10,7 @@ from itertools import accumulate
 from math import lcm
 from typing import Any, Final, Literal, Self, TypeVar, get_args
 
-from clustermodel import validation as check
+import clustermodel.validation as check
 from clustermodel.costs import CostTicks, Seconds, require_cost
 from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource

@@ -4,9 +4,11 @@ Every error a user can cause is one line on standard error and a non-zero exit: 
 be written and for policies that fail, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
 """
 
+import gc
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -48,6 +50,18 @@ COMMANDS: Final = {
 _NO_NUMBER: Final = re.compile(r"'(.*)' is not a valid (integer|float)( range)?\.")  # a message of click
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage while modules are imported: they leave none, and each collection looks at all of them again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class _Commands(click.Group):
     """A group that lists its commands by their first lines and imports only the used one: the others would take a second."""
 
@@ -55,7 +69,7 @@ class _Commands(click.Group):
         """Return name, command and remaining arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            with leaving_quietly():
+            with leaving_quietly(), _uncollected():
                 command = getattr(import_module(f"clustermodel.cli.{COMMANDS[str(command.name)][0]}"), str(command.name))
         return name, command, rest
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from clustermodel import machine as spec
+import clustermodel.machine as spec
 from clustermodel.errors import OutputError, SpecificationError, did_you_mean, number_meant, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import version
+from math import isnan
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, visible
 from clustermodel.files import without_formulas, write_file
-from clustermodel.measure.job_table import executed
+from clustermodel.measure.job_table import Jobs, executed, status_labels
 from clustermodel.measure.timeline import gangs_in_space
+from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
@@ -21,12 +25,12 @@ from clustermodel.workload import swf
 from clustermodel.workload.table import PRECEDING, THINK, Workload
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
     from clustermodel.experiment.result import Result
 
-_JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
-"""Columns of ``clustermodel run --jobs-csv``: a contract."""
+_BLOCK: Final = 4096  # rows made into text at a time, so that not all words are in memory at once
 _BATSIM_STATE: Final = {
     "completed": "COMPLETED_SUCCESSFULLY",
     "killed": "COMPLETED_WALLTIME_REACHED",
@@ -47,21 +51,35 @@ _SWF_STATUS: Final = {
 
 def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
     """Write the jobs of a run to ``path`` as CSV: the layout is ``"evalys"`` or ``"jobs"``."""
-    layouts = {"evalys": _evalys_layout, "jobs": _jobs_layout}
-    frame = without_formulas(layouts[choice("layout", layout, layouts)](result))
-    write_file(path, frame.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    layouts = {"evalys": _evalys_text, "jobs": _jobs_text}
+    write_file(path, layouts[choice("layout", layout, layouts)](result))
 
 
-def _jobs_layout(result: Result) -> pd.DataFrame:
-    frame = result.jobs[list(_JOB_COLUMNS)].copy()
-    for column in frame.select_dtypes("float"):
-        if (frame[column].dropna() % 1 == 0).all():  # whole seconds stay whole in the file
-            frame[column] = frame[column].astype("Int64")
-    return frame
+def _jobs_text(result: Result) -> str:
+    """Return the CSV of ``clustermodel run --jobs-csv``, whose columns are a contract; pandas would be slow to import."""
+    jobs = Jobs.of(result.records)
+    columns: dict[str, tuple[npt.NDArray[Any], Callable[[Any], str]]] = {
+        "job": (jobs.id, str), "submit_s": _times(jobs.submit), "start_s": _times(jobs.start), "end_s": _times(jobs.end),
+        "nodes": (jobs.nodes, str), "run_s": _times(jobs.executed), "estimate_s": _times(jobs.estimate),
+        "user": (jobs.user, str), "status": (status_labels(jobs.status), str),
+    }  # fmt: skip
+    lines = [",".join(columns)]
+    for first in range(0, len(jobs.id), _BLOCK):
+        texts = (map(text_of, values[first : first + _BLOCK].tolist()) for values, text_of in columns.values())
+        lines += map(",".join, zip(*texts, strict=True))
+    return "\n".join([*lines, ""])
 
 
-def _evalys_layout(result: Result) -> pd.DataFrame:
-    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
+def _times(ticks: IntArray) -> tuple[npt.NDArray[Any], Callable[[Any], str]]:
+    """Return times in seconds, whole if all of them are, and what writes one: nothing where it never happened."""
+    known = ticks != NEVER_HAPPENED
+    if (ticks[known] % TICKS_PER_SECOND).any():
+        return in_seconds(ticks), lambda time: "" if isnan(time) else f"{time:.6f}"
+    return np.where(known, ticks // TICKS_PER_SECOND, NEVER_HAPPENED), lambda time: "" if time < 0 else str(time)
+
+
+def _evalys_text(result: Result) -> str:
+    """Return Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
     # A job has a row for each run attempt and each set of nodes it migrated to.  In all but its first row the submission is the
     # end of the row before, so that evalys sees it in the queue between two run attempts.
     import pandas as pd
@@ -80,7 +98,7 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
     # evalys recomputes starts and ends as submission + wait and start + run time.  1/64 s is the finest fraction of six
     # decimals that doubles add up exactly; unrounded, jobs would overlap by 1e-11 s, on more nodes than the machine has.
     submit, start, finish = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, begin, end))
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "job_id": of_job["job"],
             "workload_name": result.scenario.workload_name,
@@ -99,6 +117,7 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
             "allocated_resources": [text(gang.columns) for gang in gangs],
         }
     )
+    return without_formulas(frame).to_csv(index=False, float_format="%.6f", lineterminator="\n")
 
 
 def write_schedule(result: Result, path: str | PathLike[str]) -> None:

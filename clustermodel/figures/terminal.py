@@ -12,22 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain
 from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from clustermodel.errors import visible
 from clustermodel.formatting import encodable, escaped, html_table
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 WIDTH: Final = 88  # characters of a line of ``str(table)``
 _GAP: Final = 2  # between two columns
 _NARROWEST_KEY: Final = 14
-_PLAIN_LINES: Final = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _WORDS: Final = re.compile(r"[^,:= ]*[,:= ]?")
 
 
@@ -153,7 +153,11 @@ class TextTable:
 
 
 def _drawn(columns: Sequence[Column], *, ascii_only: bool) -> Table:
-    table = Table(box=_PLAIN_LINES if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    from rich import box  # noqa: PLC0415  for which programs that read the plain form need not wait
+    from rich.table import Table  # noqa: PLC0415
+
+    lines = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True) if ascii_only else box.SIMPLE_HEAD
+    table = Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         side: JustifyMethod = "right" if column.number else "left"
         table.add_column(escape(column.heading), justify=side, vertical="top", overflow="fold", no_wrap=True)

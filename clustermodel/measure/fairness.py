@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import nan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,11 @@ def delays_by_later_jobs(
     machine.  ``only_with_idle_nodes`` considers only instants at which nodes could be assigned, ``over_it`` only delays by jobs
     that started since the job was blocked (see above).  The shape is ``(jobs,)``, in the records' order.
     """
-    schedule = _Schedule(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
+    schedule, waits = _Schedule(records, nodes, only_with_idle_nodes=only_with_idle_nodes), _waits(records)
+    waits = waits.where(waits.head_since != UNKNOWN)
+    sufficient = schedule.first_sufficient(waits.job, waits.head_since, waits.start, waits.head_since if over_it else None)
     delays = np.zeros(len(records), dtype=np.int64)
-    for job, _, start, head_since in _waits(records):
-        if head_since != UNKNOWN:
-            sufficient = schedule.first_sufficient(job, head_since, start, earlier=head_since if over_it else None)
-            delays[job] += max(start - sufficient, 0)
+    np.add.at(delays, waits.job, np.maximum(waits.start - sufficient, 0))
     return delays / TICKS_PER_SECOND
 
 
@@ -83,26 +82,85 @@ def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = F
     by_failure = (late > 0) & (until_start > until_submission)
     late_otherwise = (late > 0) & ~by_failure
     if late_otherwise.any():
-        schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
-        for job, since, start, head_since in _waits(records):
-            due = int(guaranteed[job])
-            if not late_otherwise[job] or start <= due:
-                continue
-            if over_it:
-                by_later[job] |= head_since != UNKNOWN and schedule.suffices(job, max(due, head_since), earlier=head_since)
-            else:
-                by_later[job] |= schedule.first_sufficient(job, max(since, due), start) < start
+        schedule, waits = _Schedule(records, nodes, only_with_idle_nodes=True), _waits(records)
+        waits = waits.where(late_otherwise[waits.job] & (waits.start > guaranteed[waits.job]))
+        if over_it:
+            waits = waits.where(waits.head_since != UNKNOWN)
+            since = np.maximum(guaranteed[waits.job], waits.head_since)
+            by_later[waits.job[schedule.suffices(waits.job, since, waits.head_since)]] = True
+        else:
+            since = np.maximum(guaranteed[waits.job], waits.since)
+            by_later[waits.job[schedule.first_sufficient(waits.job, since, waits.start) < waits.start]] = True
     return Violations(late / TICKS_PER_SECOND, by_later, by_failure)
 
 
-def _waits(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the waits that ended with a start: index of the record, since when, start, when at the head of the queue."""
+class _Waits(NamedTuple):
+    """Waits that ended with a start; shapes ``(waits,)``, times in ticks."""
+
+    job: IntArray  # index of the record
+    since: IntArray
+    start: IntArray
+    head_since: IntArray  # when the job was at the head of the queue, ``UNKNOWN`` if it never was
+
+    def where(self, which: BoolArray) -> _Waits:
+        """Return some of the waits."""
+        return _Waits(*(column[which] for column in self))
+
+
+def _waits(records: JobRecords) -> _Waits:
+    """Return the waits, by job, then by time."""
     runs = records.runs
     runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
     since = records.column("eligible")[runs.job]
     again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
     since[again + 1] = runs.end[again]
-    yield from zip(*(column.tolist() for column in (runs.job, since, runs.start, runs.head_since)), strict=True)
+    return _Waits(runs.job, since, runs.start, runs.head_since)
+
+
+def _ranges(begin: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers of all ranges ``begin`` to ``stop``, one after the other, each with the position of its range."""
+    counts = np.maximum(stop - begin, 0)
+    return np.repeat(np.arange(len(counts)), counts), np.arange(counts.sum()) + np.repeat(
+        begin + counts - counts.cumsum(), counts
+    )
+
+
+class _Intervals:
+    """Intervals of time in order of their starts.  Those that last at every 64th start are listed.
+
+    So what overlaps another interval is in the list of the last such start before it, or starts since then.
+    """
+
+    _STEP: Final = 64
+
+    def __init__(self, start: IntArray, end: IntArray) -> None:
+        self._start, self._end = start, end
+        begun = np.arange(len(start)) // self._STEP + 1  # the first list that an interval may be in
+        interval, of_list = _ranges(begun, np.searchsorted(start[:: self._STEP], end))
+        order = np.argsort(of_list, kind="stable")
+        self._lasting = interval[order]
+        self._bounds = np.searchsorted(of_list[order], np.arange(len(start) // self._STEP + 3))  # of the lists
+
+    def blocks(self, since: IntArray, until: IntArray, most: int = 2**18) -> Iterator[slice]:
+        """Yield parts of other intervals, each with about ``most`` candidates for an overlap, so that memory is bounded."""
+        of_list, stop = self._candidates(since, until)
+        counts = np.cumsum(self._bounds[of_list + 1] - self._bounds[of_list] + stop - self._STEP * of_list)
+        starts = np.flatnonzero(np.diff(counts // most, prepend=-1)).tolist()
+        yield from map(slice, starts, [*starts[1:], len(since)])
+
+    def overlapping(self, since: IntArray, until: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the overlaps: position in ``since`` and ``until``, interval."""
+        of_list, stop = self._candidates(since, until)
+        first, place = _ranges(self._bounds[of_list], self._bounds[of_list + 1])
+        second, begun = _ranges(self._STEP * of_list, stop)
+        other, interval = np.append(first, second), np.append(self._lasting[place], begun)
+        overlap = (self._start[interval] < until[other]) & (self._end[interval] > since[other])
+        return other[overlap], interval[overlap]
+
+    def _candidates(self, since: IntArray, until: IntArray) -> tuple[IntArray, IntArray]:
+        """Return which list is the last one before each of the other intervals, and which interval starts after it."""
+        begun = np.searchsorted(self._start, since, side="right")
+        return np.maximum(begun - 1, 0) // self._STEP, np.searchsorted(self._start, until)
 
 
 class _Schedule:
@@ -113,17 +171,11 @@ class _Schedule:
         self._position = np.empty(len(order), dtype=np.int64)  # of each job
         self._position[order] = np.arange(len(order))
         self._spare = nodes - records.column("nodes")
-        # Latest end up to each position: before the first position with a later value, all jobs have ended at a given time.
-        self._latest_end = np.maximum.accumulate(records.column("end")[order])
-        runs = records.runs
-        owner = self._position[runs.job]
-        sequence = np.argsort(owner, kind="stable")
-        # Run attempts in queue order: position of the job in it, start, end, nodes.
-        self._owner, self._start, self._end, self._nodes = (of[sequence] for of in (owner, runs.start, runs.end, runs.nodes))
-        self._by_start = np.argsort(self._start, kind="stable")
-        self._starts, self._latest = self._start[self._by_start], np.maximum.accumulate(self._end[self._by_start])
-        outages = records.outages
-        self._down = outages._replace(end=np.where(outages.end == UNKNOWN, _NEVER, outages.end))
+        runs, outages = records.runs, records.outages
+        self._runs = runs = runs.where(np.argsort(runs.start, kind="stable"))
+        self._while_running = _Intervals(runs.start, runs.end)
+        self._outages = outages._replace(end=np.where(outages.end == UNKNOWN, _NEVER, outages.end))
+        self._while_down = _Intervals(outages.start, self._outages.end)
         log = event_log(records, nodes)
         instants = log.ticks
         if only_with_idle_nodes:
@@ -132,42 +184,59 @@ class _Schedule:
             instants = instants[idle > 0]
         self._instants = np.append(instants, _NEVER)
 
-    def first_sufficient(self, job: int, since: int, start: int, *, earlier: int | None = None) -> int:
-        """Return the first instant in [``since``, ``start``) at which jobs ahead of ``job`` left it enough nodes.
+    def first_sufficient(self, job: IntArray, since: IntArray, start: IntArray, earlier: IntArray | None = None) -> IntArray:
+        """Return the first instant in [``since``, ``start``) at which jobs ahead of each of ``job`` left it enough nodes.
 
-        If there is none, return a time not before ``start``.  Later jobs that started before ``earlier`` count as ahead.
+        If there is none, it is a time not before ``start``.  Later jobs that started before ``earlier`` count as ahead.
         """
-        rivals = self._ahead(job, since, start, earlier)
-        down = (self._down.start < start) & (self._down.end > since)  # a node that has failed is ahead of every job
-        begins = np.maximum(np.concatenate([self._start[rivals], self._down.start[down]]), since)
-        ends = np.concatenate([self._end[rivals], self._down.end[down]])
-        size = np.concatenate([self._nodes[rivals], np.ones(down.sum(), dtype=np.int64)])
-        times, changes = np.concatenate([[since], begins, ends]), np.concatenate([[0], size, -size])
-        sequence = np.argsort(times, kind="stable")
-        times, in_use = times[sequence], np.cumsum(changes[sequence])
-        until = np.append(times[1:], _NEVER)
-        # States of zero length lie within an instant; of the others, take the first considered instant inside.
-        candidate = self._instants[np.searchsorted(self._instants[:-1], times)]
-        holds = (until > times) & (in_use <= self._spare[job]) & (candidate < until)
-        return int(candidate[np.argmax(holds)]) if holds.any() else _NEVER
+        found = np.full(len(job), _NEVER)
+        for block in self._while_running.blocks(since, start):
+            spare, begun = self._spare[job[block]], since[block]
+            other, begins, ends, size = self._ahead(
+                job[block], begun, start[block], None if earlier is None else earlier[block]
+            )
+            wait = np.concatenate([np.arange(len(begun)), other, other])
+            times = np.concatenate([begun, np.maximum(begins, begun[other]), ends])
+            sequence = np.lexsort((times, wait))
+            wait, times = wait[sequence], times[sequence]
+            in_use = np.cumsum(np.concatenate([np.zeros_like(begun), size, -size])[sequence])  # 0 after all events of a wait
+            until = np.where(np.diff(wait, append=-1) == 0, np.append(times[1:], _NEVER), _NEVER)
+            # States of zero length lie within an instant; of the others, take the first considered instant inside.
+            candidate = self._instants[np.searchsorted(self._instants[:-1], times)]
+            holds = np.flatnonzero((until > times) & (in_use <= spare[wait]) & (candidate < until))
+            first = holds[np.diff(wait[holds], prepend=-1) != 0]
+            found[block][wait[first]] = candidate[first]
+        return found
 
-    def suffices(self, job: int, time: int, *, earlier: int) -> bool:
-        """Return whether jobs ahead of ``job``, and nodes that are down, leave it enough nodes right after ``time``."""
-        rivals = self._ahead(job, time, time + 1, earlier)
-        down = int(((self._down.start <= time) & (self._down.end > time)).sum())
-        return int(self._nodes[rivals].sum()) + down <= int(self._spare[job])
+    def suffices(self, job: IntArray, time: IntArray, earlier: IntArray) -> BoolArray:
+        """Return whether jobs ahead of each of ``job``, and nodes that are down, leave it enough nodes right after ``time``."""
+        in_use = np.zeros(len(job), dtype=np.int64)
+        for block in self._while_running.blocks(time, time + 1):
+            other, _, _, size = self._ahead(job[block], time[block], time[block] + 1, earlier[block])
+            np.add.at(in_use[block], other, size)
+        enough: BoolArray = in_use <= self._spare[job]
+        return enough
 
-    def _ahead(self, job: int, since: int, until: int, earlier: int | None) -> IntArray:
-        """Return the runs in [``since``, ``until``) of jobs ahead of ``job``, or that started before ``earlier``."""
-        position = self._position[job]
-        first = int(np.searchsorted(self._latest_end[:position], since, side="right"))
-        begin, stop = np.searchsorted(self._owner, np.array([first, position]))
-        rivals: IntArray = np.flatnonzero((self._start[begin:stop] < until) & (self._end[begin:stop] > since)) + begin
-        if earlier is None:
-            return rivals
-        begin, stop = np.searchsorted(self._latest, since, side="right"), np.searchsorted(self._starts, earlier)
-        already = self._by_start[begin:stop]
-        return np.concatenate([rivals, already[(self._owner[already] > position) & (self._end[already] > since)]])
+    def _ahead(
+        self, job: IntArray, since: IntArray, until: IntArray, earlier: IntArray | None
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Return what is ahead of jobs in [``since``, ``until``): position in ``job``, start, end, nodes.
+
+        That is runs of jobs ahead in the queue, or that started before ``earlier``, and each node that is down.
+        """
+        other, run = self._while_running.overlapping(since, until)
+        place, own = self._position[self._runs.job[run]], self._position[job[other]]
+        ahead = place < own
+        if earlier is not None:
+            ahead |= (place > own) & (self._runs.start[run] < earlier[other])
+        other, run = other[ahead], run[ahead]
+        without, outage = self._while_down.overlapping(since, until)
+        return (
+            np.append(other, without),
+            np.append(self._runs.start[run], self._outages.start[outage]),
+            np.append(self._runs.end[run], self._outages.end[outage]),
+            np.append(self._runs.nodes[run], np.ones_like(outage)),
+        )
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:

@@ -162,7 +162,7 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
     columns = {
         "job": records.column("id")[runs.job], "start_s": in_seconds(runs.start), "end_s": in_seconds(runs.end),
         "nodes": runs.nodes, "executed_s": in_seconds(spent), "lost_s": in_seconds(runs.lost),
-        "outcome": _labels(runs.ended_as),
+        "outcome": status_labels(runs.ended_as),
     }  # fmt: skip
     return pd.DataFrame(columns)
 
@@ -185,7 +185,8 @@ def _sum(records: JobRecords, jobs: IntArray, amounts: NodeTicks) -> Any:
     return sums
 
 
-def _labels(status: IntArray) -> npt.NDArray[np.str_]:
+def status_labels(status: IntArray) -> npt.NDArray[np.str_]:
+    """Return the names of statuses, shape ``(jobs,)``."""
     return np.array([status.label for status in Status])[status]
 
 
@@ -198,7 +199,7 @@ def job_table(jobs: Jobs) -> pd.DataFrame:
         "job": jobs.id, "submit_s": submit, "start_s": start, "end_s": end,
         "nodes": jobs.nodes, "allocated_nodes": jobs.allocated,
         "run_s": in_seconds(jobs.executed), "estimate_s": in_seconds(jobs.estimate),
-        "user": jobs.user, "group": jobs.group, "priority": jobs.priority, "status": _labels(jobs.status),
+        "user": jobs.user, "group": jobs.group, "priority": jobs.priority, "status": status_labels(jobs.status),
         "wait_s": start - submit, "response_s": end - submit,
         "reserved_s": in_seconds(jobs.reserved), "head_since_s": in_seconds(jobs.blocked_since),
         "blocked": jobs.blocked_since != UNKNOWN, "backfilled": jobs.backfilled,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.arrays import FloatArray, IntArray, distinct
 from clustermodel.machine import Machine
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
@@ -69,7 +69,7 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
         if records.kept_free_since:
             since, kept = np.array([*records.kept_free_since, (last, 0)], dtype=np.int64).T
             reserved = [(since.clip(first, last), np.diff(kept, prepend=0))]
-    ticks = np.unique(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down, *reserved)]))
+    ticks = distinct(np.concatenate([times for times, _ in (*busy, *waiting, *held_up, *down, *reserved)]))
     in_use, queued, overhead, failed, kept_free = (
         _steps(ticks, changes) for changes in (busy, waiting, held_up, down, reserved)
     )
@@ -263,7 +263,7 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
     ]
     log = event_log(records, ledger.nodes)
     bounds = np.array([ledger.start, ledger.end])
-    ticks = np.unique(np.concatenate([bounds, log.ticks, *(times for begin, end, *_ in changes for times in (begin, end))]))
+    ticks = distinct(np.concatenate([bounds, log.ticks, *(times for begin, end, *_ in changes for times in (begin, end))]))
     steps: dict[Account, _Changes] = {account: [] for account in Account}
     steps[Account.IDLE] = [(bounds[:1], ledger.nodes), (bounds[1:], -ledger.nodes)]
     for begin, end, width, account, instead_of in changes:
@@ -458,7 +458,7 @@ def recorded_states(placements: pd.DataFrame, jobs: pd.DataFrame) -> pd.DataFram
     """Return the same of a recorded schedule, ``Workload.recorded_placements``, of jobs with ``job`` and ``submit_s``."""
     import pandas as pd
 
-    times = np.unique(np.concatenate([jobs["submit_s"], placements["begin_s"], placements["end_s"]]))
+    times = distinct(np.concatenate([jobs["submit_s"], placements["begin_s"], placements["end_s"]]))
     times = times[times >= jobs["submit_s"].min()]
     submit_s = jobs.loc[jobs["job"].isin(placements["job"]), "submit_s"]  # of those whose nodes are known
     stays, ends = placements.drop_duplicates(["job", "begin_s", "end_s"]), placements.groupby("job")["end_s"].max()

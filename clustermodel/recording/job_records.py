@@ -235,7 +235,8 @@ class JobRecords:
     def column(self, name: str) -> IntArray:
         """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
         if name in JobRow._fields:
-            return _rows(self._submitted, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
+            rows = np.asarray(self._submitted, dtype=np.int64).reshape(-1, len(JobRow._fields))
+            return rows[:, JobRow._fields.index(name)].copy()
         if name in ("reserved", "due"):
             return _numbers(self._reserved if name == "reserved" else self._due)
         if name == "cap_wait":

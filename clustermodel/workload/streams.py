@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, quoted, refused
 from clustermodel.job import (
     COSTS,
@@ -117,7 +117,7 @@ class JobStreams:
         if len(sources) == 1:
             return
         ids = [source.column("id") for source in sources if isinstance(source, Workload)]
-        if len(ids) == len(sources) and len(np.unique(every := np.concatenate(ids))) == len(every):
+        if len(ids) == len(sources) and len(distinct(every := np.concatenate(ids))) == len(every):
             order = np.argsort(every)
             self._ids, self._of_id = every[order], np.repeat(np.arange(len(ids)), list(map(len, ids)))[order]
         else:
@@ -304,7 +304,7 @@ def recorded_facts(workload: Workload) -> pd.DataFrame:
 
     table = pd.DataFrame(index=pd.Index(workload.column("id")))
     if (status := workload.column("status") != UNSET).any():
-        labels = {code: _RECORDED_STATUS.get(code, str(code)) for code in np.unique(workload.column("status")[status]).tolist()}
+        labels = {code: _RECORDED_STATUS.get(code, str(code)) for code in distinct(workload.column("status")[status]).tolist()}
         texts = pd.Series(workload.column("status")).map(labels)
         table["recorded_status"] = pd.Categorical(texts, categories=list(labels.values()))
     for name, label in NAMES_OF_NUMBERS.items():

@@ -31,7 +31,7 @@ from warnings import catch_warnings
 import numpy as np
 
 from clustermodel import validation
-from clustermodel.arrays import BoolArray, FloatArray, IntArray
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct
 from clustermodel.errors import TraceError, counted, quoted, shown, visible
 from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
 from clustermodel.job import SINGLETON, UNSET, JobRow, row_of
@@ -317,7 +317,7 @@ def read_swf(
     order = np.lexsort((table[:, ID], table[:, SUBMIT]))
     table = table[order]
     ids = table[:, ID]
-    if len(np.unique(ids)) < len(ids):
+    if len(distinct(ids)) < len(ids):
         number, times = Counter(ids.tolist()).most_common(1)[0]
         first, second, *_ = sorted(lines[order][ids == number].tolist())
         raise TraceError(
@@ -376,7 +376,7 @@ def _numbers_of(names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, l
 
 def _by_name(column: IntArray, names: Mapping[int, str]) -> tuple[IntArray, tuple[str, ...]]:
     """Return the numbers of names from 1, ``UNSET`` where a job has none, and the names; a number without one is a text."""
-    numbers, texts = np.unique(column), dict[str, int]()
+    numbers, texts = distinct(column), dict[str, int]()
     codes = [
         UNSET if number < 0 else texts.setdefault(names.get(number, str(number)), len(texts) + 1) for number in numbers.tolist()
     ]

@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, shown, visible
 from clustermodel.formatting import duration, html_fields
 from clustermodel.job import (
@@ -444,7 +444,7 @@ class Workload:
         given = np.empty((0, 3), dtype=np.int64) if dependencies is None else dependencies
         self.dependencies: IntArray = given[np.isin(given[:, [0, 2]], ids).all(axis=1)]
         ignored = given[np.isin(given[:, 0], ids) & ~np.isin(given[:, 2], ids)]
-        self.ignoring = len(np.unique(ignored[:, 0]))
+        self.ignoring = len(distinct(ignored[:, 0]))
         """How many jobs were given dependencies on jobs that are not in the workload, which are ignored."""
         if len(self.dependencies):
             require_no_circle(self.dependencies)
@@ -553,7 +553,7 @@ class Workload:
     def _repr_html_(self) -> str:
         nodes, size, unit = self.column("nodes"), self.machine_nodes, self.provenance.unit
         fields = {
-            "jobs": f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}",
+            "jobs": f"{len(self):,} of {counted(len(distinct(self.column('user'))), 'user')}",
             "submitted over": duration(self.span_s),
             "recorded on": "unknown" if size is None else counted(size, unit),
             "offered load": None if size is None or not self.span_s else self.offered_load(size),
@@ -611,7 +611,7 @@ class Workload:
     def _labels(self, name: str) -> dict[int, str]:
         """Return the names of the numbers in a column, or the numbers as texts, without those that stand for no name."""
         texts, least = self.names.get(name, ()), 1 if name in NAMED_COLUMNS else 0
-        numbers = np.unique(self.column(name)).tolist()
+        numbers = distinct(self.column(name)).tolist()
         return {number: texts[number - 1] if 0 < number <= len(texts) else str(number) for number in numbers if number >= least}
 
     def labels(self, name: str) -> pd.Categorical[str]:
@@ -872,7 +872,7 @@ class Workload:
         extra = [name for name in self.extra if name != STREAM]
         table = self.table[:, [self._places[name] for name in (*JobRow._fields, *extra)]]
         parts = []
-        for value in np.unique(column).tolist():
+        for value in distinct(column).tolist():
             unnamed = f"without {by}" if by in NAMED_COLUMNS else f"{by} {value}"
             own = f"{by} {labels[value]}" if value in labels else unnamed
             name = self.streams[value] if by == STREAM else f"{self.name} {own}"
@@ -973,7 +973,7 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
     return {
         "trace": known.source,
         "jobs": len(workload),
-        "users": len(np.unique(workload.column("user"))),
+        "users": len(distinct(workload.column("user"))),
         "span_s": workload.span_s,
         "machine_nodes": nodes,
         "offered_load": load(kill_at_estimate=True),

@@ -2,11 +2,13 @@
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import islice
 from math import inf
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Final
 
@@ -50,6 +52,17 @@ def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float
             program()
             best[index] = min(best[index], process_time() - began)
     return best
+
+
+@cache
+def _bytecode() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()
+
+
+def with_bytecode(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a process that keeps and finds bytecode, as that of a user does, wherever benches run."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": _bytecode().name, **(changes or {})}
 
 
 def floor_of(workload: Workload) -> Callable[[], int]:

@@ -20,7 +20,7 @@ import numpy as np
 import clustermodel
 from clustermodel import LoadScale, Workload, read_sacct, read_swf, synthetic_workload
 from clustermodel.schedule import profile
-from tests.bench.timing import MOST_JOBS, best_of, floor_of, simulation, size, trace
+from tests.bench.timing import MOST_JOBS, best_of, floor_of, simulation, size, trace, with_bytecode
 from tests.shared_data import trace_path
 
 Seconds = Callable[[int], list[float]]
@@ -151,7 +151,7 @@ def process_seconds(arguments: list[str]) -> float:
     """Return the CPU time of a Python process, children included; it finds the package that this process has found."""
     before = getrusage(RUSAGE_CHILDREN)
     package = Path(clustermodel.__file__).parents[1]
-    subprocess.run([sys.executable, *arguments], cwd=package, capture_output=True, check=True)
+    subprocess.run([sys.executable, *arguments], cwd=package, env=with_bytecode(), capture_output=True, check=True)
     after = getrusage(RUSAGE_CHILDREN)  # to the microsecond, where os.times counts hundredths of a second
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
