@@ -288,8 +288,7 @@ class RunningProfile(Profile):
     def note_release(self, end: int, nodes: int) -> None:
         """Note nodes that have been released until ``end``, for :meth:`gaining_sizes`."""
         self._released += nodes
-        if end > self._released_until:
-            self._released_until = end
+        self._released_until = max(self._released_until, end)
 
     def forget_releases(self) -> None:
         self._released = self._released_until = 0
@@ -465,6 +464,7 @@ class Plan(ReservationBook):
         """Enter a reservation for ``job`` where it completes first in one of these shapes, and return it."""
         if not self.reserved:
             self.profile.forget_releases()
+            self._is_tested = True
         if len(shapes) == 1:
             ((nodes, length),) = shapes
             reservation = Reservation(self.profile.book(nodes, length), length, nodes)
@@ -474,7 +474,7 @@ class Plan(ReservationBook):
         self._note(job.id, reservation)
         return reservation
 
-    def compress(self, jobs: Iterable[QueuedJob], now: int) -> None:
+    def compress(self, jobs: Iterable[QueuedJob]) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place."""
         # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
         # But a job is tested where it stands, and until the first one moves, only jobs for which a window can have opened are.
@@ -482,20 +482,18 @@ class Plan(ReservationBook):
         reserved, profile = self.reserved, self.profile
         least, largest = profile.gaining_sizes() if self._is_tested else (0, profile.nodes)
         profile.forget_releases()
-        tested, latest = 0, 0  # how many jobs have been tested so far, and their latest start
+        tested: list[int] = []  # starts of the jobs so far
         for job in jobs:
             if (reservation := reserved.get(job.id)) is None:
                 continue
             start, length, nodes, _ = reservation
             if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
                 self._note(job.id, Reservation(new, length, nodes))
-                if latest > start and latest > new + length:
+                if tested and max(tested) > max(start, new + length):
                     profile.note_release(start + length, nodes)
                 least, largest, start = 0, profile.nodes, new
-            if start > latest:
-                latest = start
-            tested += 1
-        self._is_tested = tested == len(reserved)
+            tested.append(start)
+        self._is_tested = len(tested) == len(reserved)
 
     def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""

@@ -51,8 +51,10 @@ class BackfillingRun:
                 shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
         if batch.requeued:
             nodes_freed |= self._reshape(batch.requeued, view)
-        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
         late = plan.profile.overrunning(view.now, view.running)
+        if not (view.waiting or plan.reserved or late or batch.failed):
+            return []
+        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
         if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
@@ -183,7 +185,7 @@ class SchedulingCycle:
             if any(len(shapes[job.id]) > 1 for job in jobs):
                 plan.reshape(jobs, shapes)
                 return
-        plan.compress(self.queue, self.now)
+        plan.compress(self.queue)
 
     def place_arriving(self) -> None:
         """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
