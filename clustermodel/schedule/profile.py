@@ -288,7 +288,8 @@ class RunningProfile(Profile):
     def note_release(self, end: int, nodes: int) -> None:
         """Note nodes that have been released until ``end``, for :meth:`gaining_sizes`."""
         self._released += nodes
-        self._released_until = max(self._released_until, end)
+        if end > self._released_until:  # noqa: PLR1730  faster than max()
+            self._released_until = end
 
     def forget_releases(self) -> None:
         self._released = self._released_until = 0
@@ -482,18 +483,20 @@ class Plan(ReservationBook):
         reserved, profile = self.reserved, self.profile
         least, largest = profile.gaining_sizes() if self._is_tested else (0, profile.nodes)
         profile.forget_releases()
-        tested: list[int] = []  # starts of the jobs so far
+        tested, latest = 0, 0  # how many jobs have been tested so far, and their latest start
         for job in jobs:
             if (reservation := reserved.get(job.id)) is None:
                 continue
             start, length, nodes, _ = reservation
             if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
                 self._note(job.id, Reservation(new, length, nodes))
-                if tested and max(tested) > max(start, new + length):
+                if latest > start and latest > new + length:
                     profile.note_release(start + length, nodes)
                 least, largest, start = 0, profile.nodes, new
-            tested.append(start)
-        self._is_tested = len(tested) == len(reserved)
+            if start > latest:  # noqa: PLR1730  max() would take a tenth of the time of all this
+                latest = start
+            tested += 1
+        self._is_tested = tested == len(reserved)
 
     def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""
