@@ -93,7 +93,7 @@ def favour(p: float, weights: Weights) -> float:
 def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
     """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4)."""
     # n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0
-    return job_weight * move(move_s, alpha_t) / favoured
+    return job_weight * (move_s if alpha_t == 1 else move(move_s, alpha_t)) / favoured
 
 
 def total(own: float, costs: Sequence[float]) -> float:
@@ -375,10 +375,9 @@ class Search:
 
     def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
         moves = [(reservation, start) for reservation, start in starts if start != reservation.start]
-        return Schedule(slot, own, moves, [self._cost(reservation, start) for reservation, start in moves], profile)
-
-    def _cost(self, reservation: SlackReservation, start: int) -> float:
-        return cost(reservation.weight, to_seconds(start - reservation.start), self._favour, self._weights.t)
+        alpha_t, favour = self._weights.t, self._favour
+        costs = [cost(job.weight, (start - job.start) / TICKS_PER_SECOND, favour, alpha_t) for job, start in moves]
+        return Schedule(slot, own, moves, costs, profile)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity."""
