@@ -167,20 +167,22 @@ class Profile:
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
         times, free = self._times, self._free
-        first, begin, end = -1, 0, 0
-        for k in range(bisect_left(times, not_before), len(times)):
-            if free[k] < nodes:
-                if first >= 0:
-                    if times[k] >= end:
-                        break
-                    first = -1
-            elif first < 0:
-                begin = times[k]
-                if begin > not_after:
-                    return -1
-                end = begin + duration
-                first = k
-        self._subtract(first, end, nodes)
+        first = bisect_left(times, not_before)
+        while True:
+            while free[first] < nodes:
+                first += 1
+            begin = times[first]
+            if begin > not_after:
+                return -1
+            # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
+            beyond = bisect_left(times, begin + duration, first)
+            last = beyond - 1
+            while last > first and free[last] >= nodes:
+                last -= 1
+            if last == first:
+                break
+            first = last + 1
+        self._subtract(first, beyond, begin + duration, nodes)
         return begin
 
     def pull(self, start: int, duration: int, nodes: int) -> int:
@@ -204,14 +206,13 @@ class Profile:
                 break
             first += 1
         new = times[k]
-        self._subtract(k, end if end < start else start, nodes)  # only the difference changes: the two may overlap
+        self._subtract(k, last, end if end < start else start, nodes)  # only the difference changes: the two may overlap
         self._add(end if end > start else start, start + duration, nodes, _NO_LIMIT)
         return new
 
-    def _subtract(self, first: int, end: int, nodes: int) -> None:
-        """:meth:`reserve` from step ``first`` on, where enough nodes are free."""
+    def _subtract(self, first: int, beyond: int, end: int, nodes: int) -> None:
+        """:meth:`reserve` from step ``first`` on, where enough nodes are free; ``beyond``: the first step not before ``end``."""
         times, free = self._times, self._free
-        beyond = bisect_left(times, end, first)
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
