@@ -256,8 +256,9 @@ class Search:
         for slot in slots:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
-            moved = self._compressed(ranked, self._profile.copy(), 0.0, slot, 0, self._now)
-            assert moved is not None, "without a delay no job becomes later"
+            profile = self._profile.copy()  # it begins now
+            pulled = [(job, profile.pull(job.start, job.length, job.nodes)) for job in ranked if job.start >= slot]
+            moved = self._priced(0.0, slot, pulled, profile)
             best = moved if best is None or moved.goes_before(best) else best
             same_until = min((reservation.start for reservation, _ in moved.starts), default=NEVER)
         assert best is not None, "there are waiting jobs"
@@ -273,19 +274,19 @@ class Search:
         for slot, profile, own in self._places(slots):
             for reservation in self._plan[bisect_left(self._planned, slot) :]:
                 profile.reserve(reservation.start + delay, reservation.end + delay, reservation.nodes)
-            best = _cheaper(self._compressed(ranked, profile, own, slot, delay, slot), best)
+            best = _cheaper(self._compressed(ranked, profile, own, slot, delay), best)
         return best
 
     def _compressed(
-        self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int, not_before: int
+        self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int
     ) -> Schedule | None:
-        """Move jobs up one after the other; return ``None`` as soon as one would start too late."""
+        """Delay jobs, and move them up one after the other, not before the slot; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         for reservation in ranked:
             if reservation.start < slot:
                 continue
             place = reservation.start + delay
-            start = profile.earlier(reservation.nodes, reservation.length, place, not_before)
+            start = profile.earlier(reservation.nodes, reservation.length, place, slot)
             if start > reservation.latest:
                 return None
             if start < place:
