@@ -280,7 +280,7 @@ class Search:
     def _compressed(
         self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int
     ) -> Schedule | None:
-        """Delay jobs, and move them up one after the other, not before the slot; return ``None`` as soon as one would start too late."""
+        """Delay jobs and move them up in turn, not before the slot; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         for reservation in ranked:
             if reservation.start < slot:
