@@ -211,7 +211,7 @@ class Profile:
         return new
 
     def _subtract(self, first: int, beyond: int, end: int, nodes: int) -> None:
-        """:meth:`reserve` from step ``first`` on, where enough nodes are free; step ``beyond`` is the first not before ``end``."""
+        """:meth:`reserve` in steps ``first`` to ``beyond``, the first one not before ``end``; enough nodes are free."""
         times, free = self._times, self._free
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
