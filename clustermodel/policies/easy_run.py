@@ -260,7 +260,7 @@ class EasyRunWithPlan:
                 if self._profile.earlier(reservation.nodes, reservation.length, reservation.start, now) == now:
                     plan.move(job, reservation._replace(start=now))
         else:
-            plan.compress(protected, now)
+            plan.compress(protected)
         for job, reservation in zip(protected, before, strict=True):
             if now < (start := plan.reserved[job.id].start) < reservation.start:
                 yield Reserve(job=job, start=start, guaranteed=self._lengths.are_estimates)

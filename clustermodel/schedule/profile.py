@@ -167,21 +167,52 @@ class Profile:
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
         times, free = self._times, self._free
-        first, begin, end = -1, 0, 0
-        for k in range(bisect_left(times, not_before), len(times)):
-            if free[k] < nodes:
-                if first >= 0:
-                    if times[k] >= end:
-                        break
-                    first = -1
-            elif first < 0:
-                begin = times[k]
-                if begin > not_after:
-                    return -1
-                end = begin + duration
-                first = k
-        # The rest of `_add` without its checks, as all these steps have enough: slack spends a third of its instructions here.
-        beyond = bisect_left(times, end, first)
+        first = bisect_left(times, not_before)
+        while True:
+            while free[first] < nodes:
+                first += 1
+            begin = times[first]
+            if begin > not_after:
+                return -1
+            # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
+            beyond = bisect_left(times, begin + duration, first)
+            last = beyond - 1
+            while last > first and free[last] >= nodes:
+                last -= 1
+            if last == first:
+                break
+            first = last + 1
+        self._subtract(first, beyond, begin + duration, nodes)
+        return begin
+
+    def pull(self, start: int, duration: int, nodes: int) -> int:
+        """Move a reservation to its earliest start possible with the others in place, and return that: :meth:`earlier`."""
+        times, free = self._times, self._free
+        beyond = bisect_left(times, start)
+        first = 0
+        while True:
+            for k in range(first, beyond):
+                if free[k] >= nodes:
+                    break
+            else:
+                return start
+            # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
+            end = times[k] + duration
+            last = beyond if end >= start else bisect_left(times, end, k)
+            first = last - 1
+            while first > k and free[first] >= nodes:
+                first -= 1
+            if first == k:
+                break
+            first += 1
+        new = times[k]
+        self._subtract(k, last, end if end < start else start, nodes)  # only the difference changes: the two may overlap
+        self._add(end if end > start else start, start + duration, nodes, _NO_LIMIT)
+        return new
+
+    def _subtract(self, first: int, beyond: int, end: int, nodes: int) -> None:
+        """:meth:`reserve` in steps ``first`` to ``beyond``, the first one not before ``end``; enough nodes are free."""
+        times, free = self._times, self._free
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
@@ -191,23 +222,26 @@ class Profile:
             del times[beyond], free[beyond]
         if first and free[first] == free[first - 1]:
             del times[first], free[first]
-        return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free."""
-        self._add(start, end, -nodes, least=_NO_LIMIT)
+        self._add(start, end, -nodes, _NO_LIMIT)
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
-        self._add(start, end, nodes, least=_NO_LIMIT)
+        self._add(start, end, nodes, _NO_LIMIT)
 
     def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
         """Move a reservation to an earlier start; errors as of :meth:`~Profile.reserve`."""
-        new_end, end = new_start + duration, start + duration
-        self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
-        self.release(max(new_end, start), end, nodes)
+        new_end, end = new_start + duration, start + duration  # only the difference changes: the two may overlap
+        if new_end < start:
+            self._add(new_start, new_end, -nodes)
+            self._add(start, end, nodes, _NO_LIMIT)
+        else:
+            self._add(new_start, start, -nodes)
+            self._add(new_end, end, nodes, _NO_LIMIT)
 
-    def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
+    def _add(self, start: int, end: int, nodes: int, least: int = 0) -> None:
         times, free = self._times, self._free
         # Make start and end step boundaries ...
         first = 0
@@ -238,13 +272,34 @@ class RunningProfile(Profile):
 
     # Where `may_overrun`, jobs can outlive their expected ends; the policy then says when else they may end (`extend`).
 
-    __slots__ = ("_assumed_end", "_ends", "_may_overrun")
+    __slots__ = ("_assumed_end", "_ends", "_may_overrun", "_released", "_released_until")
 
     def __init__(self, nodes: int, *, may_overrun: bool) -> None:
         super().__init__(nodes)
         self._may_overrun = may_overrun
+        self._released, self._released_until = 0, 0  # nodes since the last `forget_releases`, and until when at the latest
         self._assumed_end: dict[int, tuple[int, int, int]] = {}  # job id -> assumed end, expected end, nodes
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
+
+    def release(self, start: int, end: int, nodes: int) -> None:
+        """Add ``nodes`` during [``start``, ``end``), which is not empty."""
+        self._add(start, end, nodes, _NO_LIMIT)
+        self.note_release(end, nodes)
+
+    def note_release(self, end: int, nodes: int) -> None:
+        """Note nodes that have been released until ``end``, for :meth:`gaining_sizes`."""
+        self._released += nodes
+        if end > self._released_until:  # noqa: PLR1730  faster than max()
+            self._released_until = end
+
+    def forget_releases(self) -> None:
+        self._released = self._released_until = 0
+
+    def gaining_sizes(self) -> tuple[int, int]:
+        """Return the least and the largest size for which the releases noted can have opened a window: there are no others."""
+        # At some time before the last release ends there must be enough nodes now, and must have been too few before.
+        free = self._free[: bisect_left(self._times, self._released_until)]
+        return (min(free) - self._released + 1, max(free)) if free else (1, 0)
 
     def catch_up(
         self, ended: Iterable[RunningJob], now: int, *, failed: Iterable[Outage] = (), repaired: Iterable[Outage] = ()
@@ -283,7 +338,8 @@ class RunningProfile(Profile):
             expected_end = self._assumed_end.pop(job_id)[0]
         if expected_end <= now:
             return False
-        self.release(now, expected_end, nodes)
+        self._add(now, expected_end, nodes, _NO_LIMIT)
+        self.note_release(expected_end, nodes)
         return True
 
     def overrunning(self, now: int, running: Container[int]) -> list[int]:
@@ -384,13 +440,17 @@ def earliest_completion(shapes: Shapes, profiles: Sequence[Profile], rows: Itera
 class Plan(ReservationBook):
     """Reservations among the running jobs of a machine: EASY keeps few, conservative backfilling one for each waiting job."""
 
-    __slots__ = ("_alarm", "_starts", "profile")
+    # Each reservation was at its earliest possible start when it was placed or last tested, unless `_is_tested` is false.  So
+    # only what has been released since can open a window for its job.
+
+    __slots__ = ("_alarm", "_first", "_is_tested", "profile")
 
     def __init__(self, profile: RunningProfile) -> None:
         super().__init__([profile])
         self.profile = profile
         self._alarm: int | None = None
-        self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
+        self._first: int | None = None  # the earliest reserved start, where it is known
+        self._is_tested = True
 
     def earliest(self, shapes: Shapes) -> Reservation:
         """Return where a job of one of these shapes completes first; of equally good places that of the first shape."""
@@ -398,33 +458,46 @@ class Plan(ReservationBook):
 
     def start_reserved(self, job: QueuedJob) -> Reservation:
         """Start ``job`` in its reservation, which has begun, and return the reservation."""
-        reservation = self.reserved.pop(job.id)
+        reservation = self.take(job.id)
         self.profile.note_start(job.id, reservation.nodes, reservation.end)
         return reservation
 
-    def compress(self, jobs: Iterable[QueuedJob], now: int) -> None:
+    def place(self, job: QueuedJob, shapes: Shapes) -> Reservation:
+        """Enter a reservation for ``job`` where it completes first in one of these shapes, and return it."""
+        if not self.reserved:
+            self.profile.forget_releases()
+            self._is_tested = True
+        if len(shapes) == 1:
+            ((nodes, length),) = shapes
+            reservation = Reservation(self.profile.book(nodes, length), length, nodes)
+        else:
+            start, length, nodes, _ = reservation = self.earliest(shapes)
+            self.profile.reserve(start, start + length, nodes)
+        self._note(job.id, reservation)
+        return reservation
+
+    def compress(self, jobs: Iterable[QueuedJob]) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place."""
         # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
-        # But a job is tested where it stands, and an equally large job that has just failed bounds the search.
+        # But a job is tested where it stands, and until the first one moves, only jobs for which a window can have opened are.
+        # A move can open windows for jobs that have been tested before, if it releases nodes before their starts.
         reserved, profile = self.reserved, self.profile
-        failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
+        least, largest = profile.gaining_sizes() if self._is_tested else (0, profile.nodes)
+        profile.forget_releases()
+        tested, latest = 0, 0  # how many jobs have been tested so far, and their latest start
         for job in jobs:
             if (reservation := reserved.get(job.id)) is None:
                 continue
-            old, length, nodes, _ = reservation
-            shape: tuple[int, ...] = reservation[1:3]  # with so many numbers declared, compiled modules would make it twice
-            not_before = now
-            if (bound := failed.get(shape)) is not None and profile.free_just_before(old) < nodes:
-                # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.
-                if bound >= old:
-                    continue
-                not_before = bound
-            new = profile.earlier(nodes, length, old, not_before)
-            if new == old:
-                failed[shape] = old
-            else:
-                self.move(job, Reservation(new, length, nodes))
-                failed.clear()
+            start, length, nodes, _ = reservation
+            if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
+                self._note(job.id, Reservation(new, length, nodes))
+                if latest > start and latest > new + length:
+                    profile.note_release(start + length, nodes)
+                least, largest, start = 0, profile.nodes, new
+            if start > latest:  # noqa: PLR1730  max() would take a tenth of the time of all this
+                latest = start
+            tested += 1
+        self._is_tested = tested == len(reserved)
 
     def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""
@@ -440,13 +513,9 @@ class Plan(ReservationBook):
 
     def next_start(self) -> int | None:
         """Return the earliest reserved start, ``None`` without reservations."""
-        starts, reserved = self._starts, self.reserved
-        while starts:
-            start, job_id = starts[0]
-            if (reservation := reserved.get(job_id)) is not None and reservation.start == start:
-                return start
-            heappop(starts)
-        return None
+        if self._first is None and self.reserved:
+            self._first = min(self.reserved.values()).start
+        return self._first
 
     def new_alarm(self) -> int | None:
         """Return the earliest reserved start if it is not the one returned last, for the policy's alarm."""
@@ -457,17 +526,29 @@ class Plan(ReservationBook):
         return start
 
     def due(self, now: int) -> list[int]:
-        """Return the jobs whose reserved start has come, once: the earliest start first, then the lowest id."""
-        due: list[int] = []
-        while (start := self.next_start()) is not None and start <= now:
-            job_id = heappop(self._starts)[1]
-            if not due or due[-1] != job_id:  # entered twice if it was dropped and entered at the same start again
-                due.append(job_id)
-        return due
+        """Return the jobs whose reserved start has come: the earliest start first, then the lowest id."""
+        if (first := self.next_start()) is None or first > now:
+            return []
+        due = [(reservation.start, job_id) for job_id, reservation in self.reserved.items() if reservation.start <= now]
+        return [job_id for _, job_id in sorted(due)]
+
+    def take(self, job_id: int) -> Reservation:
+        """Take out a reservation, and leave its nodes subtracted from the profile."""
+        self._first = None
+        return self.reserved.pop(job_id)
+
+    def drop(self, job: QueuedJob) -> None:
+        super().drop(job)
+        self._first = None
 
     def _enter(self, job_id: int, reservation: Reservation) -> None:
+        self._note(job_id, reservation)
+        self._is_tested = False
+
+    def _note(self, job_id: int, reservation: Reservation) -> None:
         self.reserved[job_id] = reservation
-        heappush(self._starts, (reservation.start, job_id))
+        if self._first is not None and reservation.start < self._first:
+            self._first = reservation.start
 
 
 class RowPlans(ReservationBook):

@@ -93,7 +93,7 @@ def favour(p: float, weights: Weights) -> float:
 def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
     """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4)."""
     # n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0
-    return job_weight * move(move_s, alpha_t) / favoured
+    return job_weight * (move_s if alpha_t == 1 else move(move_s, alpha_t)) / favoured
 
 
 def total(own: float, costs: Sequence[float]) -> float:
@@ -256,8 +256,9 @@ class Search:
         for slot in slots:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
-            moved = self._compressed(ranked, self._profile.copy(), 0.0, slot, 0, self._now)
-            assert moved is not None, "without a delay no job becomes later"
+            profile = self._profile.copy()  # it begins now
+            pulled = [(job, profile.pull(job.start, job.length, job.nodes)) for job in ranked if job.start >= slot]
+            moved = self._priced(0.0, slot, pulled, profile)
             best = moved if best is None or moved.goes_before(best) else best
             same_until = min((reservation.start for reservation, _ in moved.starts), default=NEVER)
         assert best is not None, "there are waiting jobs"
@@ -273,19 +274,19 @@ class Search:
         for slot, profile, own in self._places(slots):
             for reservation in self._plan[bisect_left(self._planned, slot) :]:
                 profile.reserve(reservation.start + delay, reservation.end + delay, reservation.nodes)
-            best = _cheaper(self._compressed(ranked, profile, own, slot, delay, slot), best)
+            best = _cheaper(self._compressed(ranked, profile, own, slot, delay), best)
         return best
 
     def _compressed(
-        self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int, not_before: int
+        self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int
     ) -> Schedule | None:
-        """Move jobs up one after the other; return ``None`` as soon as one would start too late."""
+        """Delay jobs and move them up in turn, not before the slot; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         for reservation in ranked:
             if reservation.start < slot:
                 continue
             place = reservation.start + delay
-            start = profile.earlier(reservation.nodes, reservation.length, place, not_before)
+            start = profile.earlier(reservation.nodes, reservation.length, place, slot)
             if start > reservation.latest:
                 return None
             if start < place:
@@ -375,10 +376,9 @@ class Search:
 
     def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
         moves = [(reservation, start) for reservation, start in starts if start != reservation.start]
-        return Schedule(slot, own, moves, [self._cost(reservation, start) for reservation, start in moves], profile)
-
-    def _cost(self, reservation: SlackReservation, start: int) -> float:
-        return cost(reservation.weight, to_seconds(start - reservation.start), self._favour, self._weights.t)
+        alpha_t, favour = self._weights.t, self._favour
+        costs = [cost(job.weight, (start - job.start) / TICKS_PER_SECOND, favour, alpha_t) for job, start in moves]
+        return Schedule(slot, own, moves, costs, profile)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity."""

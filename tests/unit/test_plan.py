@@ -22,7 +22,7 @@ def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     assert [plan.reserved[job.id].start for job in jobs] == [10, 15, 15]
     plan.profile.advance(2)
     assert plan.profile.end(9, 2, 2, 10)
-    plan.compress(jobs, 2)
+    plan.compress(jobs)
     assert plan.reserved == {1: Reservation(2, 5, 2), 2: Reservation(7, 20, 1), 3: Reservation(7, 4, 1)}
     assert plan.due(2) == [1]
     assert plan.start_reserved(jobs[0]) == Reservation(2, 5, 2)
@@ -132,11 +132,77 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
     assert [plan.profile.free_at(tick) for tick in range(HORIZON)] == ticks.free
 
 
+class Event(NamedTuple):
+    """What happens between two compressions, and in which order the jobs are compressed."""
+
+    after: int
+    """Ticks since the event before, unless a reserved time comes earlier."""
+    ends: int
+    """Which of the running jobs ends."""
+    submitted: list[Shape]
+    withdrawn: int
+    """Which of the waiting jobs gives up its reservation and is placed again behind all others, if there are as many."""
+    random: Random
+
+
+events = st.lists(
+    st.builds(
+        Event,
+        st.integers(0, 8),
+        st.integers(0, 9),
+        st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 30)), max_size=3),
+        st.integers(0, 12),
+        st.randoms(use_true_random=False),
+    ),
+    max_size=12,
+)
+
+
+@given(events)
+def test_jobs_that_are_not_tested_could_not_have_moved(course: list[Event]) -> None:
+    # The twin takes out each job and places it again.
+    plan, twin = (Plan(RunningProfile(NODES, may_overrun=False)) for _ in range(2))
+    now, jobs = 0, list[QueuedJob]()
+    running: dict[int, tuple[int, int]] = {}  # job id -> nodes, expected end
+    for event in course:
+        now = min([now + event.after, *(reservation.start for reservation in plan.reserved.values())])
+        number = sorted(running)[event.ends % len(running)] if running else None
+        ended = [number] if number is not None else []
+        ended += [number for number, (_, end) in running.items() if end <= now and number not in ended]
+        for either in (plan, twin):
+            either.profile.advance(now)
+            for number in ended:
+                nodes, end = running[number]
+                either.profile.end(number, nodes, now, end)
+        for number in ended:
+            del running[number]
+        order = event.random.sample(jobs, len(jobs))
+        plan.compress(order)
+        twin.reshape(order, {number: [(one.nodes, one.length)] for number, one in twin.reserved.items()})
+        assert plan.reserved == twin.reserved
+        if event.withdrawn < len(jobs):
+            for either in (plan, twin):
+                either.drop(jobs[event.withdrawn])
+                either.place(jobs[event.withdrawn], [(jobs[event.withdrawn].nodes, jobs[event.withdrawn].estimate)])
+        for nodes, length in event.submitted:
+            jobs.append(queued(len(running) + len(jobs) + 100 * now, nodes, estimate=length))
+            assert plan.place(jobs[-1], [(nodes, length)]) == twin.place(jobs[-1], [(nodes, length)])
+        assert plan.profile.steps() == twin.profile.steps()
+        overdue = {number: one for number, one in plan.reserved.items() if one.start <= now}
+        assert plan.due(now) == sorted(overdue, key=lambda number: (overdue[number].start, number))
+        assert plan.next_start() == min((one.start for one in plan.reserved.values()), default=None)
+        for number, reservation in overdue.items():
+            plan.take(number)
+            twin.take(number)
+            running[number] = reservation.nodes, reservation.end
+        jobs = [job for job in jobs if job.id not in running]
+
+
 @given(recipes)
 def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe) -> None:
     plan, _, jobs, _ = planned(recipe)
     twin, _, _, _ = planned(recipe)
-    plan.compress([queued(99, 1, estimate=1), *jobs], 0)  # one without a reservation is passed over
+    plan.compress([queued(99, 1, estimate=1), *jobs])  # one without a reservation is passed over
     twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
     assert plan.reserved == twin.reserved
     assert plan.profile.steps() == twin.profile.steps()

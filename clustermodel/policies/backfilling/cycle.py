@@ -15,7 +15,7 @@ from clustermodel.policies.backfilling.speculation import Speculation
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.profile import Plan, Profile, Reservation, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:
@@ -42,20 +42,19 @@ class BackfillingRun:
         plan, lengths, shapes = self.plan, self.lengths, self.shapes
         if not lengths.are_estimates:
             lengths.observe(batch, view)
-        nodes_freed = self._forget(batch, view)
+        nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
+        if batch.ended:
+            nodes_freed |= self._forget(batch.ended, view)
         if batch.submitted:
             self.sorter.submitted(batch.submitted)
-        for job in batch.submitted:
-            shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
-        for job in batch.requeued:
-            if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
-                run_time = self.setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
-                shapes[job.id] = ((nodes, self.setup.holding(job, run_time, nodes)),)
-                if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
-                    plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
-                    nodes_freed = True
-        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
+            for job in batch.submitted:
+                shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
+        if batch.requeued:
+            nodes_freed |= self._reshape(batch.requeued, view)
         late = plan.profile.overrunning(view.now, view.running)
+        if not (view.waiting or plan.reserved or late or batch.failed):
+            return []
+        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
         if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
@@ -72,11 +71,10 @@ class BackfillingRun:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _forget(self, batch: Batch, view: View) -> bool:
-        """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
-        plan = self.plan
-        nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
-        for gang in batch.ended:
+    def _forget(self, ended: Sequence[RunningJob], view: View) -> bool:
+        """Forget the jobs that have left the system; return whether reserved nodes were freed."""
+        plan, nodes_freed = self.plan, False
+        for gang in ended:
             job = gang.job
             if job.id in view.waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
@@ -86,6 +84,18 @@ class BackfillingRun:
                 self.speculation.left(job)
                 if job.id in plan.reserved:  # it completed in a speculative run attempt and no longer needs its reservation
                     plan.drop(job)
+                    nodes_freed = True
+        return nodes_freed
+
+    def _reshape(self, requeued: Sequence[QueuedJob], view: View) -> bool:
+        """Change the shapes of jobs that have been saved on a number of nodes; return whether reserved nodes were freed."""
+        plan, nodes_freed = self.plan, False
+        for job in requeued:
+            if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
+                run_time = self.setup.speedup.time_on(self.lengths.predicted(job), job.nodes, nodes)
+                self.shapes[job.id] = ((nodes, self.setup.holding(job, run_time, nodes)),)
+                if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
+                    plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
                     nodes_freed = True
         return nodes_freed
 
@@ -99,7 +109,7 @@ class BackfillingRun:
             plan.drop(job)
         plan.profile.extend(late, current.now, self.lengths.delays(view.running))
         for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
-            plan.keep(job, current.earliest(job))
+            plan.place(job, self.shapes[job.id])
         current.nodes_freed = False
 
 
@@ -146,7 +156,8 @@ class SchedulingCycle:
         if self.batch.failed:
             return [job for job in self.queue if job.id not in self.plan.reserved]
         jobs = self.batch.submitted
-        if requeued := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
+        if self.batch.requeued:
+            requeued = [job for job in self.batch.requeued if job.id not in self.plan.reserved]
             jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)
         return self.run.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
@@ -174,19 +185,19 @@ class SchedulingCycle:
             if any(len(shapes[job.id]) > 1 for job in jobs):
                 plan.reshape(jobs, shapes)
                 return
-        plan.compress(self.queue, self.now)
+        plan.compress(self.queue)
 
     def place_arriving(self) -> None:
         """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
         for job in self._arriving():
-            self.plan.keep(job, reservation := self.earliest(job))
+            reservation = self.plan.place(job, self.shapes[job.id])
             if reservation.start > self.now:
                 self.guarantee(job, reservation.start)
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
         for job_id in self.plan.due(self.now):
-            nodes, length = (reservation := self.plan.reserved.pop(job_id)).nodes, reservation.length
+            nodes, length = (reservation := self.plan.take(job_id)).nodes, reservation.length
             self.idle -= nodes
             words = "its reserved time has come", "which delays no waiting job"
             self.dispatched[job_id] = Dispatch(self.view.waiting[job_id], nodes, length, None, *words)

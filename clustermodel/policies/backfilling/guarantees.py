@@ -102,7 +102,7 @@ class Selective(Stateless):
             if (shape := current.fitting(job)) is not None:
                 current.start(job, shape, "which delays no job that holds a reservation")
             elif self.earns(job, now):
-                plan.keep(job, reservation := current.earliest(job))
+                reservation = plan.place(job, current.shapes[job.id])
                 current.guarantee(job, reservation.start)
 
 

@@ -31,21 +31,21 @@ from clustermodel.schedule.profile import Plan, Reservation
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
-Compress = Callable[[Plan, Sequence[QueuedJob], int], None]
+Compress = Callable[[Plan, Sequence[QueuedJob]], None]
 
 
-def by_start(plan: Plan, jobs: Sequence[QueuedJob], now: int) -> None:
-    Plan.compress(plan, sorted(jobs, key=lambda job: plan.reserved[job.id].start), now)
+def by_start(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
+    Plan.compress(plan, sorted(jobs, key=lambda job: plan.reserved[job.id].start))
 
 
-def repeatedly(plan: Plan, jobs: Sequence[QueuedJob], now: int) -> None:
+def repeatedly(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
     before: dict[int, Reservation] = {}
     while before != plan.reserved:
         before = dict(plan.reserved)
-        Plan.compress(plan, jobs, now)
+        Plan.compress(plan, jobs)
 
 
-def afresh(plan: Plan, jobs: Sequence[QueuedJob], _: int) -> None:
+def afresh(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
     shapes = {job.id: [(plan.reserved[job.id].nodes, plan.reserved[job.id].length)] for job in jobs}
     for job in jobs:
         plan.drop(job)
@@ -71,7 +71,7 @@ class OtherwiseCompressed(EveryJob):
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if a job has ended early, place the arriving jobs, start those whose time has come."""
         if current.nodes_freed:
-            self._compress(current.plan, [job for job in current.queue if job.id in current.plan.reserved], current.now)
+            self._compress(current.plan, [job for job in current.queue if job.id in current.plan.reserved])
         current.place_arriving()
         current.start_due()
 
