@@ -30,7 +30,10 @@ _MOST_CHOICES: Final = 2_000  # choices of gangs of one number that are compared
 class Occupant:
     """A gang in the matrix."""
 
-    __slots__ = ("columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed", "rows")
+    __slots__ = (
+        "columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed_columns", "placed_home",
+        "placed_rows", "rows",
+    )  # fmt: skip
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
         self.job = job
@@ -41,12 +44,13 @@ class Occupant:
         self.rows = 1 << home  # the rows it stands in, the home row and those with a replica: a bitmask
         self.migrating = False  # whether it has still to pay for a move to other columns; it is not moved again until then
         self.moving = job.nodes  # how many of its tasks count as migrating while it is
-        self.placed: tuple[int, int, int] | None = None  # columns, rows, home row on the machine; ``None`` before it starts
-        self.node_set: NodeSet = ()  # its columns as the machine has them
+        # Where it is on the machine: in no row before it starts.
+        self.placed_columns = self.placed_rows = self.placed_home = 0
+        self.node_set: NodeSet = ()  # its columns there
 
     @property
     def on_machine(self) -> bool:
-        return self.placed is not None
+        return self.placed_rows > 0
 
 
 STARTING_ORDER: Final = attrgetter("order")
@@ -237,7 +241,7 @@ class OusterhoutMatrix:
 
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
-        gang.rows = 0
+        gang.rows = gang.placed_rows = 0
         if job_id not in self.undivided:
             self._leave_home(gang)
             return
@@ -341,8 +345,8 @@ class OusterhoutMatrix:
         if not candidates:
             return
         fixed = [0] * self.mpl  # columns whose tasks do not move
-        for row, _ in rows:
-            fixed[row] = self._fixed_columns(row)
+        for row, bit in rows:
+            fixed[row] = self._fixed_columns(row, bit)
         gangs = candidates
         while gangs:
             again = []
@@ -361,16 +365,21 @@ class OusterhoutMatrix:
                         else:
                             continue
                         gang.rows = standing | bit
+                        fixed[row] |= columns
+                        fixed[gang.home] |= columns
                         again.append(gang)
                         break
             self._replicated += again
             # Columns that have changed may suit a gang that could not be replicated before.
             gangs = candidates if moved else again
 
-    def _fixed_columns(self, row: int) -> int:
+    def _fixed_columns(self, row: int, at_home_only: int) -> int:
         """Return the columns of replicas, gangs with replicas, and gangs that migrate already: these do not move."""
-        fixed, at_home_only = self._free[row] ^ self._left[row], 1 << row
-        for gang in chain(self.homes[row].values(), self.undivided.values()):
+        fixed = self._free[row] ^ self._left[row]
+        for gang in self.homes[row].values():
+            if gang.rows != at_home_only or gang.migrating:
+                fixed |= gang.columns
+        for gang in self.undivided.values():
             if gang.rows != at_home_only or gang.migrating:
                 fixed |= gang.columns
         return fixed
@@ -390,6 +399,8 @@ class OusterhoutMatrix:
             changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        if not room[order[1]]:
+            return False  # all rows but the least populated one are full
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
@@ -422,12 +433,9 @@ class OusterhoutMatrix:
         return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
 
     def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
-        if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
+        if gang.migrating:
             return False
-        in_the_way, at_home_only = self._overlapping(gang, row), 1 << row
-        for other in in_the_way:
-            if other.rows != at_home_only:
-                return False
+        in_the_way = self._overlapping(gang, row)
         if not self._can_migrate(in_the_way, row, ~gang.columns):
             return False
         columns = self._columns_for_displaced(gang, in_the_way, row, self._left)
@@ -588,14 +596,14 @@ class OusterhoutMatrix:
         change: Change = Change([], [])
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
-            if moved := tuple([gang.job for gang in moves if gang.placed is not None and gang.placed[0] != gang.columns]):
+            if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = [
+        changed = [gang for gang in chain(self._cleaned, self._replicated) if gang.rows != gang.placed_rows]
+        changed += [
             gang
-            for gang in chain(self._cleaned, self._replicated)
-            if (gang.placed is None or gang.placed[1] != gang.rows) and gang.rows
+            for gang in self._touched
+            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home) and gang.rows
         ]
-        changed += [gang for gang in self._touched if gang.rows and gang.placed != (gang.columns, gang.rows, gang.home)]
         if len(changed) > 1:
             changed.sort(key=STARTING_ORDER)
         previous = None
@@ -614,9 +622,9 @@ def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
     home, columns, rows = gang.home, gang.columns, places(gang.rows)
     if rows[0] != home:
         rows = (home, *[row for row in rows if row != home])
-    if gang.placed is None or gang.placed[0] != columns:
+    if gang.placed_columns != columns:
         gang.node_set = from_mask(columns)
-    gang.placed = columns, gang.rows, home
+    gang.placed_columns, gang.placed_rows, gang.placed_home = columns, gang.rows, home
     return gang.job, gang.node_set, rows
 
 

@@ -183,8 +183,9 @@ class ComputedSlices(TimeSharing):
             if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
                 gang.left += added
-        for gang, _ in moves:
-            self._loaded.of.pop(gang, None)
+        if self.on_change:
+            for gang, _ in moves:
+                self._loaded.of.pop(gang, None)
 
     def hold_up(self, gang: SlicedGang) -> None:
         self._rotation.leave(gang)
@@ -206,6 +207,9 @@ class ComputedSlices(TimeSharing):
                 self.log(elapsed)
                 return
             order, advance = self._advance(elapsed)
+            if not self.switch:
+                self.log(elapsed)
+                return
             rows, last = len(self._switches), advance.last  # no node switched in slices after the last: they never came
             switched = [
                 (
@@ -214,7 +218,7 @@ class ComputedSlices(TimeSharing):
                 )
                 for place, switches in enumerate(self._switches)
             ]
-            self.log(elapsed, switched if self.switch else ())
+            self.log(elapsed, switched)
             if self.on_change:
                 self._loaded.advance(order, advance.last, advance.length)
 
