@@ -56,6 +56,10 @@ class Occupant:
 STARTING_ORDER: Final = attrgetter("order")
 
 
+def _number_of_rows(gang: Occupant) -> int:
+    return gang.rows.bit_count()
+
+
 class Change(NamedTuple):
     """What has to change on the machine."""
 
@@ -302,30 +306,22 @@ class OusterhoutMatrix:
         rows = self._rows_to_fill()
         if not rows:
             return
-        room, left, all_columns = self._room_left, self._left, self._all_columns
-        taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
-        gangs: Iterable[Occupant] = self.occupants.values()
-        while gangs:
-            taken_in_all = all_columns
-            for row, _ in rows:
-                taken_in_all &= taken[row]
-            again = []
-            for gang in [gang for gang in gangs if not gang.columns & taken_in_all]:
-                columns = gang.columns
-                for row, bit in rows:
-                    if not columns & taken[row]:
-                        if gang.migrating and not self._within_limit(gang, row):
-                            continue
-                        taken[row] |= columns
-                        room[row] -= gang.nodes
-                        gang.rows |= bit
-                        again.append(gang)
-                        break
-            self._replicated += again
-            # Rows only become fuller, so one that cannot be replicated never can be later.
-            gangs = again if len(rows) > 1 else ()
-        for row, _ in rows:
-            left[row] = all_columns ^ taken[row]
+        # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
+        # fit in a row take it in the order of their replicas in the rows before it, then of their starts.
+        room, left, all_columns, gangs = self._room_left, self._left, self._all_columns, self.occupants.values()
+        for row, bit in rows:
+            taken = all_columns ^ left[row]  # a disjoint set is found sooner than a subset
+            fitting = [gang for gang in gangs if not gang.columns & taken]
+            if len(fitting) > 1:
+                fitting.sort(key=_number_of_rows)
+            for gang in fitting:
+                if gang.columns & taken or (gang.migrating and not self._within_limit(gang, row)):
+                    continue
+                taken |= gang.columns
+                room[row] -= gang.nodes
+                gang.rows |= bit
+                self._replicated.append(gang)
+            left[row] = all_columns ^ taken
 
     # The steps of Zhang et al. 2003, section 5.4.
 
@@ -344,9 +340,7 @@ class OusterhoutMatrix:
         candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
         if not candidates:
             return
-        fixed = [0] * self.mpl  # columns whose tasks do not move
-        for row, bit in rows:
-            fixed[row] = self._fixed_columns(row, bit)
+        fixed = self._fixed_columns()
         gangs = candidates
         while gangs:
             again = []
@@ -373,15 +367,13 @@ class OusterhoutMatrix:
             # Columns that have changed may suit a gang that could not be replicated before.
             gangs = candidates if moved else again
 
-    def _fixed_columns(self, row: int, at_home_only: int) -> int:
-        """Return the columns of replicas, gangs with replicas, and gangs that migrate already: these do not move."""
-        fixed = self._free[row] ^ self._left[row]
-        for gang in self.homes[row].values():
-            if gang.rows != at_home_only or gang.migrating:
-                fixed |= gang.columns
+    def _fixed_columns(self) -> list[int]:
+        """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
+        fixed = [free ^ left for free, left in zip(self._free, self._left, strict=True)]
+        for gang in self._replicated:
+            fixed[gang.home] |= gang.columns
         for gang in self.undivided.values():
-            if gang.rows != at_home_only or gang.migrating:
-                fixed |= gang.columns
+            fixed = [columns | gang.columns for columns in fixed]
         return fixed
 
     # How the steps go about it.
