@@ -344,28 +344,33 @@ class OusterhoutMatrix:
         gangs = candidates
         while gangs:
             again = []
-            moved = False
+            moved = refused = False
             for gang in gangs:
                 nodes, standing, columns = gang.nodes, gang.rows, gang.columns
                 for row, bit in rows:
-                    if nodes <= room[row] and not standing & bit and not columns & fixed[row]:
-                        if columns & left[row] == columns:
-                            if gang.migrating and not self._within_limit(gang, row):
-                                continue
-                            left[row] ^= columns
-                            room[row] -= nodes
-                        elif self._replicate_by_migration(gang, row):
-                            moved = True
-                        else:
+                    if nodes > room[row] or standing & bit:
+                        continue
+                    if columns & fixed[row]:
+                        refused = True
+                        continue
+                    if columns & left[row] == columns:
+                        if gang.migrating and not self._within_limit(gang, row):
                             continue
-                        gang.rows = standing | bit
-                        fixed[row] |= columns
-                        fixed[gang.home] |= columns
-                        again.append(gang)
-                        break
+                        left[row] ^= columns
+                        room[row] -= nodes
+                    elif self._replicate_by_migration(gang, row):
+                        moved = True
+                    else:
+                        refused = True
+                        continue
+                    gang.rows = standing | bit
+                    fixed[row] |= columns
+                    fixed[gang.home] |= columns
+                    again.append(gang)
+                    break
             self._replicated += again
-            # Columns that have changed may suit a gang that could not be replicated before.
-            gangs = candidates if moved else again
+            # Rows only become fuller, but columns that have changed may suit a gang that was refused.
+            gangs = candidates if moved and refused else again
 
     def _fixed_columns(self) -> list[int]:
         """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
