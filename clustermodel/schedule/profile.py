@@ -137,6 +137,10 @@ class Profile:
                 return start
             first = last + 1
 
+    def most_free_before(self, time: int) -> int:
+        """Return the largest number of free nodes of the steps that begin before ``time``, 0 if none does."""
+        return max(self._free[: bisect_left(self._times, time)], default=0)
+
     def free_until(self, nodes: int) -> int | None:
         """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""
         times, free = self._times, self._free
@@ -508,7 +512,10 @@ class RowPlans(ReservationBook):
         if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
             best = reservation._replace(start=earlier)
         for other in rows:
-            if other != row and (found := self.profiles[other].earliest(nodes, length, best.start - 1)) >= 0:
+            profile = self.profiles[other]
+            if other == row or profile.most_free_before(best.start) < nodes:
+                continue
+            if (found := profile.earliest(nodes, length, best.start - 1)) >= 0:
                 best = Reservation(found, length, nodes, other)
         if best is not reservation:
             self.move(job, best)
