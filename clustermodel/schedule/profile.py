@@ -57,16 +57,16 @@ class Profile:
     def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
         """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``."""
         profile = cls(nodes)
-        times, free = [now], [nodes]
-        for end, size in sorted(ends):
-            free[0] -= size
+        by_end = sorted(ends)
+        available = nodes - sum([size for _, size in by_end])
+        times, free = [now], [available]
+        for end, size in by_end:
+            available += size
             if end == times[-1]:
-                free[-1] += size
+                free[-1] = available
             else:
                 times.append(end)
-                free.append(size)
-        for k in range(1, len(free)):
-            free[k] += free[k - 1]
+                free.append(available)
         profile._times, profile._free = times, free
         return profile
 

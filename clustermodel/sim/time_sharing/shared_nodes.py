@@ -365,8 +365,8 @@ class TimeSharing:
             rows.require_possible()
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
-        order, held = self.go_on(), rows.held
-        self.in_use = [held[row] for row in order]
+        order = self.go_on()
+        self.in_use = list(map(rows.held.__getitem__, order))
         rows.changed.clear()
         if self._history is not None:
             contents = tuple(

@@ -7,6 +7,7 @@ process sleeps until the first gang finishes.  :mod:`clustermodel.sim.time_shari
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from simpy import Event
@@ -229,11 +230,9 @@ class ComputedSlices(TimeSharing):
     def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
         order, advance = self._rotation.order, self._rotation.advance(elapsed)
-        self.rows.last = order[advance.last % len(order)]
-        idle, nodes, held = 0, self.nodes, self.rows.held
-        for row, ticks in zip(order, advance.ran, strict=False):
-            idle += (nodes - held[row]) * ticks
-        self.ledger.charge(Account.IDLE, idle, waiting=self.waiting)
+        self.rows.last = self._rotation.order[-1]
+        in_use = sum(map(mul, map(self.rows.held.__getitem__, order), advance.ran))
+        self.ledger.charge(Account.IDLE, self.nodes * elapsed - in_use, waiting=self.waiting)
         if self.switch:
             self._charge_switches(advance)
         if self._held_up:
