@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, combinations
 from math import comb
 from operator import attrgetter
@@ -299,29 +300,32 @@ class OusterhoutMatrix:
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
         self._left, self._room_left = self._free.copy(), self.room.copy()
-        rows_in_use = self.rows_in_use or [0]
+        rows = self.rows_in_use
         for undivided in self.undivided.values():
-            undivided.home, undivided.rows = rows_in_use[0], sum(1 << row for row in rows_in_use)
+            undivided.home, undivided.rows = rows[0] if rows else 0, sum(1 << row for row in rows or [0])
             self._touched.append(undivided)
-        rows = self._rows_to_fill()
-        if not rows:
+        if len(rows) < 2:
             return
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
-        # fit in a row take it in the order of their replicas in the rows before it, then of their starts.
-        room, left, all_columns, gangs = self._room_left, self._left, self._all_columns, self.occupants.values()
-        for row, bit in rows:
-            taken = all_columns ^ left[row]  # a disjoint set is found sooner than a subset
+        # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
+        # row are not in each other's way.
+        all_columns, gangs, replicated = self._all_columns, self.occupants.values(), self._replicated
+        for row in rows:
+            if not (room := self.room[row]):
+                continue
+            taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
             fitting = [gang for gang in gangs if not gang.columns & taken]
-            if len(fitting) > 1:
+            if len(fitting) > 1 and len(rows) > 2:
                 fitting.sort(key=_number_of_rows)
             for gang in fitting:
-                if gang.columns & taken or (gang.migrating and not self._within_limit(gang, row)):
+                columns = gang.columns
+                if columns & taken or (gang.migrating and not self._within_limit(gang, row)):
                     continue
-                taken |= gang.columns
-                room[row] -= gang.nodes
+                taken |= columns
+                room -= gang.nodes
                 gang.rows |= bit
-                self._replicated.append(gang)
-            left[row] = all_columns ^ taken
+                replicated.append(gang)
+            self._left[row], self._room_left[row] = all_columns ^ taken, room
 
     # The steps of Zhang et al. 2003, section 5.4.
 
@@ -331,10 +335,10 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
-        rows = self._rows_to_fill()
-        if not rows:
-            return
         room, left = self._room_left, self._left
+        rows = [(row, 1 << row) for row in self.rows_in_use if room[row]]
+        if not rows or len(self.rows_in_use) < 2:
+            return
         most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
         # Rows only become fuller, so the others never can be replicated later.
         candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
@@ -374,6 +378,8 @@ class OusterhoutMatrix:
 
     def _fixed_columns(self) -> list[int]:
         """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
+        if len(self.rows_in_use) == 2:
+            return [0] * self.mpl  # they are not in the way of the gangs of the other row
         fixed = [free ^ left for free, left in zip(self._free, self._left, strict=True)]
         for gang in self._replicated:
             fixed[gang.home] |= gang.columns
@@ -404,9 +410,9 @@ class OusterhoutMatrix:
                 largest = room[target]
                 if not largest or not (target in changed or source in changed):
                     continue
-                for gang in list(homes[source].values()):
+                for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
                     if gang.nodes > largest:
-                        continue
+                        continue  # others have moved
                     fits = gang.columns & free[target] == gang.columns
                     may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
                     if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
@@ -423,11 +429,6 @@ class OusterhoutMatrix:
                     if guard is not None:
                         guard.moved(gang, source, columns)
         return any_moved
-
-    def _rows_to_fill(self) -> list[tuple[int, int]]:
-        """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
-        rows, room = self.rows_in_use, self._room_left
-        return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
 
     def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
         if gang.migrating:
@@ -616,13 +617,17 @@ class OusterhoutMatrix:
 
 
 def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
-    home, columns, rows = gang.home, gang.columns, places(gang.rows)
-    if rows[0] != home:
-        rows = (home, *[row for row in rows if row != home])
+    home, columns = gang.home, gang.columns
     if gang.placed_columns != columns:
         gang.node_set = from_mask(columns)
     gang.placed_columns, gang.placed_rows, gang.placed_home = columns, gang.rows, home
-    return gang.job, gang.node_set, rows
+    return gang.job, gang.node_set, _rows_from_home(gang.rows, home)
+
+
+@lru_cache(maxsize=4096)
+def _rows_from_home(rows: int, home: int) -> tuple[int, ...]:
+    """Return the rows of a bitmask, the home row first."""
+    return (home, *[row for row in places(rows) if row != home])
 
 
 # Which gangs to preempt so that a job gets columns of its own in every row.
