@@ -418,10 +418,7 @@ class OusterhoutMatrix:
                     if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
                         continue
                     columns = gang.columns
-                    if fits:
-                        self._leave_home(gang)
-                        self._settle_in(gang, target)
-                    elif not self._move_by_migration(gang, target):
+                    if not (self._change_home(gang, target) if fits else self._move_by_migration(gang, target)):
                         continue
                     any_moved = True
                     changed |= {source, target}
@@ -429,6 +426,12 @@ class OusterhoutMatrix:
                     if guard is not None:
                         guard.moved(gang, source, columns)
         return any_moved
+
+    def _change_home(self, gang: Occupant, row: int) -> bool:
+        """Move ``gang`` to ``row``, on its own columns; return that it has been moved."""
+        self._leave_home(gang)
+        self._settle_in(gang, row)
+        return True
 
     def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
         if gang.migrating:
@@ -600,7 +603,8 @@ class OusterhoutMatrix:
         changed += [
             gang
             for gang in self._touched
-            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home) and gang.rows
+            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home)
+            and gang.rows
         ]
         if len(changed) > 1:
             changed.sort(key=STARTING_ORDER)

@@ -282,8 +282,7 @@ class Decisions:
             self._begin(in_system, begun, place.reason)
             if rows != begun.rows:
                 stay.append((begun, begun.columns, rows, home))
-        for gang, _, rows, home in stay:
-            sharing.enter(gang, rows, home)
+        sharing.enter(stay)
 
     def _rows(self, place: Any) -> tuple[int, int]:
         """Return the rows of a place, a bitmask, and the home row."""

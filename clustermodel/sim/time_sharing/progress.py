@@ -52,11 +52,14 @@ class Pace:
     # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
     # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
 
-    __slots__ = ("_done", "_first_rows", "_later_rows", "dues", "key", "members", "not_before", "rows", "served")
+    __slots__ = (
+        "_done", "_first_rows", "_later_rows", "_switches", "dues", "key", "members", "not_before", "rows", "served",
+    )  # fmt: skip
 
     def __init__(self, key: PaceKey, rows: Served) -> None:
         self.key = key
         self.rows, self._first_rows, self._later_rows = map(places, key)
+        self._switches = bool(self._first_rows or self._later_rows)
         self._done = rows
         self.members = self.served = 0
         self.count()
@@ -69,10 +72,11 @@ class Pace:
         total = 0
         for row in self.rows:
             total += ran[row]
-        for row in self._first_rows:
-            total -= first[row]
-        for row in self._later_rows:
-            total -= later[row]
+        if self._switches:
+            for row in self._first_rows:
+                total -= first[row]
+            for row in self._later_rows:
+                total -= later[row]
         self.served = total
 
     def next_due(self) -> int:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterable, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from simpy import Event, Interrupt
 
@@ -30,6 +30,9 @@ from clustermodel.sim.saved_work import TRANSFERS
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.progress import Pace
+
+
+_ALL_OR_NONE: Final = "all gangs share their nodes in time, or none does"
 
 
 class SlicedGang(Execution):
@@ -408,7 +411,8 @@ class TimeSharing:
                 moving[gang] = columns
                 leaving = gang.rows
             if leaving:
-                rows.withdraw(_sliced(gang), leaving)
+                assert isinstance(gang, SlicedGang), _ALL_OR_NONE
+                rows.withdraw(gang, leaving)
         for gangs, blocked in [*migrations, (list(moving), [])] if moving else ():
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
@@ -428,12 +432,14 @@ class TimeSharing:
         self.rows.place(gang, 1 << row)
         return gang
 
-    def enter(self, gang: Execution, rows: int, home: int) -> None:
-        """Let a gang run in all of ``rows``, a bitmask, of which one is its home row."""
-        sliced = _sliced(gang)
-        if new := rows & ~gang.rows:
-            self.rows.place(sliced, new)
-        sliced.home = home
+    def enter(self, places: list[tuple[Execution, NodeSet, int, int]]) -> None:
+        """Let gangs run in all their rows, of which one is the home row; ``places`` as for :meth:`rearrange`."""
+        place = self.rows.place
+        for gang, _, rows, home in places:
+            assert isinstance(gang, SlicedGang), _ALL_OR_NONE
+            if new := rows & ~gang.rows:
+                place(gang, new)
+            gang.home = home
 
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
@@ -447,5 +453,5 @@ def _has_transfers(overheads: list[Overhead]) -> bool:
 
 
 def _sliced(gang: Execution) -> SlicedGang:
-    assert isinstance(gang, SlicedGang), "all gangs share their nodes in time, or none does"
+    assert isinstance(gang, SlicedGang), _ALL_OR_NONE
     return gang
