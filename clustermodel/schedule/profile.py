@@ -54,18 +54,25 @@ class Profile:
         return list(zip(self._times, self._free, strict=True))
 
     @classmethod
-    def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
-        """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``."""
+    def of_running(
+        cls, nodes: int, now: int, ends: Iterable[tuple[int, int]], reserved: Iterable[tuple[int, int]] = ()
+    ) -> Self:
+        """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``.
+
+        Reservations, even of more nodes than are free, are pairs of the same kind: (start, minus nodes) and (end, nodes).
+        """
         profile = cls(nodes)
-        by_end = sorted(ends)
-        available = nodes - sum([size for _, size in by_end])
+        changes = list(ends)
+        available = nodes - sum([size for _, size in changes])
+        changes += reserved
+        changes.sort()
         times, free = [now], [available]
-        for end, size in by_end:
-            available += size
-            if end == times[-1]:
+        for time, change in changes:
+            available += change
+            if time == times[-1]:
                 free[-1] = available
             else:
-                times.append(end)
+                times.append(time)
                 free.append(available)
         profile._times, profile._free = times, free
         return profile
@@ -489,12 +496,14 @@ class RowPlans(ReservationBook):
     def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
         """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts."""
         self.now = now
-        self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
+        reserved: list[list[tuple[int, int]]] = [[] for _ in ends]
         for job_id, reservation in self.reserved.items():
             start, length, nodes, row = reservation
             if start < now:
+                start = now
                 self.reserved[job_id] = reservation._replace(start=now)
-            self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
+            reserved[row] += ((start, -nodes), (start + length, nodes))
+        self.profiles = [Profile.of_running(self._nodes, now, *of_row) for of_row in zip(ends, reserved, strict=True)]
 
     def may_enter(self, row: int, nodes: int, end: int) -> bool:
         """Return whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
