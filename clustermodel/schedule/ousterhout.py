@@ -335,9 +335,11 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
+        if len(self.rows_in_use) < 2:
+            return
         room, left = self._room_left, self._left
         rows = [(row, 1 << row) for row in self.rows_in_use if room[row]]
-        if not rows or len(self.rows_in_use) < 2:
+        if not rows:
             return
         most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
         # Rows only become fuller, so the others never can be replicated later.
