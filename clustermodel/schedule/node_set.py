@@ -96,6 +96,8 @@ def lowest(mask: int, nodes: int) -> int:
     """Return the ``nodes`` lowest nodes of a bitmask, which has as many; an empty one is a ValueError."""
     if not nodes:
         return 0
+    if mask.bit_length() <= _NARROW:
+        return _lowest_run_by_run(mask, nodes)
     width = _FIRST
     while not (part := mask & ((1 << width) - 1)):
         if not mask:
@@ -113,6 +115,20 @@ def lowest(mask: int, nodes: int) -> int:
         else:
             part, width = lower, half
     return mask & ((2 << low) - 1)
+
+
+def _lowest_run_by_run(mask: int, nodes: int) -> int:
+    taken = 0
+    while mask:
+        first = mask & -mask
+        run = mask & ~(mask + first)  # adding the lowest bit carries it through the lowest run of bits
+        held = run.bit_count()
+        if held >= nodes:
+            return taken | (first << nodes) - first
+        taken |= run
+        mask ^= run
+        nodes -= held
+    raise ValueError(f"{nodes} nodes of an empty set are asked for")
 
 
 @lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, combinations
 from math import comb
 from operator import attrgetter
@@ -30,7 +31,10 @@ _MOST_CHOICES: Final = 2_000  # choices of gangs of one number that are compared
 class Occupant:
     """A gang in the matrix."""
 
-    __slots__ = ("columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed", "rows")
+    __slots__ = (
+        "columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed_columns", "placed_home",
+        "placed_rows", "rows",
+    )  # fmt: skip
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
         self.job = job
@@ -41,15 +45,20 @@ class Occupant:
         self.rows = 1 << home  # the rows it stands in, the home row and those with a replica: a bitmask
         self.migrating = False  # whether it has still to pay for a move to other columns; it is not moved again until then
         self.moving = job.nodes  # how many of its tasks count as migrating while it is
-        self.placed: tuple[int, int, int] | None = None  # columns, rows, home row on the machine; ``None`` before it starts
-        self.node_set: NodeSet = ()  # its columns as the machine has them
+        # Where it is on the machine: in no row before it starts.
+        self.placed_columns = self.placed_rows = self.placed_home = 0
+        self.node_set: NodeSet = ()  # its columns there
 
     @property
     def on_machine(self) -> bool:
-        return self.placed is not None
+        return self.placed_rows > 0
 
 
 STARTING_ORDER: Final = attrgetter("order")
+
+
+def _number_of_rows(gang: Occupant) -> int:
+    return gang.rows.bit_count()
 
 
 class Change(NamedTuple):
@@ -237,7 +246,7 @@ class OusterhoutMatrix:
 
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
-        gang.rows = 0
+        gang.rows = gang.placed_rows = 0
         if job_id not in self.undivided:
             self._leave_home(gang)
             return
@@ -291,37 +300,32 @@ class OusterhoutMatrix:
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
         self._left, self._room_left = self._free.copy(), self.room.copy()
-        rows_in_use = self.rows_in_use or [0]
+        rows = self.rows_in_use
         for undivided in self.undivided.values():
-            undivided.home, undivided.rows = rows_in_use[0], sum(1 << row for row in rows_in_use)
+            undivided.home, undivided.rows = rows[0] if rows else 0, sum(1 << row for row in rows or [0])
             self._touched.append(undivided)
-        rows = self._rows_to_fill()
-        if not rows:
+        if len(rows) < 2:
             return
-        room, left, all_columns = self._room_left, self._left, self._all_columns
-        taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
-        gangs: Iterable[Occupant] = self.occupants.values()
-        while gangs:
-            taken_in_all = all_columns
-            for row, _ in rows:
-                taken_in_all &= taken[row]
-            again = []
-            for gang in [gang for gang in gangs if not gang.columns & taken_in_all]:
+        # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
+        # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
+        # row are not in each other's way.
+        all_columns, gangs, replicated = self._all_columns, self.occupants.values(), self._replicated
+        for row in rows:
+            if not (room := self.room[row]):
+                continue
+            taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
+            fitting = [gang for gang in gangs if not gang.columns & taken]
+            if len(fitting) > 1 and len(rows) > 2:
+                fitting.sort(key=_number_of_rows)
+            for gang in fitting:
                 columns = gang.columns
-                for row, bit in rows:
-                    if not columns & taken[row]:
-                        if gang.migrating and not self._within_limit(gang, row):
-                            continue
-                        taken[row] |= columns
-                        room[row] -= gang.nodes
-                        gang.rows |= bit
-                        again.append(gang)
-                        break
-            self._replicated += again
-            # Rows only become fuller, so one that cannot be replicated never can be later.
-            gangs = again if len(rows) > 1 else ()
-        for row, _ in rows:
-            left[row] = all_columns ^ taken[row]
+                if columns & taken or (gang.migrating and not self._within_limit(gang, row)):
+                    continue
+                taken |= columns
+                room -= gang.nodes
+                gang.rows |= bit
+                replicated.append(gang)
+            self._left[row], self._room_left[row] = all_columns ^ taken, room
 
     # The steps of Zhang et al. 2003, section 5.4.
 
@@ -331,48 +335,58 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
-        rows = self._rows_to_fill()
-        if not rows:
+        if len(self.rows_in_use) < 2:
             return
         room, left = self._room_left, self._left
+        rows = [(row, 1 << row) for row in self.rows_in_use if room[row]]
+        if not rows:
+            return
         most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
         # Rows only become fuller, so the others never can be replicated later.
         candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
         if not candidates:
             return
-        fixed = [0] * self.mpl  # columns whose tasks do not move
-        for row, _ in rows:
-            fixed[row] = self._fixed_columns(row)
+        fixed = self._fixed_columns()
         gangs = candidates
         while gangs:
             again = []
-            moved = False
+            moved = refused = False
             for gang in gangs:
                 nodes, standing, columns = gang.nodes, gang.rows, gang.columns
                 for row, bit in rows:
-                    if nodes <= room[row] and not standing & bit and not columns & fixed[row]:
-                        if columns & left[row] == columns:
-                            if gang.migrating and not self._within_limit(gang, row):
-                                continue
-                            left[row] ^= columns
-                            room[row] -= nodes
-                        elif self._replicate_by_migration(gang, row):
-                            moved = True
-                        else:
+                    if nodes > room[row] or standing & bit:
+                        continue
+                    if columns & fixed[row]:
+                        refused = True
+                        continue
+                    if columns & left[row] == columns:
+                        if gang.migrating and not self._within_limit(gang, row):
                             continue
-                        gang.rows = standing | bit
-                        again.append(gang)
-                        break
+                        left[row] ^= columns
+                        room[row] -= nodes
+                    elif self._replicate_by_migration(gang, row):
+                        moved = True
+                    else:
+                        refused = True
+                        continue
+                    gang.rows = standing | bit
+                    fixed[row] |= columns
+                    fixed[gang.home] |= columns
+                    again.append(gang)
+                    break
             self._replicated += again
-            # Columns that have changed may suit a gang that could not be replicated before.
-            gangs = candidates if moved else again
+            # Rows only become fuller, but columns that have changed may suit a gang that was refused.
+            gangs = candidates if moved and refused else again
 
-    def _fixed_columns(self, row: int) -> int:
-        """Return the columns of replicas, gangs with replicas, and gangs that migrate already: these do not move."""
-        fixed, at_home_only = self._free[row] ^ self._left[row], 1 << row
-        for gang in chain(self.homes[row].values(), self.undivided.values()):
-            if gang.rows != at_home_only or gang.migrating:
-                fixed |= gang.columns
+    def _fixed_columns(self) -> list[int]:
+        """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
+        if len(self.rows_in_use) == 2:
+            return [0] * self.mpl  # they are not in the way of the gangs of the other row
+        fixed = [free ^ left for free, left in zip(self._free, self._left, strict=True)]
+        for gang in self._replicated:
+            fixed[gang.home] |= gang.columns
+        for gang in self.undivided.values():
+            fixed = [columns | gang.columns for columns in fixed]
         return fixed
 
     # How the steps go about it.
@@ -390,24 +404,23 @@ class OusterhoutMatrix:
             changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        if not room[order[1]]:
+            return False  # all rows but the least populated one are full
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
                 largest = room[target]
                 if not largest or not (target in changed or source in changed):
                     continue
-                for gang in list(homes[source].values()):
+                for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
                     if gang.nodes > largest:
-                        continue
+                        continue  # others have moved
                     fits = gang.columns & free[target] == gang.columns
                     may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
                     if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
                         continue
                     columns = gang.columns
-                    if fits:
-                        self._leave_home(gang)
-                        self._settle_in(gang, target)
-                    elif not self._move_by_migration(gang, target):
+                    if not (self._change_home(gang, target) if fits else self._move_by_migration(gang, target)):
                         continue
                     any_moved = True
                     changed |= {source, target}
@@ -416,18 +429,16 @@ class OusterhoutMatrix:
                         guard.moved(gang, source, columns)
         return any_moved
 
-    def _rows_to_fill(self) -> list[tuple[int, int]]:
-        """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
-        rows, room = self.rows_in_use, self._room_left
-        return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
+    def _change_home(self, gang: Occupant, row: int) -> bool:
+        """Move ``gang`` to ``row``, on its own columns; return that it has been moved."""
+        self._leave_home(gang)
+        self._settle_in(gang, row)
+        return True
 
     def _replicate_by_migration(self, gang: Occupant, row: int) -> bool:
-        if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
+        if gang.migrating:
             return False
-        in_the_way, at_home_only = self._overlapping(gang, row), 1 << row
-        for other in in_the_way:
-            if other.rows != at_home_only:
-                return False
+        in_the_way = self._overlapping(gang, row)
         if not self._can_migrate(in_the_way, row, ~gang.columns):
             return False
         columns = self._columns_for_displaced(gang, in_the_way, row, self._left)
@@ -588,14 +599,15 @@ class OusterhoutMatrix:
         change: Change = Change([], [])
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
-            if moved := tuple([gang.job for gang in moves if gang.placed is not None and gang.placed[0] != gang.columns]):
+            if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = [
+        changed = [gang for gang in chain(self._cleaned, self._replicated) if gang.rows != gang.placed_rows]
+        changed += [
             gang
-            for gang in chain(self._cleaned, self._replicated)
-            if (gang.placed is None or gang.placed[1] != gang.rows) and gang.rows
+            for gang in self._touched
+            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home)
+            and gang.rows
         ]
-        changed += [gang for gang in self._touched if gang.rows and gang.placed != (gang.columns, gang.rows, gang.home)]
         if len(changed) > 1:
             changed.sort(key=STARTING_ORDER)
         previous = None
@@ -611,13 +623,17 @@ class OusterhoutMatrix:
 
 
 def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
-    home, columns, rows = gang.home, gang.columns, places(gang.rows)
-    if rows[0] != home:
-        rows = (home, *[row for row in rows if row != home])
-    if gang.placed is None or gang.placed[0] != columns:
+    home, columns = gang.home, gang.columns
+    if gang.placed_columns != columns:
         gang.node_set = from_mask(columns)
-    gang.placed = columns, gang.rows, home
-    return gang.job, gang.node_set, rows
+    gang.placed_columns, gang.placed_rows, gang.placed_home = columns, gang.rows, home
+    return gang.job, gang.node_set, _rows_from_home(gang.rows, home)
+
+
+@lru_cache(maxsize=4096)
+def _rows_from_home(rows: int, home: int) -> tuple[int, ...]:
+    """Return the rows of a bitmask, the home row first."""
+    return (home, *[row for row in places(rows) if row != home])
 
 
 # Which gangs to preempt so that a job gets columns of its own in every row.

@@ -54,19 +54,26 @@ class Profile:
         return list(zip(self._times, self._free, strict=True))
 
     @classmethod
-    def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
-        """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``."""
+    def of_running(
+        cls, nodes: int, now: int, ends: Iterable[tuple[int, int]], reserved: Iterable[tuple[int, int]] = ()
+    ) -> Self:
+        """Return the profile of a machine with running jobs, (expected end, nodes) each; all ends are after ``now``.
+
+        Reservations, even of more nodes than are free, are pairs of the same kind: (start, minus nodes) and (end, nodes).
+        """
         profile = cls(nodes)
-        times, free = [now], [nodes]
-        for end, size in sorted(ends):
-            free[0] -= size
-            if end == times[-1]:
-                free[-1] += size
+        changes = list(ends)
+        available = nodes - sum([size for _, size in changes])
+        changes += reserved
+        changes.sort()
+        times, free = [now], [available]
+        for time, change in changes:
+            available += change
+            if time == times[-1]:
+                free[-1] = available
             else:
-                times.append(end)
-                free.append(size)
-        for k in range(1, len(free)):
-            free[k] += free[k - 1]
+                times.append(time)
+                free.append(available)
         profile._times, profile._free = times, free
         return profile
 
@@ -136,6 +143,10 @@ class Profile:
             if last == k:
                 return start
             first = last + 1
+
+    def most_free_before(self, time: int) -> int:
+        """Return the largest number of free nodes of the steps that begin before ``time``, 0 if none does."""
+        return max(self._free[: bisect_left(self._times, time)], default=0)
 
     def free_until(self, nodes: int) -> int | None:
         """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""
@@ -566,12 +577,14 @@ class RowPlans(ReservationBook):
     def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
         """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts."""
         self.now = now
-        self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
+        reserved: list[list[tuple[int, int]]] = [[] for _ in ends]
         for job_id, reservation in self.reserved.items():
             start, length, nodes, row = reservation
             if start < now:
+                start = now
                 self.reserved[job_id] = reservation._replace(start=now)
-            self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
+            reserved[row] += ((start, -nodes), (start + length, nodes))
+        self.profiles = [Profile.of_running(self._nodes, now, *of_row) for of_row in zip(ends, reserved, strict=True)]
 
     def may_enter(self, row: int, nodes: int, end: int) -> bool:
         """Return whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
@@ -589,7 +602,10 @@ class RowPlans(ReservationBook):
         if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
             best = reservation._replace(start=earlier)
         for other in rows:
-            if other != row and (found := self.profiles[other].earliest(nodes, length, best.start - 1)) >= 0:
+            profile = self.profiles[other]
+            if other == row or profile.most_free_before(best.start) < nodes:
+                continue
+            if (found := profile.earliest(nodes, length, best.start - 1)) >= 0:
                 best = Reservation(found, length, nodes, other)
         if best is not reservation:
             self.move(job, best)

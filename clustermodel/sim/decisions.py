@@ -270,7 +270,7 @@ class Decisions:
                 if columns != gang.columns:
                     self._gang_of(job, "migrate")
             stay.append((gang, columns, rows, home))
-        self._run.sharing = sharing = self._run.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
+        self._run.sharing = sharing = self._run.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
         if (reservations := self._run.reservations) is not None:
             for gang, columns, _, _ in stay:
                 reservations.require_free(gang, columns, gang.columns)
@@ -280,9 +280,9 @@ class Decisions:
             if reservations is not None:
                 reservations.require_free(begun, columns)
             self._begin(in_system, begun, place.reason)
-            stay.append((begun, begun.columns, rows, home))
-        for gang, _, rows, home in stay:
-            sharing.enter(gang, rows, home)
+            if rows != begun.rows:
+                stay.append((begun, begun.columns, rows, home))
+        sharing.enter(stay)
 
     def _rows(self, place: Any) -> tuple[int, int]:
         """Return the rows of a place, a bitmask, and the home row."""

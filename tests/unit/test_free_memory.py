@@ -51,7 +51,7 @@ def test_gangs_migrate_to_columns_with_memory() -> None:
     assert matrix.memory is not None
     matrix.memory.take((2, 3), 3)  # a suspended job
     for gang in (first, second, third):
-        gang.placed = gang.columns, gang.rows, gang.home
+        gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
     assert matrix.collapse_with_migration()
     assert second.home == 1
     assert first.columns | second.columns == 0b1001

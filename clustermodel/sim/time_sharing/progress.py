@@ -52,11 +52,14 @@ class Pace:
     # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
     # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
 
-    __slots__ = ("_done", "_first_rows", "_later_rows", "dues", "key", "members", "not_before", "rows", "served")
+    __slots__ = (
+        "_done", "_first_rows", "_later_rows", "_switches", "dues", "key", "members", "not_before", "rows", "served",
+    )  # fmt: skip
 
     def __init__(self, key: PaceKey, rows: Served) -> None:
         self.key = key
         self.rows, self._first_rows, self._later_rows = map(places, key)
+        self._switches = bool(self._first_rows or self._later_rows)
         self._done = rows
         self.members = self.served = 0
         self.count()
@@ -69,10 +72,11 @@ class Pace:
         total = 0
         for row in self.rows:
             total += ran[row]
-        for row in self._first_rows:
-            total -= first[row]
-        for row in self._later_rows:
-            total -= later[row]
+        if self._switches:
+            for row in self._first_rows:
+                total -= first[row]
+            for row in self._later_rows:
+                total -= later[row]
         self.served = total
 
     def next_due(self) -> int:
@@ -124,13 +128,13 @@ class Rotation:
             ran += [laps * quantum] * (len(order) - at - 1)
         if begun:
             ran[0] -= begun
-        for place, ticks in enumerate(ran):
-            served[order[place]] += ticks
+        for row, ticks in zip(order, ran, strict=False):
+            served[row] += ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
         for pace in self._paces.values():
             pace.count()
         self.order = order[at + 1 :] + order[: at + 1]
-        return Advance(ran, first, later, last, length)
+        return tuple.__new__(Advance, (ran, first, later, last, length))  # calling Advance takes thrice the time
 
     def _count_switches(self, laps: int, at: int, length: int) -> tuple[list[int], list[int]]:
         """Count the time that context switches took in each row, in the first lap and in later ones."""

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterable, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from simpy import Event, Interrupt
 
@@ -30,6 +30,9 @@ from clustermodel.sim.saved_work import TRANSFERS
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.progress import Pace
+
+
+_ALL_OR_NONE: Final = "all gangs share their nodes in time, or none does"
 
 
 class SlicedGang(Execution):
@@ -197,39 +200,39 @@ class MatrixRows:
         self.in_use_changed = True  # whether a row has come into use or been emptied since the last rotation()
         self.down = 0  # columns whose nodes are down, a bitmask
 
-    def place(self, gang: SlicedGang, row: int) -> None:
-        if self.down and gang.mask & self.down:
-            nodes = text(from_mask(gang.mask & self.down))
-            raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
-        taken, wanted = self.occupied[row], gang.mask
-        if taken & wanted:
-            raise DecisionError(
-                f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: not all of them are free there"
-            )
-        self.occupied[row] = taken | wanted
-        if not self.held[row]:
-            self.in_use_changed = True
-        self.held[row] += gang.nodes
-        self.gangs[row][gang.job.id] = gang
-        gang.rows |= 1 << row
+    def place(self, gang: SlicedGang, rows: int) -> None:
+        """Put a gang into some rows, a bitmask."""
+        wanted, number = gang.mask, gang.job.id
+        occupied, held, gangs = self.occupied, self.held, self.gangs
+        for row in rows_of(rows):
+            if (taken := occupied[row]) & wanted or self.down & wanted:
+                refused = f"job {number} cannot run in row {row} on columns {text(gang.columns)}"
+                if self.down & wanted:
+                    raise DecisionError(f"{refused}: {text(from_mask(wanted & self.down))} are down")
+                raise DecisionError(f"{refused}: not all of them are free there")
+            occupied[row] = taken | wanted
+            if not held[row]:
+                self.in_use_changed = True
+            held[row] += gang.nodes
+            gangs[row][number] = gang
+        gang.rows |= rows
         self.changed.add(gang)
 
-    def withdraw(self, gang: SlicedGang, row: int) -> None:
-        self._take_out(gang, row)
-        gang.rows &= ~(1 << row)
+    def withdraw(self, gang: SlicedGang, rows: int) -> None:
+        """Take a gang out of some of its rows, a bitmask."""
+        mask, number = gang.mask, gang.job.id
+        occupied, held, gangs = self.occupied, self.held, self.gangs
+        for row in rows_of(rows):
+            occupied[row] ^= mask
+            held[row] -= gang.nodes
+            if not held[row]:
+                self.in_use_changed = True
+            del gangs[row][number]
+        gang.rows ^= rows
         self.changed.add(gang)
-
-    def _take_out(self, gang: SlicedGang, row: int) -> None:
-        self.occupied[row] ^= gang.mask
-        self.held[row] -= gang.nodes
-        del self.gangs[row][gang.job.id]
-        if not self.held[row]:
-            self.in_use_changed = True
 
     def remove(self, gang: SlicedGang) -> None:
-        for row in rows_of(gang.rows):
-            self._take_out(gang, row)
-        gang.rows = 0
+        self.withdraw(gang, gang.rows)
         self.changed.discard(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
@@ -245,7 +248,7 @@ class MatrixRows:
 
     def require_possible(self) -> None:
         """Check that no more tasks are written or read in a slice than the store takes; a move that costs nothing is over."""
-        transferring = [gang for gang in self.changed if gang.migrating]
+        transferring = [gang for gang in self.changed if (gang.pending or gang.state is MIGRATING) and gang.migrating]
         limit = self.machine.checkpointing.max_tasks_per_slice
         if limit is not None:
             for row in sorted({row for gang in transferring for row in rows_of(gang.rows)}):
@@ -365,8 +368,8 @@ class TimeSharing:
             rows.require_possible()
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
-        order, held = self.go_on(), rows.held
-        self.in_use = [held[row] for row in order]
+        order = self.go_on()
+        self.in_use = list(map(rows.held.__getitem__, order))
         rows.changed.clear()
         if self._history is not None:
             contents = tuple(
@@ -408,8 +411,8 @@ class TimeSharing:
                 moving[gang] = columns
                 leaving = gang.rows
             if leaving:
-                for row in rows_of(leaving):
-                    rows.withdraw(_sliced(gang), row)
+                assert isinstance(gang, SlicedGang), _ALL_OR_NONE
+                rows.withdraw(gang, leaving)
         for gangs, blocked in [*migrations, (list(moving), [])] if moving else ():
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
                 for moved, columns in moves:
@@ -426,16 +429,17 @@ class TimeSharing:
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
         self.saved.begin(gang)
-        self.rows.place(gang, row)
+        self.rows.place(gang, 1 << row)
         return gang
 
-    def enter(self, gang: Execution, rows: int, home: int) -> None:
-        """Let a gang run in all of ``rows``, a bitmask, of which one is its home row."""
-        sliced = _sliced(gang)
-        if new := rows & ~gang.rows:
-            for row in rows_of(new):
-                self.rows.place(sliced, row)
-        sliced.home = home
+    def enter(self, places: list[tuple[Execution, NodeSet, int, int]]) -> None:
+        """Let gangs run in all their rows, of which one is the home row; ``places`` as for :meth:`rearrange`."""
+        place = self.rows.place
+        for gang, _, rows, home in places:
+            assert isinstance(gang, SlicedGang), _ALL_OR_NONE
+            if new := rows & ~gang.rows:
+                place(gang, new)
+            gang.home = home
 
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
@@ -449,5 +453,5 @@ def _has_transfers(overheads: list[Overhead]) -> bool:
 
 
 def _sliced(gang: Execution) -> SlicedGang:
-    assert isinstance(gang, SlicedGang), "all gangs share their nodes in time, or none does"
+    assert isinstance(gang, SlicedGang), _ALL_OR_NONE
     return gang

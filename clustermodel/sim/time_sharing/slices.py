@@ -7,6 +7,7 @@ process sleeps until the first gang finishes.  :mod:`clustermodel.sim.time_shari
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from simpy import Event
@@ -183,8 +184,9 @@ class ComputedSlices(TimeSharing):
             if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
                 gang.left += added
-        for gang, _ in moves:
-            self._loaded.of.pop(gang, None)
+        if self.on_change:
+            for gang, _ in moves:
+                self._loaded.of.pop(gang, None)
 
     def hold_up(self, gang: SlicedGang) -> None:
         self._rotation.leave(gang)
@@ -206,6 +208,9 @@ class ComputedSlices(TimeSharing):
                 self.log(elapsed)
                 return
             order, advance = self._advance(elapsed)
+            if not self.switch:
+                self.log(elapsed)
+                return
             rows, last = len(self._switches), advance.last  # no node switched in slices after the last: they never came
             switched = [
                 (
@@ -214,7 +219,7 @@ class ComputedSlices(TimeSharing):
                 )
                 for place, switches in enumerate(self._switches)
             ]
-            self.log(elapsed, switched if self.switch else ())
+            self.log(elapsed, switched)
             if self.on_change:
                 self._loaded.advance(order, advance.last, advance.length)
 
@@ -225,11 +230,9 @@ class ComputedSlices(TimeSharing):
     def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
         order, advance = self._rotation.order, self._rotation.advance(elapsed)
-        self.rows.last = order[advance.last % len(order)]
-        idle, nodes, held = 0, self.nodes, self.rows.held
-        for row, ticks in zip(order, advance.ran, strict=False):
-            idle += (nodes - held[row]) * ticks
-        self.ledger.charge(Account.IDLE, idle, waiting=self.waiting)
+        self.rows.last = self._rotation.order[-1]
+        in_use = sum(map(mul, map(self.rows.held.__getitem__, order), advance.ran))
+        self.ledger.charge(Account.IDLE, self.nodes * elapsed - in_use, waiting=self.waiting)
         if self.switch:
             self._charge_switches(advance)
         if self._held_up:
