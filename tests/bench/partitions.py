@@ -40,6 +40,6 @@ def site(workload: Workload, policy: str, *, overlaps: bool = False) -> Scenario
 
 
 def single_machines(workload: Workload, policy: str) -> Callable[[], object]:
-    """Return the same jobs on four machines, each with the nodes and the jobs of one partition: one simulation after the other."""
+    """Return four simulations, one after the other: of machines that have the nodes and the jobs of one partition each."""
     programs = [simulation(Workload.from_frame(part), NODES, policy) for part in quarters(workload)]
     return lambda: [program() for program in programs]
