@@ -6,8 +6,10 @@ only the partitions in which something has happened.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from clustermodel.policies.interface import Decide, Decision, Policy, Run, Setup, Start, WakeAt, decide_of
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, View
 from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.schedule.node_set import NodeSet, as_mask, count
 from clustermodel.ticks import NEVER
@@ -53,7 +55,6 @@ class _Partition:
                 idle -= decision.job.nodes
                 queue.leave(decision.job.id)
         self._idle = idle
-        queue.compact()
         return self.alarm != alarm
 
 
@@ -62,14 +63,14 @@ class _DisjointRuns:
 
     def __init__(self, partitions: list[_Partition]) -> None:
         self._partitions = partitions
-        self._by_nodes: dict[NodeSet | None, _Partition] = {}  # by the nodes that a job may have
+        self._of = lru_cache(maxsize=None)(self._of_nodes)
         self._alarm = NEVER  # the first one
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run a scheduling cycle of each partition in which something has happened."""
         of = self._of
-        active = [of(gang.job) for gang in batch.ended]  # those of requeued jobs have ended
-        active += [of(job) for job in batch.submitted]
+        active = [of(gang.job.allowed) for gang in batch.ended]  # those of requeued jobs have ended
+        active += [of(job.allowed) for job in batch.submitted]
         if batch.alarm:
             self._alarm = NEVER
             active += [each for each in self._partitions if each.alarm == view.now]
@@ -88,14 +89,13 @@ class _DisjointRuns:
     def _part(self, batch: Batch, partition: _Partition, now: int) -> Batch:
         """Return what has happened in a partition."""
         of = self._of
-        ended = [gang for gang in batch.ended if of(gang.job) is partition]
-        submitted, requeued = ([job for job in jobs if of(job) is partition] for jobs in (batch.submitted, batch.requeued))
+        ended = [gang for gang in batch.ended if of(gang.job.allowed) is partition]
+        submitted = [job for job in batch.submitted if of(job.allowed) is partition]
+        requeued = [job for job in batch.requeued if of(job.allowed) is partition]
         return Batch(ended, submitted, partition.alarm == now, requeued)
 
-    def _of(self, job: QueuedJob) -> _Partition:
-        allowed = job.allowed
-        if (partition := self._by_nodes.get(allowed)) is None:
-            assert allowed is not None, "no job may have nodes of several"
-            mask = as_mask(allowed)
-            partition = self._by_nodes[allowed] = next(each for each in self._partitions if each.mask & mask)
-        return partition
+    def _of_nodes(self, allowed: NodeSet | None) -> _Partition:
+        """Return the partition of the jobs that may have these nodes."""
+        assert allowed is not None, "no job may have nodes of several"
+        mask = as_mask(allowed)
+        return next(each for each in self._partitions if each.mask & mask)

@@ -31,15 +31,13 @@ class JobQueue:
 
     def leave(self, job_id: int) -> None:
         """Take a job out of the queue."""
-        del self.jobs[job_id]
+        jobs = self.jobs
+        del jobs[job_id]
         self._deletions += 1
-
-    def compact(self) -> None:
-        """Rebuild the dictionary if it has many gaps."""
         # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would
         # take quadratic time.
-        if self._deletions > len(self.jobs) // 8 + 64:
-            self.arrange(self.jobs.values())
+        if self._deletions > len(jobs) // 8 + 64:
+            self.arrange(jobs.values())
 
     def arrange(self, jobs: Iterable[QueuedJob]) -> None:
         """Put the waiting jobs into this order."""

@@ -365,6 +365,5 @@ class Coordinator:
         if self._held is not None:
             for job in started:
                 self._join(self._held.began(job.id))
-        self._pool.queue.compact()
         self._states.without_start = 0
         started.clear()

@@ -77,9 +77,12 @@ class NodePool:
         return job.process
 
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
-        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat."""
+        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones that it may have, so that runs repeat."""
         idle = self.idle_nodes
         if columns is None:
+            if job.eligible is not None:
+                idle.take(columns := self.eligible_nodes(job, nodes, None))
+                return columns
             if nodes > idle.count:
                 raise DecisionError(f"job {job.id} cannot {to}: it needs {nodes} nodes and {idle.count} are idle")
             return idle.take_lowest(nodes) if self.allocation is None else self.allocation.take(idle, nodes)
