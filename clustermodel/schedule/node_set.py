@@ -164,13 +164,14 @@ class IdleNodes:
                 begin, end = bounds[k], bounds[k + 1]
                 if begin >= high:
                     break
-                begin = max(begin, low)
-                chosen.append(begin)
-                if begin + nodes <= min(end, high):
-                    chosen.append(begin + nodes)
-                    return tuple(chosen)
-                chosen.append(min(end, high))
-                nodes -= chosen[-1] - begin
+                if begin < low:
+                    begin = low
+                if end > high:
+                    end = high
+                if end - begin >= nodes:
+                    return (*chosen, begin, begin + nodes)
+                chosen += begin, end
+                nodes -= end - begin
         return None
 
     def has(self, nodes: NodeSet) -> bool:
