@@ -164,10 +164,8 @@ class IdleNodes:
                 begin, end = bounds[k], bounds[k + 1]
                 if begin >= high:
                     break
-                if begin < low:
-                    begin = low
-                if end > high:
-                    end = high
+                begin = max(begin, low)
+                end = min(end, high)
                 if end - begin >= nodes:
                     return (*chosen, begin, begin + nodes)
                 chosen += begin, end
