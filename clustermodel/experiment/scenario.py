@@ -293,6 +293,7 @@ class Scenario:
             )
             if is_used
         }
+        named["all_named"] = len(named.get("partition_of", ())) == self.streams.jobs_in_memory()
         nodes = "partitions" if machine.partitions else "types of nodes"
         places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named})
         windows = "on a machine with reservations" if machine.reservations else "where outages are known in advance"

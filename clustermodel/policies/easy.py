@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clustermodel.policies import predictors
+from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun, EasyRunWithPlan
 from clustermodel.policies.interface import Run, Setup, dependencies_of
 from clustermodel.policies.pools import PoolBackfilling, in_pools
@@ -64,6 +65,8 @@ class Easy:
         order = self.backfill_order if callable(self.backfill_order) else None
         if self.backfill_order == "shortest":
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
+        if setup.disjoint and not lengths.may_overrun:  # else whatever happens lets EASY notice whose job is late
+            return runs_of_partitions(self, setup)
         if in_pools(setup):
             depth, kept = self.reserve_depth, self.reservation == "kept"
             return PoolBackfilling(setup, lengths, depth=depth, order=order, kept=kept)

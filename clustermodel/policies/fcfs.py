@@ -6,6 +6,7 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
 from clustermodel.policies.pools import PoolFcfs, in_pools
 from clustermodel.policies.view import Batch, View
@@ -25,6 +26,8 @@ class Fcfs:
 
     def start(self, setup: Setup) -> Run:
         """Return a new run."""
+        if setup.disjoint:
+            return runs_of_partitions(self, setup)
         return PoolFcfs(setup) if in_pools(setup) else self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:

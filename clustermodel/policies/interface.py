@@ -205,6 +205,9 @@ class Setup(NamedTuple):
     """How long a resize of a malleable job from one number of nodes to another takes if no others are at the store."""
     node_sets: Sequence[NodeSet] = ()
     """Sets of nodes to which jobs of this run may be limited, by partitions and types of nodes."""
+    disjoint: Sequence[NodeSet] = ()
+    """Parts of the machine without common nodes, where each job of this run may have nodes of one of them only, and nothing
+    else ties them together; empty where there is one, or it is not known."""
     by_node: bool = False
     """Whether jobs have shapes, or share the memory of nodes: a job may then not fit although enough processors are idle."""
     one_by_one: bool = False

@@ -115,6 +115,9 @@ class PoolBackfilling:
         self._depth, self._earn, self._sorter, self._order, self._kept, self._afresh = depth, earn, sorter, order, kept, afresh
         self._everyone = depth == inf and earn is None and not afresh
         self._one_by_one, self._alike = setup.one_by_one, not setup.by_node
+        # Whether a job that is blocked stays so until something of its pools becomes free.
+        anything = setup.by_node or setup.machine.windows or setup.one_by_one or lengths.may_overrun or earn or afresh
+        self._by_pool = not anything
         # Running jobs and reservations.
         self._plan = plan_of(self._pools, self._nodes, may_overrun=lengths.may_overrun)
         if setup.machine.windows and not lengths.are_estimates:
@@ -144,6 +147,7 @@ class PoolBackfilling:
         candidates: Iterable[QueuedJob] = waiting.values()
         first = self._first
         if late or batch.failed or self._afresh or first < now or (batch.submitted and self._overtaken(batch, view)):
+            plan.freed = -1  # of all
             jobs = [waiting[job_id] for job_id in reserved]
             for job in jobs:
                 self._drop(job.id, now)
@@ -166,7 +170,7 @@ class PoolBackfilling:
             if first <= now:
                 started = self._start_due(view, decisions)
                 candidates = [job for job in candidates if job.id not in started]
-            self._schedule(candidates, view, decisions)
+            self._schedule(candidates, batch, view, decisions)
         self._first = alarm = self._first_start()
         alarms = not self._afresh and (self._always_alarms or len(self._groups) > 1)
         if alarms and alarm not in (self._alarm, NEVER):
@@ -289,18 +293,22 @@ class PoolBackfilling:
             if (start := self._reserve(job, self._group_of[job.id], now)) > now:
                 yield self._told(job, start)
 
-    def _schedule(self, candidates: Iterable[QueuedJob], view: View, decisions: list[Decision]) -> None:
+    def _schedule(self, candidates: Iterable[QueuedJob], batch: Batch, view: View, decisions: list[Decision]) -> None:
         """Start jobs that fit, and reserve for those that are blocked."""
         group_of, reserved, depth, order = self._group_of, self._reserved, self._depth, self._order
-        now = view.now
+        plan, now = self._plan, view.now
         rest: list[QueuedJob] = []
-        self._plan.count_idle()
-        for group in self._plan.groups:
+        plan.count_idle()
+        freed, plan.freed = plan.freed if self._by_pool and not batch.alarm else -1, 0
+        for group in plan.groups:
+            group.is_closed = not freed & group.bits
             if group.blocked:
                 group.blocked.clear()
+        for job in batch.submitted:
+            group_of[job.id].is_closed = False
         for job in candidates if self._sorter is None else self._sorter.sort(candidates, now):
             group = group_of[job.id]
-            if (job.nodes > group.idle and group.protected >= depth) or job.id in reserved:
+            if (group.protected >= depth and (group.is_closed or job.nodes > group.idle)) or job.id in reserved:
                 continue
             if order is not None and group.protected >= depth:
                 rest.append(job)

@@ -170,6 +170,24 @@ class IdleNodes:
             bounds[0] += nodes
         return tuple(taken)
 
+    def lowest_of(self, eligible: NodeSet, nodes: int) -> NodeSet | None:
+        """Return the ``nodes`` lowest idle ones of those ``eligible``; ``None`` if fewer are idle."""
+        bounds, chosen = self._bounds, list[int]()
+        for place in range(0, len(eligible), 2):
+            low, high = eligible[place], eligible[place + 1]
+            index = bisect_right(bounds, low)
+            for k in range(index - index % 2, len(bounds), 2):
+                begin, end = bounds[k], bounds[k + 1]
+                if begin >= high:
+                    break
+                begin = max(begin, low)
+                end = min(end, high)
+                if end - begin >= nodes:
+                    return (*chosen, begin, begin + nodes)
+                chosen += begin, end
+                nodes -= end - begin
+        return None
+
     def has(self, nodes: NodeSet) -> bool:
         return all(self._place_of(low, high) >= 0 for low, high in zip(nodes[::2], nodes[1::2], strict=True))
 

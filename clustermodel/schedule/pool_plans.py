@@ -96,16 +96,18 @@ Steps = tuple[list[int], Any]
 class Group:
     """The jobs that may have the same nodes, and are barred from the same windows."""
 
-    __slots__ = ("allowed", "blocked", "guard", "idle", "pools", "protected", "shift", "windows")
+    __slots__ = ("allowed", "bits", "blocked", "guard", "idle", "is_closed", "pools", "protected", "shift", "windows")
 
     def __init__(self, allowed: int, pools: tuple[int, ...], windows: list[Window]) -> None:
         self.allowed = allowed  # a bitmask
         self.pools = pools
+        self.bits = sum([1 << pool for pool in pools])
         self.windows = windows  # those that bar its jobs from some of their nodes, and are not over
         self.shift = self.guard = 0  # of the field of its pools, in the numbers of a PoolPlan
         # What a policy keeps of them.
         self.protected = 0  # how many hold a reservation
         self.idle = 0  # nodes free now
+        self.is_closed = False  # whether no job that has been blocked can start now
         self.blocked: list[tuple[int, int]] = []  # nodes and lengths that do not fit now
 
 
@@ -122,6 +124,7 @@ class RunningPlan(ABC):
         self._times = [0]
         self.groups: list[Group] = []
         self.clock = 0  # counts changes by which jobs can start earlier
+        self.freed = 0  # bits of the parts of which something has become free; a policy sets it back
         self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
         self._windows_change = 0  # when one of the groups' windows is over
@@ -252,6 +255,8 @@ class RunningPlan(ABC):
             numbers += [outage.id for outage in repaired]
         for number in numbers:
             end, _, split = self._held.pop(number)
+            for part, _ in split:
+                self.freed |= 1 << part
             if end > now:
                 self.release(now, end - now, split)
                 self.note_freed(split)
@@ -448,6 +453,7 @@ class PoolPlan(RunningPlan):
         self.clock += 1
         for pool, _ in split:
             self._freed[pool] = self.clock
+            self.freed |= 1 << pool
 
     def freed_since(self, clock: int, group: Group) -> bool:
         freed = self._freed

@@ -116,8 +116,9 @@ class Coordinator:
             return False
         if place is not ANYWHERE:
             queued.eligible = queued.allowed = place[0]
-            queued.priority += place[1]
-            queued.queue_order = (-queued.priority, queued.submit, queued.id)
+            if place[1]:
+                queued.priority += place[1]
+                queued.queue_order = (-queued.priority, queued.submit, queued.id)
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
         fits = self._requests is None or self._requests.lay_out(queued)
@@ -231,7 +232,7 @@ class Coordinator:
             self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
             submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
-            pool.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
+            pool.queue.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
             submitted.sort(key=lambda job: job.queue_order)
             requeued.sort(key=lambda job: job.queue_order)
         if self._cap_waits is not None:
@@ -364,6 +365,5 @@ class Coordinator:
         if self._held is not None:
             for job in started:
                 self._join(self._held.began(job.id))
-        self._pool.compact_queue()
         self._states.without_start = 0
         started.clear()

@@ -129,9 +129,11 @@ class Decisions:
             run.reservations.require_free(gang, gang.columns)
         return gang
 
-    def _eligible_nodes(self, job: JobInSystem, nodes: int, columns: NodeSet | None) -> NodeSet:
+    def _eligible_nodes(self, job: JobInSystem, nodes: int, columns: NodeSet | None) -> NodeSet | None:
         """Return nodes for a job that may not have all: as decided, those that keep its image, or the lowest idle ones."""
         image, saved = job.image, self._run.saved
+        if columns is None and image is None and saved.free is None:
+            return None  # the node pool knows
         if columns is None and image is not None and image.columns and self._pool.idle_nodes.has(image.columns):
             columns = image.columns
             if as_mask(columns) & ~as_mask(job.queued.eligible or ()):  # they are reserved for others

@@ -5,11 +5,10 @@ queue (``simpy.Resource``) would be a scheduling policy of its own, and one requ
 as soon as two gangs hold a part each of what both need.
 """
 
-from collections.abc import Iterable
-
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
+from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.schedule.node_set import (
     Allocation,
     IdleNodes,
@@ -33,7 +32,8 @@ class NodePool:
 
     def __init__(self, env: Clock, machine: Machine) -> None:
         nodes = machine.processors
-        self.waiting: dict[int, QueuedJob] = {}  # the jobs that wait, by id, in queue order
+        self.queue = JobQueue()
+        self.waiting = self.queue.jobs
         self._env, self._size = env, nodes
         self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
         # Else the lowest idle ones.
@@ -43,7 +43,6 @@ class NodePool:
         # Jobs that have asked for nodes since the last cycle, for the first time and again.
         self.submitted: list[QueuedJob] = []
         self.requeued: list[QueuedJob] = []
-        self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
     def request_again(self, job: JobInSystem) -> None:
         """Ask for nodes of a job that has run; as any other, it waits in the queue once the present time has settled."""
@@ -67,40 +66,23 @@ class NodePool:
         return submitted, requeued
 
     def _enter(self, jobs: list[QueuedJob]) -> None:
-        waiting = self.waiting
         if len(jobs) > 1:
             jobs.sort(key=lambda job: job.queue_order)
-        # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
-        in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
-        for job in jobs:
-            waiting[job.id] = job
-        if not in_order:
-            self.arrange(sorted(waiting.values(), key=lambda job: job.queue_order))
+        self.queue.join(jobs)
 
     def grant(self, job: JobInSystem) -> JobProcess:
         """Take a job out of the queue, whose run attempt is ready; return its process, which waits to go on."""
-        del self.waiting[job.queued.id]
-        self._deletions += 1
+        self.queue.leave(job.queued.id)
         job.attempts += 1
         return job.process
 
-    def compact_queue(self) -> None:
-        # A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head would
-        # take quadratic time.
-        if self._deletions > len(self.waiting) // 8 + 64:
-            self.arrange(self.waiting.values())
-
-    def arrange(self, jobs: Iterable[QueuedJob]) -> None:
-        """Put the waiting jobs into this order."""
-        in_order = [(job.id, job) for job in jobs]
-        self.waiting.clear()
-        self.waiting.update(in_order)
-        self._deletions = 0
-
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
-        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat."""
+        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones that it may have, so that runs repeat."""
         idle = self.idle_nodes
         if columns is None:
+            if job.eligible is not None:
+                idle.take(columns := self.eligible_nodes(job, nodes, None))
+                return columns
             if nodes > idle.count:
                 raise DecisionError(f"job {job.id} cannot {to}: it needs {nodes} nodes and {idle.count} are idle")
             return idle.take_lowest(nodes) if self.allocation is None else self.allocation.take(idle, nodes)
@@ -132,12 +114,14 @@ class NodePool:
             if job.allowed is not None and as_mask(columns) & ~mask_of(job.allowed):
                 raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
             return columns
-        assert job.eligible is not None
-        eligible = as_mask(job.eligible)
-        idle, what = as_mask(self.idle_nodes.as_set()) & eligible & suitable, text(job.eligible) or "none"
-        if idle.bit_count() < nodes:
+        eligible = job.eligible
+        assert eligible is not None
+        if suitable != -1:
+            eligible = from_mask(as_mask(eligible) & suitable)
+        if (chosen := self.idle_nodes.lowest_of(eligible, nodes)) is None:
+            idle, what = as_mask(self.idle_nodes.as_set()) & as_mask(eligible), text(job.eligible or ()) or "none"
             raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {idle.bit_count()} are idle")
-        return from_mask(lowest(idle, nodes))
+        return chosen
 
     def give_back(self, columns: NodeSet) -> None:
         """Take back the nodes of a gang, which are idle."""

@@ -67,10 +67,18 @@ class NodeTypes:
 
 
 def places_of(
-    machine: Machine, partition_of: Mapping[int, str], type_of: Mapping[int, str], features_of: Mapping[int, str]
+    machine: Machine,
+    partition_of: Mapping[int, str],
+    type_of: Mapping[int, str],
+    features_of: Mapping[int, str],
+    *,
+    all_named: bool = False,
 ) -> Partitions | NodeTypes | None:
-    """Return which nodes jobs may have, by what they name, by their numbers; ``None`` where each may have all."""
-    partitions = Partitions(machine, partition_of) if machine.partitions else None
+    """Return which nodes jobs may have, by what they name, by their numbers; ``None`` where each may have all.
+
+    With ``all_named``, ``partition_of`` has all jobs of the run.
+    """
+    partitions = Partitions(machine, partition_of, all_named=all_named) if machine.partitions else None
     if not machine.node_types or not (type_of or features_of or any(each.memory_gib for each in machine.node_types)):
         return partitions
     return NodeTypes(machine, partitions, type_of, features_of)

@@ -15,6 +15,7 @@ from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
@@ -136,6 +137,7 @@ def simulate(
     held: HeldJobs | None = None,
     order: SiteOrder | None = None,
     partition_of: Mapping[int, str] | None = None,
+    all_named: bool = False,
     type_of: Mapping[int, str] | None = None,
     features_of: Mapping[int, str] | None = None,
     shapes: Mapping[int, tuple[int, int, bool]] | None = None,
@@ -152,8 +154,8 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of``, ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name, by number, ``account_of`` and
-    ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
+    ``partition_of`` (with ``all_named``: of all jobs), ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name,
+    by number, ``account_of`` and ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
     (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs,
     and ``own_costs`` those of jobs that do not cost what the machine says.
 
@@ -164,7 +166,7 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {})
+    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {}, all_named=all_named)
     requests = requests_of(machine, shapes or {})
     records = JobRecords() if records is None else records
     run = RunContext(
@@ -201,6 +203,7 @@ def simulate(
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
             resize_time=lambda job, before, after: run.resizes.ticks(run.jobs[job.id], before, after),
             node_sets=() if places is None else machine.sets_of_nodes(),
+            disjoint=disjoint_parts(run),
             by_node=requests is not None,
             one_by_one=run.one_by_one,
             switch_time=lambda job: run.costs.switch(job.id, job.nodes),
@@ -232,6 +235,13 @@ def simulate(
             os._exit(1)
     fragmented = 0 if run.pool.allocation is None else run.pool.allocation.fragmented_starts
     return Outcome(run.records, run.ledger, run.reasons, run.sharing.slice_log, run.history, fragmented)
+
+
+def disjoint_parts(run: RunContext) -> list[NodeSet]:
+    """Return the parts of the machine that can be scheduled separately; none if that is one, or something ties them."""
+    machine = run.machine
+    tied = machine.failures or machine.windows or run.cap or run.order or run.requests or run.speeds or run.one_by_one
+    return run.places.disjoint() if isinstance(run.places, Partitions) and not tied else []
 
 
 def _report(progress: Callable[[int], None], jobs: int) -> None:

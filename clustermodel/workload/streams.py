@@ -141,6 +141,11 @@ class JobStreams:
         """Return the names of the columns of :meth:`recorded`."""
         return list(self.recorded(np.empty(0, dtype=np.int64)))
 
+    def jobs_in_memory(self) -> int | None:
+        """Return the number of jobs; ``None`` if not all streams are in memory."""
+        sizes = [len(source) if isinstance(source, Workload) else None for source in self._sources]
+        return None if None in sizes else sum(filter(None, sizes))
+
     def names_of_jobs(self, field: str) -> dict[int, str]:
         """Return what jobs in memory have in ``field``, as ``"user"``, as texts by number; jobs without a name are left out."""
         names: dict[int, str] = {}

@@ -20,6 +20,7 @@ import numpy as np
 import clustermodel
 from clustermodel import LoadScale, Workload, read_sacct, read_swf, synthetic_workload
 from clustermodel.schedule import profile
+from tests.bench.partitions import single_machines, site
 from tests.bench.timing import MOST_JOBS, best_of, floor_of, simulation, size, trace, with_bytecode
 from tests.shared_data import trace_path
 
@@ -75,6 +76,21 @@ def overloaded(policy: str, jobs: int) -> Seconds:
 def slack_and_conservative(rounds: int) -> list[float]:
     """Compare slack-based with conservative backfilling on KTH-SP2."""
     return best_of(*(simulation(kth(), 100, policy) for policy in ("conservative", "slack")), rounds=rounds)
+
+
+def in_partitions(policy: str, *, overlaps: bool = False) -> Seconds:
+    """Compare a site of four partitions with four machines of the same jobs; each partition has the KTH-SP2's nodes.
+
+    The quarters of the year happen at the same time, one in each partition, so that each has the load and the queues of the
+    KTH-SP2.  Both sides have as many jobs and, without overlaps, the same schedules; the difference is what partitions cost.
+    With ``overlaps``, a tenth of the jobs may have the nodes of two partitions, and schedules are similar.
+    """
+
+    def seconds(rounds: int) -> list[float]:
+        sides = single_machines(kth(), policy), site(kth(), policy, overlaps=overlaps).run
+        return best_of(*sides, rounds=rounds)
+
+    return seconds
 
 
 def wide_and_narrow(rounds: int) -> list[float]:
@@ -165,6 +181,9 @@ WATCHED: Final = (
     Watched("conservative at load 1.2", 33.5, 21.9, overloaded("conservative", 5_000), rounds=2),
     Watched("mbgs at load 1.2", 68.0, 37.2, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 2.15, 3.1, wide_and_narrow, rounds=2),
+    Watched("EASY in 4 partitions / 4 machines", 1.75, 1.75, in_partitions("easy")),
+    Watched("conservative in 4 partitions / 4 machines", 1.5, 1.5, in_partitions("conservative")),
+    Watched("EASY in 4 overlapping partitions / 4 machines", 3.1, 3.1, in_partitions("easy", overlaps=True)),
     Watched("read_swf of KTH", 0.34, 0.34, reading),
     Watched("read_sacct of 20,000 jobs", 1.55, 1.55, reading_of_sacct),
     # 0.2 s and 0.35 s where the imports take 0.12 s would be 1.7 and 2.9.

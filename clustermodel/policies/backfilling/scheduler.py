@@ -14,6 +14,7 @@ from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
+from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
 from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
@@ -113,6 +114,9 @@ class Backfilling:
         sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
         earn = kind.earns if isinstance(kind, Selective) else None
         lengths = Lengths(self, setup, once=True)
+        # Random numbers are drawn in the order of all submissions, and whose job is late is noticed by whatever happens.
+        if setup.disjoint and isinstance(kind, EveryJob) and not (lengths.may_overrun or RANDOM_NUMBERS in self.depends_on):
+            return runs_of_partitions(self, setup)
         return PoolBackfilling(setup, lengths, sorter=sorter, earn=earn, afresh=isinstance(kind, NoJob))
 
     # What a run consists of.

@@ -1,0 +1,101 @@
+"""Partitions that share no nodes: each is a machine of its own, with its own run of the policy.
+
+No job can delay one of another partition, so each partition has its own queue and its own plan, and a scheduling cycle asks
+only the partitions in which something has happened.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from clustermodel.policies.interface import Decide, Decision, Policy, Run, Setup, Start, WakeAt, decide_of
+from clustermodel.policies.view import Batch, View
+from clustermodel.schedule.job_queue import JobQueue
+from clustermodel.schedule.node_set import NodeSet, as_mask, count
+from clustermodel.ticks import NEVER
+
+
+def runs_of_partitions(policy: Policy, setup: Setup) -> Run:
+    """Return a run of a policy in which partitions without common nodes are scheduled separately."""
+    return _DisjointRuns([_Partition(nodes, policy, setup) for nodes in setup.disjoint])
+
+
+class _Partition:
+    """A partition, or several that overlap: its queue, and the policy's run on it."""
+
+    def __init__(self, nodes: NodeSet, policy: Policy, setup: Setup) -> None:
+        self.mask, self._nodes = as_mask(nodes), count(nodes)
+        sets = [each for each in setup.node_sets if as_mask(each) & self.mask]
+        if all(each == nodes for each in sets):
+            own = setup._replace(nodes=self._nodes, node_sets=(), disjoint=())
+        else:
+            own = setup._replace(node_sets=sets, disjoint=())
+        self._decide: Decide = decide_of(policy, own)
+        self._queue, self._idle = JobQueue(), self._nodes
+        self.alarm = NEVER
+
+    def cycle(self, batch: Batch, view: View, decisions: list[Decision]) -> bool:
+        """Run one scheduling cycle and add its decisions; return whether the alarm is another one, which is not among them."""
+        queue, idle, alarm = self._queue, self._idle, self.alarm
+        for gang in batch.ended:
+            idle += gang.nodes
+        if batch.requeued:
+            queue.join(batch.requeued)
+        if batch.submitted:
+            queue.join(batch.submitted)
+        if batch.alarm:
+            self.alarm = NEVER
+        view.waiting, view.idle, view.up = queue.jobs, idle, self._nodes
+        for decision in self._decide(batch, view):
+            if type(decision) is WakeAt:
+                self.alarm = NEVER if decision.time is None else decision.time
+                continue
+            decisions.append(decision)
+            if type(decision) is Start:
+                idle -= decision.job.nodes
+                queue.leave(decision.job.id)
+        self._idle = idle
+        return self.alarm != alarm
+
+
+class _DisjointRuns:
+    """One run of a policy on each of several partitions."""
+
+    def __init__(self, partitions: list[_Partition]) -> None:
+        self._partitions = partitions
+        self._of = lru_cache(maxsize=None)(self._of_nodes)
+        self._alarm = NEVER  # the first one
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Run a scheduling cycle of each partition in which something has happened."""
+        of = self._of
+        active = [of(gang.job.allowed) for gang in batch.ended]  # those of requeued jobs have ended
+        active += [of(job.allowed) for job in batch.submitted]
+        if batch.alarm:
+            self._alarm = NEVER
+            active += [each for each in self._partitions if each.alarm == view.now]
+        alarms, waiting, decisions = batch.alarm, view.waiting, list[Decision]()
+        if len(active) == 1:
+            alarms |= active[0].cycle(batch, view, decisions)
+        else:
+            for partition in dict.fromkeys(active):
+                alarms |= partition.cycle(self._part(batch, partition, view.now), view, decisions)
+        view.waiting = waiting
+        if alarms and (first := min([each.alarm for each in self._partitions])) != self._alarm:
+            self._alarm = first
+            decisions.append(WakeAt(time=None if first == NEVER else first))
+        return decisions
+
+    def _part(self, batch: Batch, partition: _Partition, now: int) -> Batch:
+        """Return what has happened in a partition."""
+        of = self._of
+        ended = [gang for gang in batch.ended if of(gang.job.allowed) is partition]
+        submitted = [job for job in batch.submitted if of(job.allowed) is partition]
+        requeued = [job for job in batch.requeued if of(job.allowed) is partition]
+        return Batch(ended, submitted, partition.alarm == now, requeued)
+
+    def _of_nodes(self, allowed: NodeSet | None) -> _Partition:
+        """Return the partition of the jobs that may have these nodes."""
+        assert allowed is not None, "no job may have nodes of several"
+        mask = as_mask(allowed)
+        return next(each for each in self._partitions if each.mask & mask)

@@ -1,0 +1,104 @@
+"""Partitions without common nodes: schedules are those of separate machines, whatever happens in the other partitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustermodel import Job, Machine, Partition, Scenario, Workload
+from clustermodel.schedule.node_set import IdleNodes, as_mask, from_mask, lowest
+from clustermodel.sim.partitions import Partitions
+from tests.bench.partitions import site
+from tests.property.strategies import cases
+from tests.unit.test_partitions import job, parts, run, starts
+
+POLICIES = (
+    "fcfs",
+    "easy",
+    "easy:reserve_depth=3",
+    "easy:reservation=kept,backfill_order=shortest",
+    "conservative",
+    "conservative:queue_order=shortest",
+    "1/L",
+)
+SIZES = {"a": 5, "b": 6, "c": 5}
+
+
+def random_jobs(seed: int, names: list[str]) -> Workload:
+    rng = np.random.default_rng(seed)
+
+    def one(number: int) -> Job:
+        run_s, name = int(rng.integers(1, 40)), str(rng.choice(names))
+        fields = {"estimate_s": run_s * float(rng.choice([0.5, 1, 2, 3])), "priority": int(rng.integers(0, 2))}
+        return job(number, int(rng.integers(0, 200)), int(rng.integers(1, 6)), run_s, name or None, **fields)
+
+    return Workload.from_jobs([one(number) for number in range(1, 61)])
+
+
+def machine(**default: bool) -> Machine:
+    return Machine(nodes=16, partitions=[Partition(name="a", nodes="0-4", **default), *parts(b="5-10", c="11-15")])
+
+
+def alone(workload: Workload, jobs: pd.Series, name: str, policy: str) -> pd.DataFrame:
+    own = Workload.from_frame(workload.frame[jobs].drop(columns="partition"))
+    return Scenario(workload=own, machine=Machine(nodes=SIZES[name]), policy=policy).run().jobs.set_index("job")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_has_the_schedule_of_a_machine_of_its_own(policy: str) -> None:
+    for seed in range(cases(8, fewest=4)):
+        workload = random_jobs(seed, ["a", "b", "c", ""])
+        together = Scenario(workload=workload, machine=machine(default=True), policy=policy).run().jobs.set_index("job")
+        partition = workload.frame["partition"].fillna("a")
+        for name in SIZES:
+            separate = alone(workload, partition == name, name, policy)
+            columns = ["start_s", "end_s", "status", "reserved_s"]
+            pd.testing.assert_frame_equal(separate[columns], together.loc[separate.index, columns])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_partitions_of_which_a_job_may_have_either_are_scheduled_together_and_others_separately(policy: str) -> None:
+    for seed in range(cases(8, fewest=4)):
+        workload = random_jobs(seed, ["a", "b", "c", "a,b"])
+        together = Scenario(workload=workload, machine=machine(), policy=policy).run().jobs.set_index("job")
+        separate = alone(workload, workload.frame["partition"] == "c", "c", policy)
+        assert separate["start_s"].equals(together.loc[separate.index, "start_s"])
+        assert together["status"].isin(["completed", "killed"]).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_without_a_partition_tie_all_of_them(policy: str) -> None:
+    # Job 3 may have all nodes, and waits for all; job 4 would delay it.
+    jobs = [job(1, 0, 4, 100, "a"), job(2, 0, 4, 50, "b"), job(3, 1, 8, 10, None), job(4, 2, 4, 200, "b")]
+    assert starts(run(jobs, parts(a="0-3", b="4-7"), policy=policy))[2] == 100
+
+
+def test_parts_without_common_nodes() -> None:
+    def disjoint(named: dict[int, str], *, all_named: bool = True, **default: bool) -> list[tuple[int, ...]]:
+        return sorted(Partitions(machine(**default), named, all_named=all_named).disjoint())
+
+    assert disjoint({1: "a", 2: "b", 3: "c"}) == [(0, 5), (5, 11), (11, 16)]
+    assert disjoint({1: "a", 2: "c, b", 3: "a,unknown"}) == [(0, 5), (5, 16)]
+    assert disjoint({1: "a,c", 2: "b"}) == [(0, 5, 11, 16), (5, 11)]
+    assert disjoint({1: "a,b", 2: "b,c"}) == disjoint({1: "a"}) == disjoint({1: "unknown"}) == []
+    assert disjoint({1: "b"}, all_named=False, default=True) == [(0, 5), (5, 11)]
+    assert disjoint({1: "a", 2: "b"}, all_named=False) == []  # other jobs may have all nodes
+
+
+def test_lowest_idle_nodes_of_some() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        busy, some = (int(rng.integers(1, 1 << 20)) & int(rng.integers(1, 1 << 20)) for _ in range(2))
+        idle = IdleNodes(20)
+        assert idle.take(from_mask(busy))
+        common, nodes = some & ~busy, int(rng.integers(1, 8))
+        found = idle.lowest_of(from_mask(some), nodes)
+        expected = lowest(common, nodes) if common.bit_count() >= nodes else None
+        assert (None if found is None else as_mask(found)) == expected
+
+
+def test_the_bench_has_the_schedules_of_four_machines() -> None:
+    quarter = random_jobs(1, [""]).frame
+    four = pd.concat([quarter.assign(job=quarter["job"] + 60 * k, submit_s=quarter["submit_s"] + 300 * k) for k in range(4)])
+    together = site(Workload.from_frame(four), "conservative").run().jobs.sort_values("job")
+    waits = together["wait_s"].to_numpy().reshape(4, -1)
+    assert (waits == waits[0]).all()
