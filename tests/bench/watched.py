@@ -181,9 +181,6 @@ WATCHED: Final = (
     Watched("conservative at load 1.2", 33.5, 21.9, overloaded("conservative", 5_000), rounds=2),
     Watched("mbgs at load 1.2", 68.0, 37.2, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 2.15, 3.1, wide_and_narrow, rounds=2),
-    Watched("EASY in 4 partitions / 4 machines", 1.75, 1.75, in_partitions("easy")),
-    Watched("conservative in 4 partitions / 4 machines", 1.5, 1.5, in_partitions("conservative")),
-    Watched("EASY in 4 overlapping partitions / 4 machines", 3.1, 3.1, in_partitions("easy", overlaps=True)),
     Watched("read_swf of KTH", 0.34, 0.34, reading),
     Watched("read_sacct of 20,000 jobs", 1.55, 1.55, reading_of_sacct),
     # 0.2 s and 0.35 s where the imports take 0.12 s would be 1.7 and 2.9.
@@ -191,6 +188,13 @@ WATCHED: Final = (
     Watched("run of ten jobs / imports", 3.2, 3.2, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
 )
 """In the order of the figure."""
+
+NOT_RECORDED: Final = (
+    Watched("EASY in 4 partitions / 4 machines", 1.75, 1.5, in_partitions("easy")),
+    Watched("conservative in 4 partitions / 4 machines", 1.5, 1.5, in_partitions("conservative")),
+    Watched("EASY in 4 overlapping partitions / 4 machines", 3.15, 3.4, in_partitions("easy", overlaps=True)),
+)
+"""Held to their bounds, but not in the table of commits."""
 
 
 def is_compiled() -> bool:
@@ -206,7 +210,7 @@ def is_compiled() -> bool:
 def measured(rounds: int, names: Collection[str]) -> dict[str, float | str]:
     """Return ratios, or the errors of those that cannot be measured, by name."""
     found: dict[str, float | str] = {}
-    for one in (one for one in WATCHED if one.name in names):
+    for one in (one for one in (*WATCHED, *NOT_RECORDED) if one.name in names):
         try:
             found[one.name] = one.ratio(max(rounds, one.rounds))
         except Exception as error:  # an old version of the package may lack what is measured
