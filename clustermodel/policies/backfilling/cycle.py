@@ -40,22 +40,23 @@ class BackfillingRun:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
         plan, lengths, shapes = self.plan, self.lengths, self.shapes
+        ended, submitted, _, requeued, failed, repaired, _ = batch
         if not lengths.are_estimates:
             lengths.observe(batch, view)
-        nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
-        if batch.ended:
-            nodes_freed |= self._forget(batch.ended, view)
-        if batch.submitted:
-            self.sorter.submitted(batch.submitted)
-            for job in batch.submitted:
+        nodes_freed = plan.profile.catch_up(ended, view.now, failed=failed, repaired=repaired)
+        if ended:
+            nodes_freed |= self._forget(ended, view)
+        if submitted:
+            self.sorter.submitted(submitted)
+            for job in submitted:
                 shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
-        if batch.requeued:
-            nodes_freed |= self._reshape(batch.requeued, view)
+        if requeued:
+            nodes_freed |= self._reshape(requeued, view)
         late = plan.profile.overrunning(view.now, view.running)
-        if not (view.waiting or plan.reserved or late or batch.failed):
+        if not (view.waiting or plan.reserved or late or failed):
             return []
         current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
-        if late or batch.failed:
+        if late or failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
         if self.speculation is not None:
@@ -153,12 +154,12 @@ class SchedulingCycle:
 
     def _arriving(self) -> Sequence[QueuedJob]:
         """Return submitted and requeued jobs, after a failure all, that have no reservation, in the order of the cycle."""
-        if self.batch.failed:
+        _, jobs, _, requeued, failed, _, _ = self.batch
+        if failed:
             return [job for job in self.queue if job.id not in self.plan.reserved]
-        jobs = self.batch.submitted
-        if self.batch.requeued:
-            requeued = [job for job in self.batch.requeued if job.id not in self.plan.reserved]
-            jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)
+        if requeued:
+            again = [job for job in requeued if job.id not in self.plan.reserved]
+            jobs = sorted([*again, *jobs], key=lambda job: job.queue_order)
         return self.run.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
@@ -197,7 +198,7 @@ class SchedulingCycle:
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
         for job_id in self.plan.due(self.now):
-            nodes, length = (reservation := self.plan.take(job_id)).nodes, reservation.length
+            _, length, nodes, _ = self.plan.take(job_id)
             self.idle -= nodes
             words = "its reserved time has come", "which delays no waiting job"
             self.dispatched[job_id] = Dispatch(self.view.waiting[job_id], nodes, length, None, *words)
