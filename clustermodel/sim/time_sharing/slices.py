@@ -7,7 +7,6 @@ process sleeps until the first gang finishes.  :mod:`clustermodel.sim.time_shari
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from simpy import Event
@@ -231,7 +230,9 @@ class ComputedSlices(TimeSharing):
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
         order, advance = self._rotation.order, self._rotation.advance(elapsed)
         self.rows.last = self._rotation.order[-1]
-        in_use = sum(map(mul, map(self.rows.held.__getitem__, order), advance.ran))
+        in_use, held = 0, self.rows.held
+        for row, ticks in zip(order, advance.ran, strict=False):
+            in_use += held[row] * ticks
         self.ledger.charge(Account.IDLE, self.nodes * elapsed - in_use, waiting=self.waiting)
         if self.switch:
             self._charge_switches(advance)
