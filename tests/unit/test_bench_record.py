@@ -66,7 +66,7 @@ def test_the_page_shows_the_stored_table_and_its_figure() -> None:
     assert record.with_summary(page, stored) == page
     text = record.SPEED_PAGE.read_text(encoding="utf-8")
     assert record.with_speed(text, stored) == text
-    assert record.speed(stored)["policy"].tolist() == ["FCFS", "EASY", "conservative", "mbgs"]
+    assert record.speed(stored)["policy"].tolist() == ["FCFS", "EASY", "conservative", "mbgs", "slack"]
     assert f"(figures/{record.PICTURE.name})" in page
     assert record.PICTURE.stat().st_size > 10_000
     shown = record.summary(stored)
