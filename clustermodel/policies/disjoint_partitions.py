@@ -74,13 +74,14 @@ class _DisjointRuns:
         if batch.alarm:
             self._alarm = NEVER
             active += [each for each in self._partitions if each.alarm == view.now]
-        alarms, waiting, decisions = batch.alarm, view.waiting, list[Decision]()
+        alarms, decisions = batch.alarm, list[Decision]()
+        waiting, idle, up = view.waiting, view.idle, view.up
         if len(active) == 1:
             alarms |= active[0].cycle(batch, view, decisions)
         else:
             for partition in dict.fromkeys(active):
                 alarms |= partition.cycle(self._part(batch, partition, view.now), view, decisions)
-        view.waiting = waiting
+        view.waiting, view.idle, view.up = waiting, idle, up
         if alarms and (first := min([each.alarm for each in self._partitions])) != self._alarm:
             self._alarm = first
             decisions.append(WakeAt(time=None if first == NEVER else first))

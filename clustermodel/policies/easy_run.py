@@ -133,9 +133,10 @@ class EasyRun:
 
     def _extend(self, late: Iterable[tuple[int, int, int]], now: int, view: View) -> None:
         """Assume a later end of jobs and outages."""
+        delay_of = self._lengths.delays(view.running)
         for _, job_id, nodes in late:
             expected = self._assumed[job_id][1]
-            end = expected + self._lengths.delays(view.running)(job_id, now - expected)
+            end = expected + delay_of(job_id, now - expected)
             self._assumed[job_id] = end, expected
             insort(self._ends, (end, job_id, nodes))
 

@@ -162,10 +162,6 @@ class Profile:
         first = bisect_right(self._times, start) - 1
         return min(self._free[first : bisect_left(self._times, start + duration, first + 1)])
 
-    def free_just_before(self, time: int) -> int:
-        """Return the number of free nodes in the step that ends at, or contains the moment before, ``time``."""
-        return self._free[bisect_left(self._times, time) - 1]
-
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty.
 
@@ -349,8 +345,7 @@ class RunningProfile(Profile):
             expected_end = self._assumed_end.pop(job_id)[0]
         if expected_end <= now:
             return False
-        self._add(now, expected_end, nodes, _NO_LIMIT)
-        self.note_release(expected_end, nodes)
+        self.release(now, expected_end, nodes)
         return True
 
     def overrunning(self, now: int, running: Container[int]) -> list[int]:

@@ -121,7 +121,6 @@ class ProfileBesideATwin(RuleBasedStateMachine):
     def the_two_agree_at_every_tick(self) -> None:
         now = self.twin.now
         assert [self.profile.free_at(tick) for tick in range(now, END)] == self.twin.free[now:]
-        assert [self.profile.free_just_before(tick) for tick in range(now + 1, END)] == self.twin.free[now:-1]
         steps = self.profile.steps()
         assert steps[0][0] == now
         assert all(one < other for (one, _), (other, _) in itertools.pairwise(steps)), "times ascend"
@@ -141,7 +140,6 @@ def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
     assert [profile.earliest(1, 15), profile.earliest(1, 16)] == [0, 20]
     assert [profile.fits(1, 15), profile.fits(1, 16), profile.fits(2, 1)] == [True, False, False]
     assert [profile.free_at(time) for time in (0, 9, 10, 19, 20)] == [1, 1, 4, 0, 4]
-    assert [profile.free_just_before(time) for time in (10, 11, 15, 16, 99)] == [1, 4, 4, 0, 4]
 
 
 def test_a_reservation_can_lean_on_its_own_room() -> None:
