@@ -55,12 +55,13 @@ class QueueSorter:
         by_criterion = order in CRITERIA
         self._key = None if by_criterion else queue_order_of("backfilling", order)
         self._numerator, _, self._per_length = str(order if by_criterion else "D").partition("/")
+        self.draws_priorities = self._numerator == "P"  # else submissions need not be reported
         self._levels, self._weight, self._rng = levels, starvation_weight / TICKS_PER_SECOND, rng
         self._priority: dict[int, float] = {}  # id of a job in the system -> P
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
         """Draw the priorities of submitted jobs, which are in queue order."""
-        if self._numerator == "P":
+        if self.draws_priorities:
             drawn = self._rng.integers(1, self._levels, len(jobs), endpoint=True) / self._levels
             self._priority.update(zip((job.id for job in jobs), drawn.tolist(), strict=True))
 
@@ -74,7 +75,7 @@ class QueueSorter:
         if self._numerator == "D":
             return jobs  # the longest delay first is queue order
         values = [1.0] * len(jobs)
-        if self._numerator == "P":
+        if self.draws_priorities:
             values = [self._priority[job.id] for job in jobs]
         elif self._numerator == "R":
             values = self._rng.random(len(jobs)).tolist()

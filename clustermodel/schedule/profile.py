@@ -8,6 +8,7 @@ one for each row of the Ousterhout matrix (:class:`RowPlans`).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND  # how long a job that outlives its estimate is assumed to run on, at least
-_NO_LIMIT: Final = -(2**62)  # fewer free nodes than any profile has
 
 
 Shape = tuple[int, int]  # a number of nodes and the expected run time on them, ticks
@@ -166,10 +166,16 @@ class Profile:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty.
 
         Raises:
-            DecisionError: there are not as many free; the profile cannot be used any longer.
+            DecisionError: there are not as many free.
             ValueError: ``start`` lies in the past.
         """
-        self._add(start, end, -nodes)
+        times, free = self._times, self._free
+        first = 0 if start == times[0] else self._boundary(start)
+        beyond = bisect_left(times, end, first)
+        for k in range(first, beyond):
+            if free[k] < nodes:
+                raise DecisionError(f"profile: {nodes} nodes reserved at {times[k]} where only {free[k]} are free")
+        self._subtract(first, beyond, end, nodes)
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
@@ -195,10 +201,15 @@ class Profile:
     def pull(self, start: int, duration: int, nodes: int) -> int:
         """Move a reservation to its earliest start possible with the others in place, and return that: :meth:`earlier`."""
         times, free = self._times, self._free
-        beyond = bisect_left(times, start)
+        beyond = begins = bisect_left(times, start)
+        if beyond and free[beyond - 1] < nodes:  # then a window must end before this step, which often begins soon
+            latest = times[beyond - 1] - duration
+            if latest < times[0]:
+                return start
+            begins = bisect_right(times, latest)
         first = 0
         while True:
-            for k in range(first, beyond):
+            for k in range(first, begins):
                 if free[k] >= nodes:
                     break
             else:
@@ -214,7 +225,7 @@ class Profile:
             first += 1
         new = times[k]
         self._subtract(k, last, end if end < start else start, nodes)  # only the difference changes: the two may overlap
-        self._add(end if end > start else start, start + duration, nodes, _NO_LIMIT)
+        self._add(end if end > start else start, start + duration, nodes)
         return new
 
     def _subtract(self, first: int, beyond: int, end: int, nodes: int) -> None:
@@ -232,46 +243,48 @@ class Profile:
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free."""
-        self._add(start, end, -nodes, _NO_LIMIT)
+        self._add(start, end, -nodes)
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
-        self._add(start, end, nodes, _NO_LIMIT)
+        self._add(start, end, nodes)
 
     def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
         """Move a reservation to an earlier start; errors as of :meth:`~Profile.reserve`."""
         new_end, end = new_start + duration, start + duration  # only the difference changes: the two may overlap
         if new_end < start:
-            self._add(new_start, new_end, -nodes)
-            self._add(start, end, nodes, _NO_LIMIT)
+            self.reserve(new_start, new_end, nodes)
+            self._add(start, end, nodes)
         else:
-            self._add(new_start, start, -nodes)
-            self._add(new_end, end, nodes, _NO_LIMIT)
+            self.reserve(new_start, start, nodes)
+            self._add(new_end, end, nodes)
 
-    def _add(self, start: int, end: int, nodes: int, least: int = 0) -> None:
+    def _add(self, start: int, end: int, nodes: int) -> None:
         times, free = self._times, self._free
         # Make start and end step boundaries ...
-        first = 0
-        if start != times[0]:
-            first = bisect_left(times, start)
-            if first == len(times) or times[first] != start:
-                if not first:
-                    raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
-                times.insert(first, start)
-                free.insert(first, free[first - 1])
+        first = 0 if start == times[0] else self._boundary(start)
         beyond = bisect_left(times, end, first)
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
         for k in range(first, beyond):
-            free[k] = left = free[k] + nodes
-            if left < least:
-                raise DecisionError(f"profile: {-nodes} nodes reserved at {times[k]} where only {left - nodes} are free")
+            free[k] += nodes
         # ... and remove them where there is no step any more.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]
         if first and free[first] == free[first - 1]:
             del times[first], free[first]
+
+    def _boundary(self, start: int) -> int:
+        """Let a step begin at ``start``, and return which."""
+        times, free = self._times, self._free
+        first = bisect_left(times, start)
+        if first == len(times) or times[first] != start:
+            if not first:
+                raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
+            times.insert(first, start)
+            free.insert(first, free[first - 1])
+        return first
 
 
 class RunningProfile(Profile):
@@ -290,8 +303,10 @@ class RunningProfile(Profile):
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
-        self._add(start, end, nodes, _NO_LIMIT)
-        self.note_release(end, nodes)
+        self._add(start, end, nodes)
+        self._released += nodes
+        if end > self._released_until:  # noqa: PLR1730  faster than max()
+            self._released_until = end
 
     def note_release(self, end: int, nodes: int) -> None:
         """Note nodes that have been released until ``end``, for :meth:`gaining_sizes`."""
@@ -330,7 +345,7 @@ class RunningProfile(Profile):
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
         """Subtract a job that starts now; errors as of :meth:`~Profile.reserve`."""
-        self._add(now, expected_end, -nodes)
+        self.reserve(now, expected_end, nodes)
         self.note_start(job_id, nodes, expected_end)
 
     def note_start(self, job_id: int, nodes: int, expected_end: int) -> None:
@@ -394,6 +409,10 @@ class Reservation(NamedTuple):
         return self.start + self.length
 
 
+_reservation: Final[Callable[[tuple[int, int, int, int]], Reservation]] = partial(tuple.__new__, Reservation)
+"""Makes a reservation of start, length, nodes and row in a third of the time."""
+
+
 class ReservationBook:
     """Reservations, of each waiting job at most one, in one of several profiles, from which its nodes are subtracted."""
 
@@ -449,13 +468,14 @@ class Plan(ReservationBook):
     # Each reservation was at its earliest possible start when it was placed or last tested, unless `_is_tested` is false.  So
     # only what has been released since can open a window for its job.
 
-    __slots__ = ("_alarm", "_first", "_is_tested", "profile")
+    __slots__ = ("_alarm", "_first", "_is_tested", "_starts", "profile")
 
     def __init__(self, profile: RunningProfile) -> None:
         super().__init__([profile])
         self.profile = profile
         self._alarm: int | None = None
         self._first: int | None = None  # the earliest reserved start, where it is known
+        self._starts: dict[int, int] = {}  # the start of each reservation, by job id: numbers are compared faster
         self._is_tested = True
 
     def earliest(self, shapes: Shapes) -> Reservation:
@@ -464,8 +484,8 @@ class Plan(ReservationBook):
 
     def start_reserved(self, job: QueuedJob) -> Reservation:
         """Start ``job`` in its reservation, which has begun, and return the reservation."""
-        reservation = self.take(job.id)
-        self.profile.note_start(job.id, reservation.nodes, reservation.end)
+        start, length, nodes, _ = reservation = self.take(job.id)
+        self.profile.note_start(job.id, nodes, start + length)
         return reservation
 
     def place(self, job: QueuedJob, shapes: Shapes) -> Reservation:
@@ -475,7 +495,7 @@ class Plan(ReservationBook):
             self._is_tested = True
         if len(shapes) == 1:
             ((nodes, length),) = shapes
-            reservation = Reservation(self.profile.book(nodes, length), length, nodes)
+            reservation = _reservation((self.profile.book(nodes, length), length, nodes, 0))
         else:
             start, length, nodes, _ = reservation = self.earliest(shapes)
             self.profile.reserve(start, start + length, nodes)
@@ -496,7 +516,7 @@ class Plan(ReservationBook):
                 continue
             start, length, nodes, _ = reservation
             if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
-                self._note(job.id, Reservation(new, length, nodes))
+                self._note(job.id, _reservation((new, length, nodes, 0)))
                 if latest > start and latest > new + length:
                     profile.note_release(start + length, nodes)
                 least, largest, start = 0, profile.nodes, new
@@ -519,8 +539,8 @@ class Plan(ReservationBook):
 
     def next_start(self) -> int | None:
         """Return the earliest reserved start, ``None`` without reservations."""
-        if self._first is None and self.reserved:
-            self._first = min(self.reserved.values()).start
+        if self._first is None and self._starts:
+            self._first = min(self._starts.values())
         return self._first
 
     def new_alarm(self) -> int | None:
@@ -535,17 +555,19 @@ class Plan(ReservationBook):
         """Return the jobs whose reserved start has come: the earliest start first, then the lowest id."""
         if (first := self.next_start()) is None or first > now:
             return []
-        due = [(reservation.start, job_id) for job_id, reservation in self.reserved.items() if reservation.start <= now]
-        return [job_id for _, job_id in sorted(due)]
+        due = sorted([(start, job_id) for job_id, start in self._starts.items() if start <= now])
+        return [job_id for _, job_id in due]
 
     def take(self, job_id: int) -> Reservation:
         """Take out a reservation, and leave its nodes subtracted from the profile."""
         self._first = None
+        del self._starts[job_id]
         return self.reserved.pop(job_id)
 
     def drop(self, job: QueuedJob) -> None:
         super().drop(job)
         self._first = None
+        del self._starts[job.id]
 
     def _enter(self, job_id: int, reservation: Reservation) -> None:
         self._note(job_id, reservation)
@@ -553,8 +575,9 @@ class Plan(ReservationBook):
 
     def _note(self, job_id: int, reservation: Reservation) -> None:
         self.reserved[job_id] = reservation
-        if self._first is not None and reservation.start < self._first:
-            self._first = reservation.start
+        self._starts[job_id] = start = reservation.start
+        if self._first is not None and start < self._first:
+            self._first = start
 
 
 class RowPlans(ReservationBook):

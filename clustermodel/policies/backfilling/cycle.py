@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustermodel.policies.backfilling.guarantees import FirstPhase
+from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
@@ -36,9 +36,12 @@ class BackfillingRun:
         self.speculation: Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
         self.widening: StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
         self.molds, self.explain = self._sizes is not ASKED, setup.explain
+        # Whether cycles only keep reservations for all jobs, unless a job is late or a node has failed.
+        others = self.speculation or self.widening or self.molds or self.explain
+        self._only_reserves = type(self._guarantees) is EveryJob and not others
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Run one scheduling cycle: the phases, one after the other."""
+        """Run one scheduling cycle."""
         plan, lengths, shapes = self.plan, self.lengths, self.shapes
         ended, submitted, _, requeued, failed, repaired, _ = batch
         if not lengths.are_estimates:
@@ -47,7 +50,8 @@ class BackfillingRun:
         if ended:
             nodes_freed |= self._forget(ended, view)
         if submitted:
-            self.sorter.submitted(submitted)
+            if self.sorter.draws_priorities:
+                self.sorter.submitted(submitted)
             for job in submitted:
                 shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
         if requeued:
@@ -55,8 +59,18 @@ class BackfillingRun:
         late = plan.profile.overrunning(view.now, view.running)
         if not (view.waiting or plan.reserved or late or failed):
             return []
+        if self._only_reserves and not (late or failed or requeued):
+            decisions = self._reserve_for_all(submitted, view, nodes_freed=nodes_freed)
+        else:
+            decisions = self._go_through_phases(batch, view, late, nodes_freed=nodes_freed)
+        if (alarm := plan.new_alarm()) is not None:
+            decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _go_through_phases(self, batch: Batch, view: View, late: list[int], *, nodes_freed: bool) -> list[Decision]:
+        """Run the phases of a cycle, one after the other."""
         current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
-        if late or failed:
+        if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
         if self.speculation is not None:
@@ -64,12 +78,25 @@ class BackfillingRun:
         if self.widening is not None and current.dispatched:
             self.widening.schedule(current)
         decisions = current.decisions()
-        alarm = plan.new_alarm()
-        if alarm is None and lengths.may_overrun:
+        if self.lengths.may_overrun and (later := [start for start in current.trial_starts.values() if start > current.now]):
             # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            alarm = min((start for start in current.trial_starts.values() if start > current.now), default=None)
-        if alarm is not None:
-            decisions.append(WakeAt(time=alarm))
+            decisions.append(WakeAt(time=min(later)))
+        return decisions
+
+    def _reserve_for_all(self, submitted: Sequence[QueuedJob], view: View, *, nodes_freed: bool) -> list[Decision]:
+        """Run a cycle of :class:`EveryJob` in which nothing else can matter, without the steps that only others need."""
+        plan, shapes, now, waiting = self.plan, self.shapes, view.now, view.waiting
+        decisions: list[Decision] = []
+        if nodes_freed and plan.reserved:
+            plan.compress(self.sorter.sort(waiting.values(), now))
+        for job in self.sorter.sort(submitted, now) if len(submitted) > 1 else submitted:
+            start = plan.place(job, shapes[job.id]).start
+            if start > now:
+                decisions.append(Reserve(job=job, start=start, guaranteed=not self.lengths.may_overrun))
+        for job_id in plan.due(now):
+            job = waiting[job_id]
+            nodes = plan.start_reserved(job).nodes
+            decisions.append(Start(job=job, nodes=None if nodes == job.nodes else nodes))
         return decisions
 
     def _forget(self, ended: Sequence[RunningJob], view: View) -> bool:
@@ -80,7 +107,8 @@ class BackfillingRun:
             if job.id in view.waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
             del self.shapes[job.id]
-            self.sorter.left(job)
+            if self.sorter.draws_priorities:
+                self.sorter.left(job)
             if self.speculation is not None:
                 self.speculation.left(job)
                 if job.id in plan.reserved:  # it completed in a speculative run attempt and no longer needs its reservation
