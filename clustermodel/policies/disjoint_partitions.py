@@ -40,9 +40,9 @@ class _Partition:
         for gang in batch.ended:
             idle += gang.nodes
         if batch.requeued:
-            queue.join(batch.requeued)
+            queue.join(list(batch.requeued))
         if batch.submitted:
-            queue.join(batch.submitted)
+            queue.join(list(batch.submitted))
         if batch.alarm:
             self.alarm = NEVER
         view.waiting, view.idle, view.up = queue.jobs, idle, self._nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +19,11 @@ class JobQueue:
         """By id, in queue order."""
         self._deletions = 0  # since the dictionary was last rebuilt
 
-    def join(self, jobs: Sequence[QueuedJob]) -> None:
-        """Put jobs, at least one and sorted, at their places in the queue."""
+    def join(self, jobs: list[QueuedJob]) -> None:
+        """Sort jobs, at least one, and put them at their places in the queue."""
         waiting = self.jobs
+        if len(jobs) > 1:
+            jobs.sort(key=lambda job: job.queue_order)
         # Arriving jobs come last unless their priority is higher; jobs that have run before need not.
         in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
         for job in jobs:

@@ -42,6 +42,7 @@ class Coordinator:
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._cap, self._cap_waits, self._saved = run.cap, run.cap_waits, run.saved
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
+        self._largest = self._nodes if run.cap is None else run.cap.most(None)  # size of a job
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
@@ -85,7 +86,7 @@ class Coordinator:
         self._settled.arm()
         job = JobInSystem(row, index)
         if (
-            not 0 < nodes <= (self._nodes if self._cap is None else self._cap.most(None))
+            not 0 < nodes <= self._largest
             or (self._node_memory is not None and row.memory > self._node_memory)
             or not (self._any_node or self._may_have_nodes(job, place))
             or (held is not None and held.refuses(row))
@@ -316,36 +317,35 @@ class Coordinator:
             self._states.discard_images(failed)
         changed = self._reservations is not None and self._reservations.arrange(waiting, now)
         batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
-        changes = bool(ended or submitted)  # alarms and outages change nothing, and may come when all is over
-        if submitted:
+        without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
+        if submitted and self._states.uncharged:
             self._states.charge()
-        busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
-        if busy and run.sharing.is_settled:
+        idles = without_changes and not (waiting or self._running)  # nothing is cut short on an idle machine
+        if run.sharing.is_settled and not idles:
             run.sharing.settle(now)
         view.now, view.idle = now, pool.idle_nodes.count
-        decide = self._decide
-        decided: Any = decide(batch, view)  # a user's code may return anything
+        decided: Any = self._decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
             decided = self._listed(decided)
-        decisions.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
         try:
             if decided:
                 decisions.carry_out(decided, now, self._policy)
-            if busy and run.sharing.is_settled:
+            if run.sharing.is_settled and not idles:
                 run.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
         started = decisions.started
-        if changes or started or self._gave_up or self._resizes.changed:
+        if not without_changes or started or self._gave_up or self._resizes.changed:
             self._gave_up = self._resizes.changed = False
             self._ledger.settle(now, pool.idle_nodes.count + pool.down, bool(waiting))
-        if not decisions.frees_nodes:
-            if waiting and (head := next(iter(waiting.values()))) is not self._head:
-                self._head = head
-                self._records.blocked(self._jobs[head.id].index, now)
-            if started:
-                self._note_starts(started)
-                decisions.begin_granted()
+        if decided and decisions.frees_nodes:
+            return  # another cycle follows
+        if waiting and (head := next(iter(waiting.values()))) is not self._head:
+            self._head = head
+            self._records.blocked(self._jobs[head.id].index, now)
+        if started:
+            self._note_starts(started)
+            decisions.begin_granted()
 
     def _listed(self, decided: Any) -> list[Any]:
         """Return what a policy has decided as a list."""

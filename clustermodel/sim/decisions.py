@@ -43,7 +43,7 @@ class Decisions:
 
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
         self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
-        self.frees_nodes = False  # whether a gang that stops frees its nodes now, so that another cycle follows
+        self.frees_nodes = False  # whether a gang stopped in the last cycle frees its nodes now, so that another follows
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
@@ -71,11 +71,11 @@ class Decisions:
         self._now, self._by_policy = now, by_policy
         if self._interrupts:
             self._stopped.clear()
-            self._interrupts = False
+            self._interrupts = self.frees_nodes = False
+        table = self._table
         for decision in decisions:
-            kind = type(decision)
-            if (carry_out := self._table.get(kind)) is None:
-                kinds = ", ".join(kind.__name__ for kind in self._table)
+            if (carry_out := table.get(type(decision))) is None:
+                kinds = ", ".join(kind.__name__ for kind in table)
                 raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
             try:
                 carry_out(decision)
@@ -106,7 +106,7 @@ class Decisions:
         job, columns = self._jobs[queued.id], decision.columns
         terms = self._terms(decision, job)
         if columns is not None:
-            columns = _plain_columns(columns, queued, terms.nodes)
+            columns = _plain_columns(columns, queued, terms[0])
         if self._any_node:
             gang = self._run.sharing.start(job, terms, columns)
         else:
@@ -117,11 +117,11 @@ class Decisions:
         """Give a job nodes that it may have, for as long as it takes there."""
         run, queued = self._run, job.queued
         if run.requests is not None:
-            columns = run.requests.take(queued, terms.nodes, columns, self._pool.idle_nodes.as_set(), run.saved)
+            columns = run.requests.take(queued, terms[0], columns, self._pool.idle_nodes.as_set(), run.saved)
         elif queued.eligible is not None:
-            columns = self._eligible_nodes(job, terms.nodes, columns)
+            columns = self._eligible_nodes(job, terms[0], columns)
         if run.speeds is not None:
-            columns = idle_for(run, queued, terms.nodes) if columns is None else columns
+            columns = idle_for(run, queued, terms[0]) if columns is None else columns
             if columns is not None:  # else the node pool refuses
                 terms = self._terms(decision, job, run.speeds.slowest(columns))
         gang = run.sharing.start(job, terms, columns)
@@ -143,7 +143,9 @@ class Decisions:
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
         job.execution = self._running[queued.id] = gang
-        process = self._pool.grant(job)
+        self._pool.queue.leave(queued.id)
+        job.attempts += 1
+        process = job.process  # which waits to go on
         if self._interrupts:
             process.go_on_in_turn()
         else:
@@ -184,7 +186,7 @@ class Decisions:
             length = min(length, limit)
             if limit < duration:
                 duration, outcome = limit, Status.REQUEUED
-        return Terms(nodes, duration, length, outcome)
+        return nodes, duration, length, outcome
 
     def _kill(self, decision: Kill) -> None:
         waits = self._pool.waiting.get(decision.job.id) is decision.job
@@ -262,7 +264,7 @@ class Decisions:
             rows, home = self._rows(place)
             if waiting.get(job.id) is job:
                 terms = self._terms(place, in_system := self._jobs[job.id])
-                start.append((place, in_system, terms, _allowed_columns(columns, job, terms.nodes), rows, home))
+                start.append((place, in_system, terms, _allowed_columns(columns, job, terms[0]), rows, home))
                 continue
             gang = running.get(job.id)
             if gang is None or gang.job is not job:

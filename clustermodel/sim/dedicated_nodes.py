@@ -359,9 +359,10 @@ class DedicatedNodes:
             if (image := job.image) is not None and image.columns is not None and self.pool.idle_nodes.has(image.columns):
                 columns = image.columns
             elif self.saved.free is not None:
-                columns = self.pool.lowest_idle(job.queued, terms.nodes, self.saved.nodes_for(job))
-        gang = self._gang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
-        self.saved.begin(gang)
+                columns = self.pool.lowest_idle(job.queued, terms[0], self.saved.nodes_for(job))
+        gang = self._gang(job, self, self.pool.take(job.queued, terms[0], columns), terms)
+        if job.image is not None or self.saved.is_busy_at_starts:
+            self.saved.begin(gang)
         if self.pool.switched_off is not None:
             gang.expected_end += gang.wake()
         return gang
@@ -416,7 +417,7 @@ class RechargedGang(DedicatedGang):
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
-        self._restart = nodes.saved.costs.in_all(owner, terms.nodes)[1]
+        self._restart = nodes.saved.costs.in_all(owner, terms[0])[1]
 
     def settle(self, now: int) -> None:
         if self._since is not None:

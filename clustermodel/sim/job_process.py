@@ -42,6 +42,11 @@ ALLOWED: Final = {
 Overhead = tuple[Account, int]  # what a gang spends time on without executing, and for how long, ticks
 
 
+Terms = tuple[int, int, int, Status]
+"""On what terms a run attempt starts: on how many nodes, how long it executes, how long the scheduler expects it to (ticks),
+and how it ends if nothing stops it."""
+
+
 class Image(NamedTuple):
     """What has been saved of a job."""
 
@@ -94,17 +99,6 @@ class Phase:
         self.nodes = nodes
         self.executed = executed  # without what has been discarded
         self.stored = stored  # how much of that is in the checkpoint store
-
-
-class Terms:
-    """On what terms a run attempt starts: on how many nodes, how long it executes and how it ends if nothing stops it."""
-
-    # `length` is how long the scheduler expects it to execute; times in ticks.
-
-    __slots__ = ("duration", "length", "nodes", "outcome")
-
-    def __init__(self, nodes: int, duration: int, length: int, outcome: Status) -> None:
-        self.nodes, self.duration, self.length, self.outcome = nodes, duration, length, outcome
 
 
 class JobInSystem:
@@ -169,9 +163,10 @@ class Execution(RunningJob):
     __slots__ = ("begun", "checkpointed", "duration", "interval", "length", "outcome", "owner", "resized_at")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
-        RunningJob.__init__(self, owner.queued, start, columns, terms.nodes, terms.length)
+        nodes, self.duration, length, self.outcome = terms  # as far as known
+        RunningJob.__init__(self, owner.queued, start, columns, nodes, length)
         self.owner = owner  # whose run attempt it is
-        self.duration, self.length, self.outcome = terms.duration, terms.length, terms.outcome  # as far as known
+        self.length = length
         self.interval: int | None = None  # how long it executes between two periodic checkpoints, ticks, if there are any
         self.begun = 0  # how long it had executed when the last of them began, ticks
         self.checkpointed = 0  # how much of what it has executed periodic checkpoints have saved, ticks

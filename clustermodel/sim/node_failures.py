@@ -65,7 +65,7 @@ class NodeStates:
         self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
         self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
-        self._uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved, or off
+        self.uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved, or off
         self._cap = run.cap
         self._out: list[int] = [] if run.cap is None else run.cap.first_out  # nodes to take out of service when the run begins
         if self._out:
@@ -142,15 +142,15 @@ class NodeStates:
 
     def put_off(self, now: int, account: Account, nodes: int) -> None:
         """Note that so many more nodes, or fewer, are to be charged to an account instead of *idle* from now on."""
-        self._uncharged.append((now, account, nodes))
+        self.uncharged.append((now, account, nodes))
 
     def charge(self) -> None:
         """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired."""
         # While no job is in the system, that is put off until the next submission: the books end with the last job.
-        for time, account, nodes in self._uncharged:
+        for time, account, nodes in self.uncharged:
             self._ledger.hold(time, account, nodes)
             self._ledger.hold(time, Account.IDLE, -nodes)
-        self._uncharged.clear()
+        self.uncharged.clear()
 
     def discard_images(self, failed: Iterable[Outage]) -> None:
         """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""

@@ -21,7 +21,7 @@ from clustermodel.schedule.node_set import (
     mask_of,
     text,
 )
-from clustermodel.sim.events import Clock, JobProcess
+from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.validation import to_gib
@@ -59,22 +59,11 @@ class NodePool:
         submitted, requeued = self.submitted, self.requeued
         if requeued:
             self.requeued = []
-            self._enter(requeued)
+            self.queue.join(requeued)
         if submitted:
             self.submitted = []
-            self._enter(submitted)
+            self.queue.join(submitted)
         return submitted, requeued
-
-    def _enter(self, jobs: list[QueuedJob]) -> None:
-        if len(jobs) > 1:
-            jobs.sort(key=lambda job: job.queue_order)
-        self.queue.join(jobs)
-
-    def grant(self, job: JobInSystem) -> JobProcess:
-        """Take a job out of the queue, whose run attempt is ready; return its process, which waits to go on."""
-        self.queue.leave(job.queued.id)
-        job.attempts += 1
-        return job.process
 
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
         """Give a gang its nodes: ``columns`` if named, else the lowest idle ones that it may have, so that runs repeat."""

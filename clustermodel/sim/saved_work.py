@@ -42,6 +42,7 @@ class SavedWork:
         self._suspended = Profile(self._most_suspended or 0)
         self._of_nodes = of_nodes
         self.free = None if of_nodes is None else FreeMemory.of_nodes(of_nodes, machine.node_sizes)  # if it is limited
+        self.is_busy_at_starts = self.free is not None or self.costs.are_periodic  # for any job; always for saved ones
         self._is_shared_in_space = of_nodes is not None and machine.has_shared_nodes
         self._boot = machine.boot  # how long nodes take to boot that are switched off when they are idle, ticks
         self._in_memory: set[int] = set()  # jobs that have been suspended, by id; some of them go on again

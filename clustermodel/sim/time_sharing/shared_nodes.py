@@ -421,10 +421,10 @@ class TimeSharing:
 
     def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
         """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen."""
-        if not _are_columns(terms.nodes, columns, self.nodes):
+        if not _are_columns(terms[0], columns, self.nodes):
             raise DecisionError(
                 f"job {job.queued.id} cannot start in row {row} on columns {columns!r}: "
-                f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
+                f"they must be ascending ranges, (low, high, ...), of {terms[0]} nodes in all"
             )
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
