@@ -46,6 +46,7 @@ class EasyRun:
 
     def __init__(self, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
         self._lengths, self._length_of, self._order = lengths, lengths.of, order
+        self._are_estimates = lengths.are_estimates
         self._explain, self._may_overrun = setup.explain, lengths.may_overrun
         # (assumed end, id, nodes) of running jobs and outages, ascending.
         self._ends: list[tuple[int, int, int]] = []
@@ -57,9 +58,9 @@ class EasyRun:
         """Start what fits, protect the first blocked job, backfill the rest."""
         now, waiting, ends = view.now, view.waiting, self._ends
         ended, submitted, _, _, failed, repaired, _ = batch
-        if not self._lengths.are_estimates:
+        if not self._are_estimates:
             self._lengths.observe(batch, view)
-        freed = self._forget(ended, now)
+        freed = self._forget(ended, now) if ended else False
         if failed or repaired:
             freed |= self._note_outages(failed, repaired, now)
         late = self._overrunning(now) if ends and ends[0][0] <= now else []
@@ -173,10 +174,11 @@ class EasyRun:
                     return
 
     def _reserve(self, job: QueuedJob) -> Reserve:
-        return Reserve(job=job, start=self._shadow, guaranteed=self._lengths.are_estimates)
+        return Reserve(job=job, start=self._shadow, guaranteed=self._are_estimates)
 
     def _start(self, job: QueuedJob, now: int, *, reserved: int | None = None) -> Start:
-        self._lengths.started(job)
+        if not self._are_estimates:
+            self._lengths.started(job)
         end = now + self._length_of(job)
         reason = self._reason(job, end, reserved) if self._explain else None
         insort(self._ends, (end, job.id, job.nodes))

@@ -216,8 +216,7 @@ class IdleNodes:
     def give_back(self, nodes: NodeSet) -> None:
         """Add ``nodes``; neighbouring ranges merge.  A node that is idle already is a ValueError."""
         bounds = self._bounds
-        for place in range(0, len(nodes), 2):
-            low, high = nodes[place], nodes[place + 1]
+        for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
             index = bisect_left(bounds, low)
             joins_left = index % 2  # then bounds[index] is where the idle range on the left ends
             right = index + joins_left

@@ -507,7 +507,10 @@ class Plan(ReservationBook):
         # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
         # But a job is tested where it stands, and until the first one moves, only jobs for which a window can have opened are.
         # A move can open windows for jobs that have been tested before, if it releases nodes before their starts.
-        reserved, profile = self.reserved, self.profile
+        reserved, starts, profile = self.reserved, self._starts, self.profile
+        first = self.next_start()
+        if first is None:
+            return
         least, largest = profile.gaining_sizes() if self._is_tested else (0, profile.nodes)
         profile.forget_releases()
         tested, latest = 0, 0  # how many jobs have been tested so far, and their latest start
@@ -516,14 +519,15 @@ class Plan(ReservationBook):
                 continue
             start, length, nodes, _ = reservation
             if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
-                self._note(job.id, _reservation((new, length, nodes, 0)))
+                reserved[job.id], starts[job.id] = _reservation((new, length, nodes, 0)), new
+                first = min(first, new)
                 if latest > start and latest > new + length:
                     profile.note_release(start + length, nodes)
                 least, largest, start = 0, profile.nodes, new
             if start > latest:  # noqa: PLR1730  max() would take a tenth of the time of all this
                 latest = start
             tested += 1
-        self._is_tested = tested == len(reserved)
+        self._first, self._is_tested = first, tested == len(reserved)
 
     def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""
