@@ -183,7 +183,8 @@ class Profile:
         times, free = self._times, self._free
         starts: list[int] = []
         for nodes, duration, not_after in requests:
-            first = bisect_left(times, since - duration + 1)
+            not_before = since - duration
+            first = 0 if not_before < times[0] else bisect_right(times, not_before)
             while True:
                 while free[first] < nodes:
                     first += 1
@@ -192,8 +193,8 @@ class Profile:
                     return starts
                 # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
                 end = begin + duration
-                last = beyond = bisect_left(times, end, first + 1)
-                last -= 1
+                beyond = bisect_left(times, end, first + 1)
+                last = beyond - 1
                 while last > first and free[last] >= nodes:
                     last -= 1
                 if last == first:
