@@ -324,9 +324,11 @@ class OverQuota:
     def over(self, job: QueuedJob) -> bool:
         """Return whether more than the quota of the job's user, or of its group, has been charged."""
         keys = ("user", job.user), ("group", job.group)
-        return any(self.used[key] > limit for key in keys if (limit := self._limit(*key)) is not None)
+        return bool(self._limits) and any(self.used[key] > limit for key in keys if (limit := self._limit(*key)) is not None)
 
     def _charge(self, job: QueuedJob, ticks: int) -> None:
+        if not self._limits:
+            return
         self.used["user", job.user] += job.nodes * ticks
         self.used["group", job.group] += job.nodes * ticks
 
