@@ -211,26 +211,37 @@ class WholeMachineRun(SlackRun):
 
     def __init__(self, policy: Slack, setup: Setup, *, may_overrun: bool) -> None:
         self.profile = RunningProfile(setup.nodes, may_overrun=may_overrun)
+        self._is_tested = True  # each job was at its earliest possible start, but for the releases that are noted since then
         super().__init__(policy, setup, self.profile)
 
     def _place(self, job: QueuedJob, now: int, favour: float) -> tuple[int, Split]:
-        if not self.plan:
-            return self.profile.book(job.nodes, job.estimate), ()
-        slots = set(self.profile.times())  # the ends of all slots: where jobs start or end, even without a step
-        for reservation in self.plan:
-            slots.add(reservation.start)
-            slots.add(reservation.end)
+        plan, profile = self.plan, self.profile
+        if not plan:
+            profile.forget_releases()
+            self._is_tested = True
+            return profile.book(job.nodes, job.estimate), ()
+        # The ends of all slots: where jobs start or end, even without a step.
+        slots = {*profile.times(), *[waiting.start for waiting in plan], *[waiting.end for waiting in plan]}
         best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour), sorted(slots))
         assert best is not None, "the slot after the last reservation moves no job"
         self._carry_out(best)
+        if self._compression == SHIFT or profile.earlier(job.nodes, job.estimate, best.slot, 0) < best.slot:
+            self._is_tested = False
         return best.slot, ()
 
     def _reservation(self, job: QueuedJob, start: int, split: Split, p: float, slack: int) -> SlackReservation:
         return SlackReservation(job, start, p, slack, self._weights)
 
     def remove(self, now: int) -> None:
-        best = self._search(now, None, sorted({reservation.start for reservation in self.plan}))
-        if best is not None and best.price < 0:
+        slots = sorted({reservation.start for reservation in self.plan})
+        best = self._search(now, None, slots)
+        if best is None:
+            return
+        is_better = best.price < 0
+        if best.slot == slots[0] and (is_better or not best.starts):  # all jobs have been tested
+            self.profile.forget_releases()
+            self._is_tested = True
+        if is_better:
             self._carry_out(best)
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
@@ -241,7 +252,8 @@ class WholeMachineRun(SlackRun):
         ranked = self.plan if in_order else sorted(self.plan, key=self._rank)
         # In the order of the starts, one by one is the same as all at once, and less work.
         if arriving is None and (in_order or self._compression != AFRESH):
-            return search.cheapest_in_place(slots, ranked)
+            sizes = self.profile.gaining_sizes() if self._is_tested else (0, self.profile.nodes)
+            return search.cheapest_in_place(slots, ranked, *sizes)
         if arriving is not None and self._compression == SHIFT:
             return search.cheapest_shifted(slots, ranked)
         return search.cheapest(slots, None if in_order else ranked)
@@ -249,6 +261,8 @@ class WholeMachineRun(SlackRun):
     def _carry_out(self, schedule: Priced) -> None:
         assert isinstance(schedule, Schedule)
         self.profile.take_steps_of(schedule.profile)
+        for reservation, _ in schedule.starts:
+            self.profile.note_release(reservation.end, reservation.nodes)
         super()._carry_out(schedule)
 
     def _longer(self, job: QueuedJob, length: int, now: int, favour: float) -> Priced | None:
@@ -310,9 +324,11 @@ class OverQuota:
     def over(self, job: QueuedJob) -> bool:
         """Return whether more than the quota of the job's user, or of its group, has been charged."""
         keys = ("user", job.user), ("group", job.group)
-        return any(self.used[key] > limit for key in keys if (limit := self._limit(*key)) is not None)
+        return bool(self._limits) and any(self.used[key] > limit for key in keys if (limit := self._limit(*key)) is not None)
 
     def _charge(self, job: QueuedJob, ticks: int) -> None:
+        if not self._limits:
+            return
         self.used["user", job.user] += job.nodes * ticks
         self.used["group", job.group] += job.nodes * ticks
 

@@ -23,6 +23,7 @@ SHORTEST_EXTENSION: Final = TICKS_PER_SECOND  # how long a job that outlives its
 
 
 Shape = tuple[int, int]  # a number of nodes and the expected run time on them, ticks
+Request = tuple[int, int, int]  # nodes, for so many ticks, to start not after this time
 Shapes = Sequence[Shape]  # the shapes that a moldable job can have, the preferred one first; a rigid job has one
 
 
@@ -31,16 +32,14 @@ class Profile:
 
     __slots__ = ("_free", "_times", "nodes")
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, times: list[int] | None = None, free: list[int] | None = None) -> None:
         self.nodes = nodes
         # Nodes self._free[k] are free from self._times[k] until self._times[k + 1]; the last step never ends.
-        self._times = [0]
-        self._free = [nodes]
+        self._times = times or [0]
+        self._free = free or [nodes]
 
     def copy(self) -> Profile:
-        other = Profile(self.nodes)
-        other._times, other._free = self._times[:], self._free[:]
-        return other
+        return Profile(self.nodes, self._times[:], self._free[:])
 
     def take_steps_of(self, other: Profile) -> None:
         """Take over the steps of a trial copy, which must not be used afterwards."""
@@ -175,28 +174,41 @@ class Profile:
         for k in range(first, beyond):
             if free[k] < nodes:
                 raise DecisionError(f"profile: {nodes} nodes reserved at {times[k]} where only {free[k]} are free")
-        self._subtract(first, beyond, end, nodes)
+        self._change(first, beyond, end, -nodes)
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
+        starts = self.book_all(((nodes, duration, not_after),), not_before + duration - 1)
+        return starts[0] if starts else -1
+
+    def book_all(self, requests: Iterable[Request], since: int = 0) -> list[int]:
+        """:meth:`book` one request after the other, until one would start too late; return the starts.
+
+        No job can start so early that it ends by ``since``.
+        """
         times, free = self._times, self._free
-        first = bisect_left(times, not_before)
-        while True:
-            while free[first] < nodes:
-                first += 1
-            begin = times[first]
-            if begin > not_after:
-                return -1
-            # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
-            beyond = bisect_left(times, begin + duration, first)
-            last = beyond - 1
-            while last > first and free[last] >= nodes:
-                last -= 1
-            if last == first:
-                break
-            first = last + 1
-        self._subtract(first, beyond, begin + duration, nodes)
-        return begin
+        starts: list[int] = []
+        for nodes, duration, not_after in requests:
+            not_before = since - duration
+            first = 0 if not_before < times[0] else bisect_right(times, not_before)
+            while True:
+                while free[first] < nodes:
+                    first += 1
+                begin = times[first]
+                if begin > not_after:
+                    return starts
+                # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
+                end = begin + duration
+                beyond = bisect_left(times, end, first + 1)
+                last = beyond - 1
+                while last > first and free[last] >= nodes:
+                    last -= 1
+                if last == first:
+                    break
+                first = last + 1
+            self._change(first, beyond, end, -nodes)
+            starts.append(begin)
+        return starts
 
     def pull(self, start: int, duration: int, nodes: int) -> int:
         """Move a reservation to its earliest start possible with the others in place, and return that: :meth:`earlier`."""
@@ -224,22 +236,9 @@ class Profile:
                 break
             first += 1
         new = times[k]
-        self._subtract(k, last, end if end < start else start, nodes)  # only the difference changes: the two may overlap
+        self._change(k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
         self._add(end if end > start else start, start + duration, nodes)
         return new
-
-    def _subtract(self, first: int, beyond: int, end: int, nodes: int) -> None:
-        """:meth:`reserve` in steps ``first`` to ``beyond``, the first one not before ``end``; enough nodes are free."""
-        times, free = self._times, self._free
-        if beyond == len(times) or times[beyond] != end:
-            times.insert(beyond, end)
-            free.insert(beyond, free[beyond - 1])
-        for k in range(first, beyond):
-            free[k] -= nodes
-        if free[beyond] == free[beyond - 1]:
-            del times[beyond], free[beyond]
-        if first and free[first] == free[first - 1]:
-            del times[first], free[first]
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free."""
@@ -260,16 +259,18 @@ class Profile:
             self._add(new_end, end, nodes)
 
     def _add(self, start: int, end: int, nodes: int) -> None:
+        first = 0 if start == self._times[0] else self._boundary(start)
+        self._change(first, bisect_left(self._times, end, first), end, nodes)
+
+    def _change(self, first: int, beyond: int, end: int, nodes: int) -> None:
+        """Add nodes in steps ``first`` to ``beyond``, the first one not before ``end``."""
         times, free = self._times, self._free
-        # Make start and end step boundaries ...
-        first = 0 if start == times[0] else self._boundary(start)
-        beyond = bisect_left(times, end, first)
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
         for k in range(first, beyond):
             free[k] += nodes
-        # ... and remove them where there is no step any more.
+        # Steps at both ends go where they are none any more.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]
         if first and free[first] == free[first - 1]:
@@ -304,9 +305,7 @@ class RunningProfile(Profile):
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
         self._add(start, end, nodes)
-        self._released += nodes
-        if end > self._released_until:  # noqa: PLR1730  faster than max()
-            self._released_until = end
+        self.note_release(end, nodes)
 
     def note_release(self, end: int, nodes: int) -> None:
         """Note nodes that have been released until ``end``, for :meth:`gaining_sizes`."""

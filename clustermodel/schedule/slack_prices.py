@@ -12,7 +12,7 @@ from math import fsum, inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
-from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.profile import Profile, Request
 from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FIRST_SP: Final = 0.5  # SP of a job that has no start yet, as if it were going 
 LEAST_SLACK_S: Final = 1.0  # below this slack the fairness factor grows no further: the unit of time of the papers' traces
 DIGITS: Final = 12  # of a price: prices that differ only by floating point rounding are equal, so that ties are ties
 _NOTHING: Final = 10.0**-DIGITS
+ANY_SIZE: Final = 2**60  # more nodes than a machine has
 OPTIMAL: Final = "optimal"  # the name of the heuristic that tries every order
 MOST_PERMUTED: Final = 7  # jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them
 _ROUNDING: Final = 10.0 ** (1 - DIGITS)
@@ -112,7 +113,7 @@ def to_digits(value: float) -> float:
 class SlackReservation:
     """The reservation of a waiting job, which may move to a later start as far as its slack allows; times in ticks."""
 
-    __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
+    __slots__ = ("by_start", "end", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
 
     def __init__(self, job: QueuedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
         # Types are declared: mypyc reads the lambdas below first.
@@ -130,10 +131,6 @@ class SlackReservation:
         return self.latest - self.start
 
     @property
-    def end(self) -> int:
-        return self.start + self.length
-
-    @property
     def arrival(self) -> tuple[int, int]:
         """Sorting key: order of submission."""
         return self.job.submit, self.job.id
@@ -146,6 +143,7 @@ class SlackReservation:
     def move_to(self, start: int, weights: Weights) -> None:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start: int = start
+        self.end: int = start + self.length
         self.by_start: tuple[int, int, int] = (start, *self.arrival)  # sorting key of the plan
         self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
@@ -181,6 +179,9 @@ class ArrivingJob(NamedTuple):
     favour: float  # p^alpha_p, by which the costs of moving other jobs are divided
 
 
+Moves = Sequence[tuple[SlackReservation, int]]  # jobs that are moved, and their new starts
+
+
 class Priced:
     """Moves of waiting jobs, with about what they cost: the exact price takes longer, and is seldom needed."""
 
@@ -189,7 +190,7 @@ class Priced:
 
     __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "slot", "starts")
 
-    def __init__(self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float]) -> None:
+    def __init__(self, slot: int, own: float, starts: Moves, costs: list[float]) -> None:
         self.slot, self.starts, self._own, self._costs = slot, starts, own, costs
         self._about = sum(costs, own)
         self._rounding = _ROUNDING * sum(map(abs, costs), abs(own))
@@ -215,9 +216,7 @@ class Schedule(Priced):
 
     __slots__ = ("profile",)
 
-    def __init__(
-        self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
-    ) -> None:
+    def __init__(self, slot: int, own: float, starts: Moves, costs: list[float], profile: Profile) -> None:
         super().__init__(slot, own, starts, costs)
         self.profile = profile
 
@@ -246,18 +245,28 @@ class Search:
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [reservation for reservation in ranked if reservation.start >= slot]
-            best = _cheaper(self._put_back(taken, profile, own, slot), best)
+            best = _cheaper(self._put_back(taken, _requests(taken), profile, own, slot), best)
         return best
 
-    def cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule:
-        """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are."""
+    def cheapest_in_place(
+        self, slots: Iterable[int], ranked: Sequence[SlackReservation], least: int = 0, largest: int = ANY_SIZE
+    ) -> Schedule:
+        """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are.
+
+        Only a job of ``least`` to ``largest`` nodes can be the first to move.
+        """
         best: Schedule | None = None
         same_until = -1
         for slot in slots:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
             profile = self._profile.copy()  # it begins now
-            pulled = [(job, profile.pull(job.start, job.length, job.nodes)) for job in ranked if job.start >= slot]
+            pulled: list[tuple[SlackReservation, int]] = []
+            for job in ranked:
+                if job.start >= slot and (pulled or least <= job.nodes <= largest):
+                    start = profile.pull(job.start, job.length, job.nodes)
+                    if start < job.start:
+                        pulled.append((job, start))
             moved = self._priced(0.0, slot, pulled, profile)
             best = moved if best is None or moved.goes_before(best) else best
             same_until = min((reservation.start for reservation, _ in moved.starts), default=NEVER)
@@ -281,7 +290,7 @@ class Search:
         self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int
     ) -> Schedule | None:
         """Delay jobs and move them up in turn, not before the slot; return ``None`` as soon as one would start too late."""
-        starts: list[tuple[SlackReservation, int]] = []
+        moves: list[tuple[SlackReservation, int]] = []
         for reservation in ranked:
             if reservation.start < slot:
                 continue
@@ -291,8 +300,9 @@ class Search:
                 return None
             if start < place:
                 profile.move_up(place, start, reservation.length, reservation.nodes)
-            starts.append((reservation, start))
-        return self._priced(own, slot, starts, profile)
+            if start != reservation.start:
+                moves.append((reservation, start))
+        return self._priced(own, slot, moves, profile)
 
     def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of their starts."""
@@ -301,26 +311,32 @@ class Search:
         # too, or one that the arriving job leaves too few nodes.
         plan, (nodes, length, _) = self._plan, arriving
         profiles = self._profiles()
-        earliest = [profile.earliest(job.nodes, job.length) for profile, job in zip(profiles, plan, strict=False)]
-        unsettled = [position for position, reservation in enumerate(plan) if earliest[position] < reservation.start]
+        whole, requests = profiles[-1], _requests(plan)
+        unsettled = [
+            position
+            for position, (profile, job) in enumerate(zip(profiles, plan, strict=False))
+            if profile.earlier(job.nodes, job.length, job.start, 0) < job.start
+        ]
         unsettled.append(len(plan))
+        gap = whole.earliest(nodes, length)  # the first slot where the arriving job fits with all jobs in their places
         best: Schedule | None = None
         all_return = False  # whether all jobs have returned to their places in a trial
         for slot in slots:
             stay = bisect_left(self._planned, slot)
-            if not profiles[stay].fits_at(slot, nodes, length) or (all_return and profiles[-1].fits_at(slot, nodes, length)):
-                continue  # it does not fit, or all jobs return again and the arriving one starts later
-            last = unsettled[bisect_left(unsettled, stay)]
-            first = stay  # bisection: with the jobs before `first` in their places, the arriving one fits
-            while first < last:
-                position = (first + last) // 2
-                if profiles[position + 1].fits_at(slot, nodes, length):
-                    first = position + 1
-                else:
-                    last = position
-            all_return |= first == len(plan)
+            first, last = stay, unsettled[bisect_left(unsettled, stay)]
+            if slot >= gap and whole.fits_at(slot, nodes, length):
+                if all_return:
+                    continue  # all jobs return again and the arriving one starts later
+                first = last
+                all_return = first == len(plan)
+            elif not profiles[stay].fits_at(slot, nodes, length):
+                continue
+            while first < last and profiles[first + 1].fits_at(slot, nodes, length):
+                first += 1
             profile, own = self._inserted(profiles[first], slot, arriving)
-            best = _cheaper(self._put_back(plan[first:], profile, own, slot, earliest=earliest[first:]), best)
+            # Before the first job that leaves its place no node is freed for others, which could not start earlier so far.
+            since = plan[first].start if first < len(plan) and unsettled[-2:-1] < [first] else 0
+            best = _cheaper(self._put_back(plan[first:], requests[first:], profile, own, slot, since=since), best)
         return best
 
     def _profiles(self) -> list[Profile]:
@@ -352,30 +368,23 @@ class Search:
 
     def _put_back(
         self,
-        taken: Iterable[SlackReservation],
+        taken: Sequence[SlackReservation],
+        requests: list[Request],
         profile: Profile,
         own: float,
         slot: int,
         *,
-        before: Sequence[tuple[SlackReservation, int]] = (),
-        earliest: Sequence[int] | None = None,
+        since: int = 0,
+        moves: Moves = (),
     ) -> Schedule | None:
-        """Put jobs back in their order, after those ``before``; return ``None`` as soon as one would start too late."""
-        # `earliest` has the times at which the jobs could start if all were in their places.
-        starts, left = list(before), NEVER  # `left` is the first time at which a job has left its place
-        for position, reservation in enumerate(taken):
-            # To start earlier than ``earliest`` says, it must use nodes of a job that has left its place.
-            not_before = 0 if earliest is None else min(earliest[position], left - reservation.length + 1)
-            start = profile.book(reservation.nodes, reservation.length, reservation.latest, not_before)
-            if start < 0:
-                return None
-            if start != reservation.start:
-                starts.append((reservation, start))
-                left = min(left, reservation.start)
-        return self._priced(own, slot, starts, profile)
+        """Put jobs back in their order, after ``moves`` of others; return ``None`` as soon as one would start too late."""
+        starts = profile.book_all(requests, since)
+        if len(starts) < len(taken):
+            return None
+        moved = [(taken[k], start) for k, start in enumerate(starts) if start != taken[k].start]
+        return self._priced(own, slot, [*moves, *moved] if moves else moved, profile)
 
-    def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
-        moves = [(reservation, start) for reservation, start in starts if start != reservation.start]
+    def _priced(self, own: float, slot: int, moves: Moves, profile: Profile) -> Schedule:
         alpha_t, favour = self._weights.t, self._favour
         costs = [cost(job.weight, (start - job.start) / TICKS_PER_SECOND, favour, alpha_t) for job, start in moves]
         return Schedule(slot, own, moves, costs, profile)
@@ -397,20 +406,22 @@ class Search:
         profile: Profile,
         own: float,
         slot: int,
-        starts: list[tuple[SlackReservation, int]],
+        moves: Moves,
         best: Schedule | None,
     ) -> Schedule | None:
-        alone = list(starts)
-        for reservation in (*out, *self._others):
+        rest = [*out, *self._others]
+        alone = list(moves)
+        for reservation in rest:
             start = profile.earliest(reservation.nodes, reservation.length)
             if start > reservation.latest:
                 return best
-            alone.append((reservation, start))
+            if start != reservation.start:
+                alone.append((reservation, start))
         bound = self._priced(own, slot, alone, profile)
         if best is not None and not bound.goes_before(best):
             return best
-        if not out or len(out) + len(self._others) == 1:
-            return _cheaper(self._put_back((*out, *self._others), profile, own, slot, before=starts), best)
+        if not out or len(rest) == 1:
+            return _cheaper(self._put_back(rest, _requests(rest), profile, own, slot, moves=moves), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, reservation in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
@@ -420,8 +431,13 @@ class Search:
             tried.add(same)
             then = profile.copy()
             start = then.book(reservation.nodes, reservation.length, reservation.latest)
-            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (reservation, start)], best)
+            with_this = moves if start == reservation.start else [*moves, (reservation, start)]
+            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, with_this, best)
         return best
+
+
+def _requests(jobs: Iterable[SlackReservation]) -> list[Request]:
+    return [(job.nodes, job.length, job.latest) for job in jobs]
 
 
 def _cheaper(found: Schedule | None, best: Schedule | None) -> Schedule | None:
