@@ -563,10 +563,10 @@ def software() -> dict[str, str]:
 
 def difference(expected: Run, found: Run) -> str:
     """Return in one line how a worker's run differs from the study's, and how to correct it; nothing if it does not."""
-    import pandas as pd
-
     if found.key == expected.key:
         return ""
+    import pandas as pd  # a worker that agrees does without
+
     study, worker = (pd.json_normalize(dict(run.specification)).to_dict("records")[0] for run in (expected, found))
     names = sorted(str(name) for name in study.keys() | worker.keys() if study.get(name) != worker.get(name))
     name = next((name for name in names if name.startswith("software")), names[0])

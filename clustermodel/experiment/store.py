@@ -470,6 +470,11 @@ class Store:
         return self.directory / table / f"{key}.parquet"
 
 
+def number_of_runs(directory: Path) -> int:
+    """Return the number of files of runs in an experiment's directory, damaged ones included."""
+    return len(list((directory / RUNS).glob("*.json")))
+
+
 def _is_there(path: Path) -> bool:
     """Return whether a file exists; a name that is too long for any file does not."""
     return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises an error for such a name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 
-from clustermodel.arrays import IntArray, distinct
+from clustermodel.arrays import Coded, IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, quoted, refused
 from clustermodel.job import (
     COSTS,
@@ -123,11 +123,19 @@ class JobStreams:
         else:
             self._shifts, self._largest = _shifts(sources)
 
+    @property
+    def has_recorded_facts(self) -> bool:
+        """Whether :meth:`recorded` may have a column."""
+        sources = [source for source in self if isinstance(source, Workload)]
+        return any(source.extra or source.names or (source.column("status") != UNSET).any() for source in sources)
+
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
         """Return what is recorded of jobs in memory, names of users included, by their numbers in the run, shape ``(jobs,)``.
 
         It is missing for other jobs.
         """
+        if not self.has_recorded_facts:
+            return {}
         import pandas as pd
 
         tables = [recorded_facts(source) for source in self if isinstance(source, Workload)]
@@ -274,15 +282,13 @@ class JobStreams:
             names.append(next(name for name in numbered if name not in names))
         return names
 
-    def of(self, jobs: IntArray) -> pd.Categorical[str]:
+    def of(self, jobs: IntArray) -> Coded:
         """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
-        import pandas as pd
-
         first = np.cumsum([0, *map(len, self._labels)])
         codes = first[self._positions(jobs)]
         if (own := self.column(STREAM, jobs)) is not None:
             codes += np.maximum(own, 0)
-        return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
+        return Coded(codes, tuple(self.names()))
 
     def column(self, name: str, jobs: IntArray) -> IntArray | None:
         """Return an extra column of these jobs, given by number; shape ``(jobs,)``, ``None`` if no stream has it."""
