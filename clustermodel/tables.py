@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -74,6 +73,8 @@ def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
 
 def read_text(text: str, place: Place) -> dict[str, Any]:
     """Return the content of a TOML text, after checking that reading it takes no excessive time or memory."""
+    import tomllib  # noqa: PLC0415  slow, and few runs read a file
+
     if _DEEP.search(_STRING_OR_COMMENT.sub(lambda match: "" if match[0][0] == "#" else "text", text)):
         raise place.error("is not allowed: a key has more than 32 parts")
     try:

@@ -5,6 +5,7 @@ be written and for policies that fail, 130 for Ctrl-C.  Results go to standard o
 """
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,8 @@ class _Commands(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             with leaving_quietly(), _uncollected():
+                # NumPy's wheels start threads for products of large matrices when they are imported.  There are none here.
+                os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
                 command = getattr(import_module(f"clustermodel.cli.{COMMANDS[str(command.name)][0]}"), str(command.name))
         return name, command, rest
 

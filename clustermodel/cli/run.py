@@ -38,7 +38,7 @@ from clustermodel.policies.queue_order import QUEUE_ORDERS, SITE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.tables import SUFFIX
 from clustermodel.validation import choice
-from clustermodel.workload.model import shipped_models
+from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.table import JobSource
 
 _log = logging.getLogger(__name__)

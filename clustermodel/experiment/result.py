@@ -34,7 +34,6 @@ from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.simulation import Outcome
-from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require, require_seconds
@@ -399,6 +398,8 @@ def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     averages out; the transient remains.  The warm-up lasts until the first counted job has been submitted in all runs.  Choose
     one for all replications and policies, and measure with ``result.summary(warm_up_s=...)``.
     """
+    from clustermodel.statistics import MSER_BATCH, mser5  # noqa: PLC0415  runs do without
+
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")
     for result in results:

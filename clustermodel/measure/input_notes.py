@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from clustermodel.arrays import median
 from clustermodel.errors import counted, shown
 from clustermodel.formatting import four_digits
 from clustermodel.job import UNSET
@@ -18,9 +19,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
-from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
-from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy, may_resize
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
@@ -194,7 +193,7 @@ def _without_price(runs: Sequence[Result]) -> list[Note]:
     labels = [
         run.scenario.label
         for run in runs
-        if isinstance(policy := make_policy(run.scenario.policy), CheapHours) and run.machine.price is policy.price is None
+        if run.machine.price is None and getattr(make_policy(run.scenario.policy), "price", "it needs none") is None
     ]
     names = _names(labels, [run.scenario.label for run in runs])
     return [Note(f"no price of energy is known, so no hour is cheaper under {names}", "give one", "--price")] if labels else []
@@ -251,7 +250,7 @@ def _estimates_in_minutes(runs: Sequence[Result]) -> list[Note]:
         run, estimate = (records.column(name) for name in ("run", "estimate"))
         known = (estimate > 0) & (run > 0)
         ratios = run[known] / estimate[known]
-        typical = float(np.median(ratios)) if known.any() else 0.0
+        typical = median(ratios) if known.any() else 0.0
         if typical >= _MINUTE / _MOST_OVERESTIMATED and (ratios > 1.05 * _MINUTE).mean() < KILLED_SHARE:
             fact = f"most jobs run longer than their estimates, at the median {typical:.3g} times as long: the estimates look "
             fact += "like minutes, the run times like seconds"
@@ -316,7 +315,7 @@ class Costs(NamedTuple):
         policy = make_policy(scenario.policy)
         uses = dependencies_of(policy)
         own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
-        in_rounds = own or isinstance(policy, PreemptiveScheduler)
+        in_rounds = own or hasattr(policy, "round_s")
         machine, in_time = scenario.used_machine, "time_slicing" in uses
         saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
         restarts = saves or machine.checkpointing.restart_charge != "on-start"
