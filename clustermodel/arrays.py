@@ -37,18 +37,10 @@ def dot(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     return math.fsum(products.tolist())
 
 
-def median(values: FloatArray) -> float:
-    """Return the median of at least one number, none of them ``nan``, as ``numpy.median``, which imports ``numpy.ma``."""
-    below, above = (len(values) - 1) // 2, len(values) // 2
-    ordered = np.partition(values, (below, above))
-    return float((ordered[below] + ordered[above]) / 2)
-
-
 def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """Return the different values of an array in ascending order, shape ``(different,)``.
 
-    ``numpy.unique`` hashes them since NumPy 2.3, which takes fifty times as long for a million times of events, and it imports
-    ``numpy.ma``.
+    ``numpy.unique`` hashes them since NumPy 2.3, which takes fifty times as long for a million times of events.
     """
     ordered = np.sort(values, axis=None)
     return np.append(ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]])

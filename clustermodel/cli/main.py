@@ -29,7 +29,7 @@ from clustermodel.errors import (
     shown,
     visible,
 )
-from clustermodel.leftovers import end_as_interrupted, end_forks_with_this_process, end_without_waiting
+from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.validation import LARGEST_WHOLE
 
 BAD_INPUT: Final = 2
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if arguments is None:
                 end_without_waiting(code)
                 if code == INTERRUPTED:
-                    end_as_interrupted(code)
+                    end_at_once(code)
     except KeyboardInterrupt as problem:  # before the command began
         code = _complain("interrupted", exit_code_of(problem))
     sys.exit(code)

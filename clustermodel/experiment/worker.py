@@ -26,7 +26,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
+from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.columns import parquet
 from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 _KEPT_EXPERIMENTS: Final = 4
+_LAST: Final = -1_000  # priority of what a process does when it ends; multiprocessing's least is -100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,7 @@ def prepare_process(origin: Origin) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
     end_forks_with_this_process()
     Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
+    Finalize(None, end_at_once, args=(0,), exitpriority=_LAST)
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(BaseException):
         os.chdir(origin.folder)  # the script may have changed it in the parent process

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import median
 from clustermodel.errors import counted, shown
 from clustermodel.formatting import four_digits
 from clustermodel.job import UNSET
@@ -250,7 +249,7 @@ def _estimates_in_minutes(runs: Sequence[Result]) -> list[Note]:
         run, estimate = (records.column(name) for name in ("run", "estimate"))
         known = (estimate > 0) & (run > 0)
         ratios = run[known] / estimate[known]
-        typical = median(ratios) if known.any() else 0.0
+        typical = float(np.median(ratios)) if known.any() else 0.0
         if typical >= _MINUTE / _MOST_OVERESTIMATED and (ratios > 1.05 * _MINUTE).mean() < KILLED_SHARE:
             fact = f"most jobs run longer than their estimates, at the median {typical:.3g} times as long: the estimates look "
             fact += "like minutes, the run times like seconds"

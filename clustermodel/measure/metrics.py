@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot, median
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.formatting import html_table
 from clustermodel.job import UNSET
@@ -239,7 +239,7 @@ class Sums:
             half, p95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
         elif self.jobs:
             waits = np.concatenate(self._waits)
-            half, p95 = median(waits), float(np.percentile(waits, 95))
+            half, p95 = float(np.median(waits)), float(np.percentile(waits, 95))
         return {
             **{f"mean_{name}": _per(self._totals[name], self.jobs) for name in _MEANS},
             "mean_weighted_bounded_slowdown": _per(self._totals["weighted"], self._totals["nodes"]),

@@ -283,7 +283,7 @@ def _numbers_since(changes: Sequence[tuple[int, int]], ledger: Ledger) -> tuple[
 def lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int, int]]:
     """Yield when work was executed that was discarded later: index of the job, begin, end (ticks) and nodes."""
     runs, held = records.runs, records.overheads
-    concerned = distinct(runs.job[runs.lost > 0])
+    concerned = np.unique(runs.job[runs.lost > 0])
     overheads: dict[int, list[tuple[int, int]]] = {}
     for index in np.flatnonzero(np.isin(held.job, concerned)).tolist():
         overheads.setdefault(int(held.job[index]), []).append((int(held.start[index]), int(held.end[index])))

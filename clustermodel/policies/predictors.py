@@ -230,6 +230,8 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
     field = f"{policy}: predictor"
     if isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
+    if isinstance(predictor, str) and predictor in PREDICTORS:  # before plug-ins, which take a while to find
+        return PREDICTORS[predictor]
     if isinstance(predictor, str) and predictor.partition(":")[0] == "virtual":
         try:
             return Virtual(float(predictor.partition(":")[2]))

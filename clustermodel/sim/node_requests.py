@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustermodel.arrays import IntArray, distinct
+from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError, SpecificationError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
@@ -40,7 +40,7 @@ class NodeRequests:
 
     def _size_of(self, job: int, eligible: NodeSet | None) -> int:
         """Return the number of processors of the nodes that a job for whole nodes may have."""
-        sizes = distinct(self._sizes[self.nodes.having(eligible) > 0])
+        sizes = np.unique(self._sizes[self.nodes.having(eligible) > 0])
         if len(sizes) > 1:
             raise SpecificationError(
                 f"job {job}: whole_nodes is not allowed where nodes that it may have differ in size "
