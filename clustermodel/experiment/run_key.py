@@ -400,6 +400,7 @@ class Opened:
         self._sent = sent  # by another process, which has identified its code
         self._sources = sources or Sources()
         self._policies: dict[str | int, tuple[object, object]] = {}  # by names, and ids: what makes it, its identity
+        self._is_ours = functools.cache(user_code.is_ours)
         self._jobs: dict[int, tuple[Callable[[], object], JobsDigest]] = {}  # streams are not kept alive
 
     @cached_property
@@ -434,7 +435,7 @@ class Opened:
             code: dict[str, object] = {name: run.specification.get(name) for name in ("policy", "speedup", "measures")}
         else:
             speedup, kind = scenario.speedup, type(scenario.speedup).__name__
-            ours = user_code.is_ours(type(speedup))
+            ours = self._is_ours(type(speedup))
             of_speedup = repr(speedup) if ours else self._identity(kind, f"speedup {kind}", speedup)
             code = {"policy": self._policy(scenario.policy), "speedup": of_speedup, "measures": self.measures}
         specified = _specification(scenario, code, [digest.sha256 for digest in jobs], warm_up_s=self.design.warm_up_s)

@@ -184,8 +184,10 @@ class Scenario:
     @cached_property
     def used_site(self) -> Site | None:
         """The rules of the site, with the order that the policy asks for."""
-        name, site = site_order_of(self.policy), self.site or Site()
-        if name is None or (site.order is not None and not isinstance(site.order, str) and site.order.name == name):
+        if (name := site_order_of(self.policy)) is None:
+            return self.site
+        site = self.site or Site()
+        if site.order is not None and not isinstance(site.order, str) and site.order.name == name:
             return self.site
         if site.order is not None:
             raise SpecificationError(f"policy {self.label}: the order of the site is another one; give one of the two")
