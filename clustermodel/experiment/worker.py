@@ -119,8 +119,8 @@ def execute(origin: Origin, run: Run, timeout_s: float | None = None) -> Outcome
     """Execute a run in this process; one that takes longer than ``timeout_s`` fails."""
     try:
         experiment = opened(origin)
-        if experiment.design.measures or experiment.design.tables_of(run.trial, history=run.history):
-            import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415  not in the time of the first run
+        if experiment.design.tables_of(run.trial, history=run.history):
+            import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415  in no run's time
 
         with deadline(timeout_s):
             return _execute(experiment, run)

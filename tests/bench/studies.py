@@ -28,7 +28,7 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.worker import Origin, execute, opened
 from tests.bench.study_of_runs import study
-from tests.bench.timing import ROOT, best_of, with_bytecode
+from tests.bench.timing import ROOT, best_of, keeping_bytecode
 
 SCRIPT: Final = Path(__file__).with_name("study_of_runs.py")
 PAGE: Final = ROOT / "docs" / "design.md"
@@ -90,7 +90,7 @@ def two_processes(*, jobs: int = 2_000, replications: int = 50) -> TwoProcesses:
     single_s, single_cpu_s = perf_counter() - began, process_time() - cpu_began
 
     def swept(**values: int) -> tuple[float, float, StudyTable]:
-        with tempfile.TemporaryDirectory() as folder:
+        with keeping_bytecode(), tempfile.TemporaryDirectory() as folder:
             began, cpu_began = perf_counter(), cpu_s()
             table = sweep(SCRIPT, folder, workers=2, settings=settings(**values))
             return perf_counter() - began, cpu_s() - cpu_began, table
@@ -336,9 +336,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure; default: all")
     parser.add_argument("--quick", action="store_true", help="try few runs, and write nothing")
     options = parser.parse_args(arguments)
-    environment = with_bytecode()  # of workers
-    os.environ.clear()
-    os.environ.update(environment)
     measured: Rows = {}
     for part in options.parts or PARTS:
         rows = PARTS[part](quick=options.quick)
