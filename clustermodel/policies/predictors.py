@@ -9,6 +9,8 @@ holds until what it expects has passed; PV-EASY asks for one in each scheduling 
 has outlived its estimate too because nothing kills it, each policy has its own rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
