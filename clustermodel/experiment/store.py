@@ -472,7 +472,8 @@ class Store:
 
 def number_of_runs(directory: Path) -> int:
     """Return the number of files of runs in an experiment's directory, damaged ones included."""
-    return len(list((directory / RUNS).glob("*.json")))
+    folder = directory / RUNS
+    return len(list(folder.glob("*.json"))) if os.path.isdir(folder) else 0  # noqa: PTH112  false for a name that is too long
 
 
 def _is_there(path: Path) -> bool:
