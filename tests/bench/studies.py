@@ -278,7 +278,7 @@ def rows_of_two(*, quick: bool) -> Rows:
     found = two_processes(replications=2) if quick else two_processes()
     return {
         f"{found.runs} runs of 2,000 jobs: alone, study on two processes": f"{found.single_s:.1f}, {found.sweep_s:.1f} s",
-        "times as fast": f"{found.faster:.2f}; {found.faster_if_never_idle:.2f} by CPU time",
+        "times as fast": f"{found.faster:.2f} (CPU: {found.faster_if_never_idle:.2f})",
         "without their start, and if simulations took as long as alone": f"{found.faster_once_started:.2f}",
         "start of the processes": f"{found.start_s:.1f} s",
     }
