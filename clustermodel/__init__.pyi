@@ -90,7 +90,7 @@ from .logs.pbs import read_pbs as read_pbs
 from .logs.sacct import read_sacct as read_sacct
 from .logs.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
-from .workload.streams import merge as merge
+from .workload.merged import merge as merge
 from .workload.swf import (
     SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf, write_trace as write_trace,
 )

@@ -1,7 +1,8 @@
 """Types of arrays, arithmetic that gives the same digits on every computer, and distinct values in less time than NumPy's."""
 
 import math
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,21 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", np.int64, np.float64)
+
+
+class Coded(NamedTuple):
+    """A column of few different texts, each row the number of its text."""
+
+    codes: IntArray
+    texts: tuple[str, ...]
+
+    def tolist(self) -> list[str]:
+        """Return the text of each row."""
+        return [self.texts[code] for code in self.codes.tolist()]
+
+
+Columns = Mapping[str, npt.NDArray[Any] | Coded]
+"""A table as columns of the same length, by name."""
 
 
 def dot(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

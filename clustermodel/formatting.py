@@ -5,7 +5,6 @@ Text in tables is escaped, and no colour is fixed, for dark themes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from html import escape
 from math import floor, isfinite, isnan, log10
 from typing import Any, Final, NamedTuple
 
@@ -143,6 +142,8 @@ def escaped(value: object) -> str:
     text = visible(str(value))
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 3 :]}"
+    from html import escape  # noqa: PLC0415  of pages only
+
     return escape(text)
 
 

@@ -38,10 +38,11 @@ def end_without_waiting(code: int) -> None:
         _end(code)
 
 
-def end_as_interrupted(code: int) -> NoReturn:
-    """End this process with an exit code after Ctrl-C.
+def end_at_once(code: int) -> NoReturn:
+    """End this process with an exit code after what is registered to run at exit; its memory is not cleared, which takes long.
 
-    ``python -m`` would end by the signal instead (-2, not 130) where it came during ``exec``, as when a dataclass is made.
+    After Ctrl-C ``python -m`` would end by the signal instead (-2, not 130) where it came during ``exec``, as when a dataclass
+    is made.
     """
     atexit._run_exitfuncs()
     _end(code)

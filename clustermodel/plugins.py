@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, in_words, shown
 
@@ -118,13 +118,19 @@ def made_by(what: str, factory: Callable[..., object], **parameters: object) -> 
         raise SpecificationError(f"{what}: it cannot be made: {in_words(problem)}") from problem
 
 
-@lru_cache(maxsize=32)
-def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
-    """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""
+@lru_cache(maxsize=2)
+def _entry_points(_path: tuple[str, ...]) -> Any:
+    """Return the entry points of all groups and installed packages, which it takes a while to search."""
     from importlib.metadata import entry_points  # noqa: PLC0415  few runs ask for plug-ins
 
+    return entry_points()
+
+
+@lru_cache(maxsize=32)
+def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
+    """Return the plug-ins of a group, which depend on the module path."""
     kind = _KINDS[group]
-    entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
+    entries = sorted(set(_entry_points(_path).select(group=group)), key=lambda entry: (entry.name, _package(entry)))
     by_name: dict[str, Plugin] = {}
     for name, same in groupby(entries, key=lambda entry: entry.name):
         entry, *others = same

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -28,9 +27,9 @@ SUFFIX: Final = ".toml"
 _HEADINGS: Final = 2  # levels of tables with headings of their own in a written file
 _MOST_INCLUDES: Final = 10  # files of which each includes the next
 _STRING: Final = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'\'\'.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
-_STRING_OR_COMMENT: Final = re.compile(rf"{_STRING}|#[^\n]*", re.DOTALL)
+_STRING_OR_COMMENT: Final = rf"(?s){_STRING}|#[^\n]*"
 # A key of more than 32 parts: reading one takes time and memory that grow as the square of its length.
-_DEEP: Final = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}")
+_DEEP: Final = r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}"
 _Made = TypeVar("_Made")
 
 _log = logging.getLogger(__name__)
@@ -74,7 +73,9 @@ def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
 
 def read_text(text: str, place: Place) -> dict[str, Any]:
     """Return the content of a TOML text, after checking that reading it takes no excessive time or memory."""
-    if _DEEP.search(_STRING_OR_COMMENT.sub(lambda match: "" if match[0][0] == "#" else "text", text)):
+    import tomllib  # noqa: PLC0415  slow, and few runs read a file
+
+    if re.search(_DEEP, re.sub(_STRING_OR_COMMENT, lambda match: "" if match[0][0] == "#" else "text", text)):
         raise place.error("is not allowed: a key has more than 32 parts")
     try:
         return tomllib.loads(text)

@@ -5,9 +5,9 @@ kibibytes (KiB) in the simulator.  Every function raises a ``SpecificationError`
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean, number_meant, quoted, refused, shown
 
@@ -127,3 +127,26 @@ def to_gib(kib: int) -> float:
 def default_used(gib: float) -> str:
     """Return the reason by which provenances count jobs whose memory is unknown, and that get ``gib`` GiB per node."""
     return f"memory unknown, {gib:g} GiB per node used"
+
+
+def positive(field: str, value: object) -> None:
+    """Refuse what is not a finite number above zero."""
+    require_number(field, value, "a finite number > 0", lambda x: 0 < x < math.inf)
+
+
+class Checked:
+    """A frozen dataclass whose fields are checked when it is made, by functions of name and value that its class line names.
+
+    What such a function returns, if anything, is kept in place of the value.
+    """
+
+    _checks: ClassVar[Mapping[str, Callable[[str, Any], object]]] = {}
+
+    def __init_subclass__(cls, **checks: Callable[[str, Any], object]) -> None:
+        cls._checks = {**cls._checks, **checks}
+
+    def __post_init__(self) -> None:
+        for field, check in self._checks.items():
+            kept = check(f"{type(self).__name__}.{field}", getattr(self, field))
+            if kept is not None:
+                object.__setattr__(self, field, kept)

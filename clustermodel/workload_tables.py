@@ -23,8 +23,9 @@ from clustermodel.tables import Place, made, placed, plain, relative, require_ke
 from clustermodel.workload import distributions, estimates, job_stream
 from clustermodel.workload.job_stream import JobStream, TraceArrivals
 from clustermodel.workload.malleable import Malleable
-from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from, shipped_models
-from clustermodel.workload.streams import JobStreamMix, merge
+from clustermodel.workload.merged import JobStreamMix, merge
+from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from
+from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, JobSource, Recipe, Source, Workload

@@ -5,6 +5,7 @@ be written and for policies that fail, 130 for Ctrl-C.  Results go to standard o
 """
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from clustermodel.errors import (
     shown,
     visible,
 )
-from clustermodel.leftovers import end_as_interrupted, end_forks_with_this_process, end_without_waiting
+from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.validation import LARGEST_WHOLE
 
 BAD_INPUT: Final = 2
@@ -70,6 +71,8 @@ class _Commands(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             with leaving_quietly(), _uncollected():
+                # NumPy's wheels start threads for products of large matrices when they are imported.  There are none here.
+                os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
                 command = getattr(import_module(f"clustermodel.cli.{COMMANDS[str(command.name)][0]}"), str(command.name))
         return name, command, rest
 
@@ -120,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if arguments is None:
                 end_without_waiting(code)
                 if code == INTERRUPTED:
-                    end_as_interrupted(code)
+                    end_at_once(code)
     except KeyboardInterrupt as problem:  # before the command began
         code = _complain("interrupted", exit_code_of(problem))
     sys.exit(code)

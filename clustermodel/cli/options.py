@@ -17,7 +17,6 @@ from clustermodel.errors import OutputError, SpecificationError, did_you_mean, n
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.logs.log_jobs import UNITS
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.policies.registry import make_policy, policy_names
@@ -28,8 +27,6 @@ from clustermodel.speedup import speedup_of
 from clustermodel.tables import Place, inline_text, plain
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.malleable import Malleable
-from clustermodel.workload.model import MODEL_JOBS, load_model
-from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
 from clustermodel.workload.transforms import SELECTED, JobFilter, LoadScale
 
@@ -283,11 +280,15 @@ def load_workload(options: Mapping[str, Any], *, waits: bool = False) -> Workloa
         if "nodes" in sizes:  # jobs ask for processors
             sizes["nodes"] *= options.get("gpus_per_node") or options.get("processors_per_node") or 1
         if options["model"] is not None:
+            from clustermodel.workload.model import MODEL_JOBS, load_model  # noqa: PLC0415
+
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             factor, jobs = options["scale_run_time"], sizes.get("jobs", MODEL_JOBS)
             workload = load_model(options["model"]).generate(jobs=jobs, seed=seed, run_time_factor=factor)
             _, scale = _selection({**options, "scale_run_time": 1.0})
         else:
+            from clustermodel.workload.synthetic import synthetic_workload  # noqa: PLC0415
+
             workload = synthetic_workload(seed=seed, **sizes)
         if keep is not None:
             workload = workload.select(keep)
@@ -484,7 +485,11 @@ def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:
         return replace(machine.failures, **values)
     if "repair_s" in values and "mtbf_s" not in values:
         raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
-    return NodeFailures(**{"repair_s": 0.0, **values}) if outages is None else read_outages(outages, known=known is not None)
+    if outages is None:
+        return NodeFailures(**{"repair_s": 0.0, **values})
+    from clustermodel.failures.recorded_outages import read_outages  # noqa: PLC0415
+
+    return read_outages(outages, known=known is not None)
 
 
 # Scenarios

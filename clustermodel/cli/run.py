@@ -28,7 +28,7 @@ from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.tables import comparison_table, group_rows, group_table, run_row
 from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.measure.job_table import Jobs, job_table
+from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.recorded_groups import GROUPINGS
 from clustermodel.plugins import POLICIES, READERS, plugins
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
@@ -38,7 +38,7 @@ from clustermodel.policies.queue_order import QUEUE_ORDERS, SITE_ORDERS
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
 from clustermodel.tables import SUFFIX
 from clustermodel.validation import choice
-from clustermodel.workload.model import shipped_models
+from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.table import JobSource
 
 _log = logging.getLogger(__name__)
@@ -240,7 +240,7 @@ def _require_groups(scenarios: Sequence[Scenario], by: Sequence[str]) -> None:
     for scenario in scenarios if by else ():
         if scenario.stream:
             raise SpecificationError("--by: not allowed with --stream, which keeps no jobs")
-        columns = dict.fromkeys([*job_table(Jobs.of_streamed([])).columns, "stream", *scenario.streams.facts(), *GROUPINGS])
+        columns = dict.fromkeys([*job_columns(Jobs.of_streamed([])), "stream", *scenario.streams.facts(), *GROUPINGS])
         for name in by:
             choice("--by", name, columns)
 

@@ -14,10 +14,10 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -28,10 +28,10 @@ from clustermodel.errors import ExecutionError, OutputError, SpecificationError,
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
-from clustermodel.experiment.store import Shard, Store
+from clustermodel.experiment.store import Shard, Store, number_of_runs
 from clustermodel.experiment.study_table import Spent, StudyTable
 from clustermodel.experiment.user_code import interrupts_held, stoppable
-from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process
+from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process, prepared
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
+_NUMBERS_OF_THREADS: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")  # variables, of numpy's libraries
 _LOOK_S: Final = 1.0  # interval between two checks of the workers, seconds
 
 _log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
     following = new_trials(design.first_table())
     try:
         with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
+            if (missing := len(following) - number_of_runs(directory)) > 0:
+                workers.start(missing)  # while this process makes the scenarios
             runs = runs_of(following)
             store = Store.create(directory, design, shard=shard, version=version)
             outcomes = _Outcomes(design, store, options)
@@ -243,6 +246,9 @@ class _Serial:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End other processes: at once after an exception, else after the runs in progress."""
 
+    def start(self, runs: int) -> None:
+        """Let workers start for so many runs, which follow."""
+
     def submit(self, run: Run) -> Future[Outcome]:
         """Assign a run."""
         future: Future[Outcome] = Future()
@@ -268,22 +274,19 @@ class _Pool(_Serial):
         self._make = partial(ProcessPoolExecutor, workers, spawn, initializer=prepare_process, initargs=given)
         self._pool = self._make()
 
+    def start(self, runs: int) -> None:
+        with _starting_processes(), suppress(BrokenProcessPool):  # which the first run will notice
+            for _ in range(min(self._count, runs)):
+                self._pool.submit(prepared)
+
     def submit(self, run: Run) -> Future[Outcome]:
-        # Processes that start do not run the main script again: without a guard it would start its study in each of them.  The
-        # experiment is sent whole, or made from its own script.
-        main = vars(sys.modules["__main__"])
-        with interrupts_held():
-            hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
-            main["__spec__"] = None
+        with _starting_processes():
             try:
                 return self._pool.submit(execute_received, run, self._timeout_s)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
                 self._pool = self._make()
                 return self._pool.submit(execute_received, run, self._timeout_s)
-            finally:
-                del main["__spec__"]
-                main.update(hidden)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe
@@ -296,6 +299,27 @@ class _Pool(_Serial):
                 process.kill()
             if thread is not None:
                 thread.join()
+
+
+@contextmanager
+def _starting_processes() -> Iterator[None]:
+    """Let processes start that do not run the main script again, and that calculate in one thread: each has one core.
+
+    The script, if it has no guard, would start its study again.  The experiment is sent whole, or made from its own script.
+    """
+    main = vars(sys.modules["__main__"])
+    with interrupts_held():
+        hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if name in main}
+        main["__spec__"] = None
+        added = {name: "1" for name in _NUMBERS_OF_THREADS if name not in os.environ}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name in added:
+                del os.environ[name]
+            del main["__spec__"]
+            main.update(hidden)
 
 
 class _Cluster(_Serial):

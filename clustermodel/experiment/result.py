@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray
+from clustermodel.arrays import Columns, FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.machine import Machine
 from clustermodel.measure import fairness, metrics, timeline
+from clustermodel.measure.columns import frame
 from clustermodel.measure.energy import (
     Cost,
     Picojoules,
@@ -26,14 +27,13 @@ from clustermodel.measure.energy import (
     kwh,
 )  # fmt: skip
 from clustermodel.measure.explanation import Explanation, explanation
-from clustermodel.measure.job_table import Jobs, attempt_table, job_table
+from clustermodel.measure.job_table import Jobs, attempt_table, job_columns
 from clustermodel.measure.recorded_groups import GROUPINGS, NO_NAME, SIZE
 from clustermodel.price import Price
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.simulation import Outcome
-from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require, require_seconds
@@ -105,18 +105,28 @@ class Result:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission; recorded columns such as ``account`` are last."""
+        return frame(self._job_columns()).assign(**self.scenario.streams.recorded(self.records.column("id")))
+
+    def _job_columns(self) -> Columns:
         jobs = Jobs.of(self.records)
-        table = job_table(jobs).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        columns: dict[str, Any] = {**job_columns(jobs), "stream": self.scenario.streams.of(self.records.column("id"))}
         site = self.scenario.used_site
         if (site is not None and not site.only_malleable) or self.scenario.streams.has_dependencies:
-            table["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
+            columns["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         if self.machine.power_cap_w is not None:
-            table["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
+            columns["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
         if self.machine.powers:
-            table["energy_kwh"] = self._energy_of_jobs
+            columns["energy_kwh"] = self._energy_of_jobs
         if self.scenario.streams.has_malleable:
-            table["resizes"] = jobs.resizes
-        return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
+            columns["resizes"] = jobs.resizes
+        return columns
+
+    def columns(self, table: str) -> Columns | pd.DataFrame:
+        """Return ``"jobs"``, ``"placements"`` or ``"states"``, as columns of numpy unless pandas is needed, slow to import."""
+        if table == "jobs" and self.scenario.streams.has_recorded_facts:
+            return self.jobs
+        tables = {"jobs": self._job_columns, "placements": self._placement_columns, "states": self._state_columns}
+        return tables[choice("table", table, tables)]()
 
     @property
     def run_attempts(self) -> pd.DataFrame:
@@ -256,6 +266,9 @@ class Result:
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix, ``first_node``, ``nodes`` and ``kind``.
         With time sharing, the run must have kept the history of the matrix.
         """
+        return frame(self._placement_columns())
+
+    def _placement_columns(self) -> Columns:
         return timeline.placements(self.records, None if self.slices is None else self.history, self.ledger.end)
 
     @property
@@ -267,6 +280,9 @@ class Result:
         ``memory_share`` and ``store_share`` in use, and ``power_w``, the total power (the mean until the next event), if
         known.
         """
+        return frame(self._state_columns())
+
+    def _state_columns(self) -> Columns:
         shares = timeline.shares_over_time(self.records, self.machine, self.events.ticks)
         if self.machine.powers:
             shares["power_w"] = self.power_draw.means(self.events.ticks)
@@ -382,6 +398,8 @@ def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     averages out; the transient remains.  The warm-up lasts until the first counted job has been submitted in all runs.  Choose
     one for all replications and policies, and measure with ``result.summary(warm_up_s=...)``.
     """
+    from clustermodel.statistics import MSER_BATCH, mser5  # noqa: PLC0415  runs do without
+
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")
     for result in results:

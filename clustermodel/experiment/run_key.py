@@ -400,6 +400,7 @@ class Opened:
         self._sent = sent  # by another process, which has identified its code
         self._sources = sources or Sources()
         self._policies: dict[str | int, tuple[object, object]] = {}  # by names, and ids: what makes it, its identity
+        self._is_ours = functools.cache(user_code.is_ours)
         self._jobs: dict[int, tuple[Callable[[], object], JobsDigest]] = {}  # streams are not kept alive
 
     @cached_property
@@ -434,7 +435,7 @@ class Opened:
             code: dict[str, object] = {name: run.specification.get(name) for name in ("policy", "speedup", "measures")}
         else:
             speedup, kind = scenario.speedup, type(scenario.speedup).__name__
-            ours = user_code.is_ours(type(speedup))
+            ours = self._is_ours(type(speedup))
             of_speedup = repr(speedup) if ours else self._identity(kind, f"speedup {kind}", speedup)
             code = {"policy": self._policy(scenario.policy), "speedup": of_speedup, "measures": self.measures}
         specified = _specification(scenario, code, [digest.sha256 for digest in jobs], warm_up_s=self.design.warm_up_s)
@@ -563,10 +564,10 @@ def software() -> dict[str, str]:
 
 def difference(expected: Run, found: Run) -> str:
     """Return in one line how a worker's run differs from the study's, and how to correct it; nothing if it does not."""
-    import pandas as pd
-
     if found.key == expected.key:
         return ""
+    import pandas as pd  # a worker that agrees does without
+
     study, worker = (pd.json_normalize(dict(run.specification)).to_dict("records")[0] for run in (expected, found))
     names = sorted(str(name) for name in study.keys() | worker.keys() if study.get(name) != worker.get(name))
     name = next((name for name in names if name.startswith("software")), names[0])

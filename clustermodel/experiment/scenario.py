@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 from unicodedata import category
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -24,7 +24,8 @@ from clustermodel.experiment.result import Result
 from clustermodel.formatting import html_fields
 from clustermodel.job import MALLEABLE, JobRow
 from clustermodel.machine import Machine
-from clustermodel.measure.job_table import Jobs, job_table
+from clustermodel.measure.columns import arrow_table
+from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label, policy_names, site_order_of
@@ -41,9 +42,6 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require, whole_fields
 from clustermodel.workload.streams import JobStreams, submissions
 from clustermodel.workload.table import JobSource, Workload, require_no_circle
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
@@ -186,8 +184,10 @@ class Scenario:
     @cached_property
     def used_site(self) -> Site | None:
         """The rules of the site, with the order that the policy asks for."""
-        name, site = site_order_of(self.policy), self.site or Site()
-        if name is None or (site.order is not None and not isinstance(site.order, str) and site.order.name == name):
+        if (name := site_order_of(self.policy)) is None:
+            return self.site
+        site = self.site or Site()
+        if site.order is not None and not isinstance(site.order, str) and site.order.name == name:
             return self.site
         if site.order is not None:
             raise SpecificationError(f"policy {self.label}: the order of the site is another one; give one of the two")
@@ -389,20 +389,17 @@ class Scenario:
 @contextmanager
 def _jobs_file(path: str, has_malleable: bool) -> Iterator[Callable[[Jobs], None]]:
     """Yield what writes jobs to a Parquet file; the file is there when the block has ended without an error."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
 
     from clustermodel.files import replacing  # noqa: PLC0415  few runs need it
 
-    def table_of(jobs: Jobs) -> pd.DataFrame:
+    def table_of(jobs: Jobs) -> Any:
         others = {"resizes": jobs.resizes} if has_malleable else {}
-        return job_table(jobs).assign(dedicated_run_s=jobs.dedicated / TICKS_PER_SECOND, **others)
+        return arrow_table({**job_columns(jobs), "dedicated_run_s": jobs.dedicated / TICKS_PER_SECOND, **others})
 
-    kinds = {"b": pa.bool_(), "f": pa.float64(), "i": pa.int64()}
-    columns = table_of(Jobs.of_streamed([])).dtypes.items()
-    schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in columns])
+    schema = table_of(Jobs.of_streamed([])).schema
     with replacing(path) as file, pq.ParquetWriter(file, schema) as writer:
-        yield lambda jobs: writer.write_table(pa.Table.from_pandas(table_of(jobs), schema, preserve_index=False))
+        yield lambda jobs: writer.write_table(table_of(jobs))
 
 
 _NodesAndWaits = tuple[IntArray, IntArray]

@@ -14,14 +14,12 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError, quoted
-from clustermodel.experiment.executor import Options, run_trials
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import scenario_with_settings
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, name_meant, origin_of_file
 from clustermodel.experiment.worker import Origin
-from clustermodel.logs.trace_file import recognised
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
 
@@ -35,6 +33,8 @@ def read_script(path: Path) -> str:
     exists = os.path.isfile(path)  # noqa: PTH113  Path.is_file raises an error for a name that is too long
     is_trace = path.suffix.lower() in _OF_TRACES
     if exists and path.suffix.lower() != ".py":
+        from clustermodel.logs.trace_file import recognised  # noqa: PLC0415  with the readers of all formats
+
         with suppress(ClusterModelError):  # which the readers of scripts explain
             is_trace = is_trace or recognised(path) is not None
     if is_trace:
@@ -210,6 +210,8 @@ def sweep(
         ExecutionError: no workers are left; unfinished runs remain pending.
         KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
     """
+    from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  workers do without
+
     origin = Origin(design=source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
     return run_trials(origin, directory, Options(**options))[1]
 

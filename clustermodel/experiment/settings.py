@@ -1,6 +1,5 @@
 """Fields of scenarios set by their dotted names in scenario files: ``--set machine.time_slicing.quantum_s=60``."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.machine import Machine
-from clustermodel.workload.synthetic import synthetic_workload
+from clustermodel.workload.table import JobSource
 
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:
@@ -37,7 +36,9 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
     values = {name: getattr(scenario, name) for name in kept if name in known}
     if "machine" in values or "site" in changed:  # a site has partitions of its machine
         values["machine"] = scenario.used_machine
-    table = tomllib.loads(Scenario(workload=synthetic_workload(jobs=2, nodes=1), **values).to_toml())
+    import tomllib  # noqa: PLC0415  few runs have settings
+
+    table = tomllib.loads(Scenario(workload=_any_jobs(), **values).to_toml())
     for path, text in settings.items():
         _set(table, path, text)
     try:
@@ -52,7 +53,7 @@ def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Mach
     own = {path: text for path, text in settings.items() if path.startswith("machine.")}
     if not own:
         return machine
-    return scenario_with_settings(Scenario(machine=machine, workload=synthetic_workload(jobs=2, nodes=1)), own).used_machine
+    return scenario_with_settings(Scenario(machine=machine, workload=_any_jobs()), own).used_machine
 
 
 def _set(table: dict[str, Any], path: str, text: str) -> None:
@@ -66,8 +67,16 @@ def _set(table: dict[str, Any], path: str, text: str) -> None:
     if text.lower() == "none":  # the field's default
         part.pop(name, None)
         return
+    import tomllib  # noqa: PLC0415
+
     try:
         read = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         read = {}
     part[name] = read["value"] if len(read) == 1 else text
+
+
+def _any_jobs() -> JobSource:
+    from clustermodel.workload.synthetic import synthetic_workload  # noqa: PLC0415
+
+    return synthetic_workload(jobs=2, nodes=1)

@@ -470,6 +470,12 @@ class Store:
         return self.directory / table / f"{key}.parquet"
 
 
+def number_of_runs(directory: Path) -> int:
+    """Return the number of files of runs in an experiment's directory, damaged ones included."""
+    folder = directory / RUNS
+    return len(list(folder.glob("*.json"))) if os.path.isdir(folder) else 0  # noqa: PTH112  false for a name that is too long
+
+
 def _is_there(path: Path) -> bool:
     """Return whether a file exists; a name that is too long for any file does not."""
     return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises an error for such a name

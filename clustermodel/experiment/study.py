@@ -120,7 +120,8 @@ class Experiment(ABC, Generic[Conclusion]):
     def require_column(self, field: str, name: object, other: str = "") -> None:
         """Refuse a name that is no column of numbers: no field of the summary, account, or own measure."""
         known = [*MEASURED, *self.measures]
-        require(name in known, field, name, f"it must be a column of the table{other}", did_you_mean(str(name), known))
+        if name not in known:
+            raise refused(field, name, f"it must be a column of the table{other}", did_you_mean(str(name), known))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what each process determines itself."""
@@ -179,7 +180,12 @@ class Experiment(ABC, Generic[Conclusion]):
             raise SpecificationError(f"Study.scenario: the function returned {quoted(made)}; it must return a Scenario or None")
         if made.stream is not False:
             raise SpecificationError("Scenario.stream: not allowed in a study, which keeps the jobs of its runs")
-        return replace(made, seed=seed if made.seed == Scenario.seed else made.seed, history=self.history or made.history)
+        changes: dict[str, Any] = {
+            "seed": seed if made.seed == Scenario.seed else made.seed,
+            "history": self.history or made.history,
+        }
+        same = all(getattr(made, name) == value for name, value in changes.items())
+        return made if same else replace(made, **changes)  # whose fields are checked again
 
     def runs(self, trials: Sequence[Trial], opened: run_key.Opened) -> list[run_key.Run]:
         """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""

@@ -65,14 +65,13 @@ class StudyTable:
 
     def __init__(
         self,
-        frame: pd.DataFrame,
+        table: pd.DataFrame | Sequence[Mapping[str, Any]],
         factors: Sequence[str],
         name: str,
         failures: Sequence[tuple[str, str]] = (),
         shown: Sequence[str] = (),
     ) -> None:
-        self.frame = frame
-        """The table as pandas; do not change it, but a copy."""
+        self._table = table
         self.factors = tuple(factors)
         """The names of the factors."""
         self.name = name
@@ -91,13 +90,20 @@ class StudyTable:
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]], factors: Sequence[str], *others: Any, **options: Any) -> StudyTable:
         """Return the table with these rows; the other arguments are those of the class."""
-        import pandas as pd
+        return cls(rows, factors, *others, **options)
 
-        leading = ["run", *factors, "replication", "seed"]
-        return cls(pd.DataFrame(rows) if rows else pd.DataFrame(columns=leading), factors, *others, **options)
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The table as pandas; do not change it, but a copy."""
+        if isinstance(self._table, Sequence):
+            import pandas as pd  # a study runs without it
+
+            columns = None if self._table else ["run", *self.factors, "replication", "seed"]
+            self._table = pd.DataFrame(self._table, columns=columns)
+        return self._table
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self._table)
 
     def __repr__(self) -> str:
         return visible(f"<StudyTable {self.name}: {len(self):,} trials, factors {', '.join(self.factors) or 'none'}>")

@@ -5,12 +5,10 @@ An exception of a user's code fails its run only; a signal stops the study.
 
 import ctypes
 import inspect
-import multiprocessing
 import os
 import re
 import signal
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator
@@ -25,7 +23,6 @@ from clustermodel.errors import ClusterModelError, did_you_mean
 from clustermodel.plugins import is_plugin_code
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_LIBRARY: Final = (Path(sysconfig.get_path("stdlib")).resolve(), Path(os.__file__).resolve().parent)
 _CLASS_FACTORIES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
 """Standard modules that a user's class names as its own module when a call made the class."""
 SCRIPT_MODULES: Final[set[str]] = set()  # modules of the user that the last script of this process imported
@@ -126,6 +123,8 @@ def deadline(seconds: float | None) -> Iterator[None]:
 
 @contextmanager
 def _alarm(seconds: float, said: RunTimeoutError) -> Iterator[None]:
+    import multiprocessing  # noqa: PLC0415  of runs with a time limit
+
     rung = 0
 
     def ring(_number: int, _frame: FrameType | None) -> None:
@@ -225,7 +224,15 @@ def origin_of_file(name: str) -> str | None:
         if folder in path.parts:
             top = path.parts[path.parts.index(folder) + 1]
             return None if is_plugin_code(top) else _distribution(top.partition(".")[0])
-    return "python" if any(map(path.is_relative_to, _LIBRARY)) else None
+    return "python" if any(map(path.is_relative_to, _standard_library())) else None
+
+
+@cache
+def _standard_library() -> tuple[Path, ...]:
+    """Return the folders of the standard library."""
+    import sysconfig  # noqa: PLC0415  with a table of all settings of Python
+
+    return Path(sysconfig.get_path("stdlib")).resolve(), Path(os.__file__).resolve().parent
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import platform
@@ -27,7 +26,8 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
+from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
+from clustermodel.measure.columns import parquet
 from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 _KEPT_EXPERIMENTS: Final = 4
+_LAST: Final = -1_000  # priority of what a process does when it ends; multiprocessing's least is -100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +119,8 @@ def execute(origin: Origin, run: Run, timeout_s: float | None = None) -> Outcome
     """Execute a run in this process; one that takes longer than ``timeout_s`` fails."""
     try:
         experiment = opened(origin)
-        if experiment.design.measures or experiment.design.tables_of(run.trial, history=run.history):
-            import pandas as pd  # noqa: F401  what takes long to import does not count as time of the first run
-            import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
+        if experiment.design.tables_of(run.trial, history=run.history):
+            import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415  in no run's time
 
         with deadline(timeout_s):
             return _execute(experiment, run)
@@ -169,11 +169,16 @@ def prepare_process(origin: Origin) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # is for the parent process
     end_forks_with_this_process()
     Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
+    Finalize(None, end_at_once, args=(0,), exitpriority=_LAST)
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(BaseException):
         os.chdir(origin.folder)  # the script may have changed it in the parent process
     with suppress(BaseException):  # if it cannot be made, its first run reports the error
         opened(origin)
+
+
+def prepared() -> None:
+    """Do nothing: a process that is there to do it has been prepared."""
 
 
 def execute_received(run: Run, timeout_s: float | None) -> Outcome:
@@ -183,19 +188,17 @@ def execute_received(run: Run, timeout_s: float | None) -> Outcome:
 
 def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the tables of a run as Parquet files; placements too, where they are known."""
-    of_others = [share for part, share in SHARE_OF.items() if part not in machine]
-    tables = {run_key.RECORDS: result.jobs, run_key.STATES_OVER_TIME: result.states.drop(columns=of_others, errors="ignore")}
+    of_others = {share for part, share in SHARE_OF.items() if part not in machine}
+    tables: dict[str, Any] = {
+        run_key.RECORDS: result.columns("jobs"),
+        run_key.STATES_OVER_TIME: {name: column for name, column in result.columns("states").items() if name not in of_others},
+    }
     if result.slices is None or result.scenario.history:
-        tables[run_key.PLACEMENTS] = result.placements
+        tables[run_key.PLACEMENTS] = result.columns("placements")
     source = result.scenario.sources[0]
     if len(result.scenario.sources) == 1 and isinstance(source, Workload) and source.has_recorded_placements:
         tables[run_key.RECORDED] = source.recorded_placements
-    files = {}
-    for name, table in tables.items():
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False)
-        files[name] = buffer.getvalue()
-    return files
+    return {name: parquet(table) for name, table in tables.items()}
 
 
 @cache

@@ -5,6 +5,8 @@ begins.  So the time to the first failure has the distribution of the time that 
 anew at time 0 would give too many failures at first, where ``shape`` is below 1.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
 from bisect import bisect_left, insort

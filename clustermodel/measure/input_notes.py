@@ -18,9 +18,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
-from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
-from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy, may_resize
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
@@ -194,7 +192,7 @@ def _without_price(runs: Sequence[Result]) -> list[Note]:
     labels = [
         run.scenario.label
         for run in runs
-        if isinstance(policy := make_policy(run.scenario.policy), CheapHours) and run.machine.price is policy.price is None
+        if run.machine.price is None and getattr(make_policy(run.scenario.policy), "price", "it needs none") is None
     ]
     names = _names(labels, [run.scenario.label for run in runs])
     return [Note(f"no price of energy is known, so no hour is cheaper under {names}", "give one", "--price")] if labels else []
@@ -316,7 +314,7 @@ class Costs(NamedTuple):
         policy = make_policy(scenario.policy)
         uses = dependencies_of(policy)
         own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
-        in_rounds = own or isinstance(policy, PreemptiveScheduler)
+        in_rounds = own or hasattr(policy, "round_s")
         machine, in_time = scenario.used_machine, "time_slicing" in uses
         saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
         restarts = saves or machine.checkpointing.restart_charge != "on-start"

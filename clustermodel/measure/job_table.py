@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
+from clustermodel.measure.columns import frame
 from clustermodel.recording.job_records import JobRecords, StreamedJob, in_seconds
 from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -153,8 +154,6 @@ def executed(records: JobRecords) -> IntArray:
 
 def attempt_table(records: JobRecords) -> pd.DataFrame:
     """Return the run attempts that ended, by job, then by time: the table of ``Result.run_attempts``."""
-    import pandas as pd
-
     runs = records.runs
     order = np.argsort(runs.job, kind="stable")
     order = order[runs.end[order] != UNKNOWN]
@@ -164,7 +163,7 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
         "nodes": runs.nodes, "executed_s": in_seconds(spent), "lost_s": in_seconds(runs.lost),
         "outcome": status_labels(runs.ended_as),
     }  # fmt: skip
-    return pd.DataFrame(columns)
+    return frame(columns)
 
 
 def useful(records: JobRecords) -> NodeTicks:
@@ -190,12 +189,10 @@ def status_labels(status: IntArray) -> npt.NDArray[np.str_]:
     return np.array([status.label for status in Status])[status]
 
 
-def job_table(jobs: Jobs) -> pd.DataFrame:
-    """Return the jobs as pandas, one row per job; docs/outputs lists every column with unit and formula."""
-    import pandas as pd
-
+def job_columns(jobs: Jobs) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of the job table, one row per job; docs/outputs lists each with unit and formula."""
     start, end, submit = in_seconds(jobs.start), in_seconds(jobs.end), in_seconds(jobs.submit)
-    columns = {
+    return {
         "job": jobs.id, "submit_s": submit, "start_s": start, "end_s": end,
         "nodes": jobs.nodes, "allocated_nodes": jobs.allocated,
         "run_s": in_seconds(jobs.executed), "estimate_s": in_seconds(jobs.estimate),
@@ -205,4 +202,3 @@ def job_table(jobs: Jobs) -> pd.DataFrame:
         "blocked": jobs.blocked_since != UNKNOWN, "backfilled": jobs.backfilled,
         "tries": jobs.attempts, "wasted_node_s": node_seconds(jobs.wasted),
     }  # fmt: skip
-    return pd.DataFrame(columns)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.arrays import Columns, FloatArray, IntArray, distinct
 from clustermodel.machine import Machine
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
@@ -22,7 +22,7 @@ from clustermodel.recording.matrix_history import Cell, History, LoggedRotation,
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.placements import KINDS, placement_table
+from clustermodel.workload.placements import KINDS, placement_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -421,7 +421,7 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
     return places
 
 
-def placements(records: JobRecords, history: History | None, end: int) -> pd.DataFrame:
+def placements(records: JobRecords, history: History | None, end: int) -> Columns:
     """Return where and when gangs ran, or with a history where they were in the matrix: ``Result.placements``."""
     ids, ranges = records.column("id"), records.node_ranges
     if history is None:
@@ -436,13 +436,11 @@ def placements(records: JobRecords, history: History | None, end: int) -> pd.Dat
             for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
         ]
         columns = np.array(places, dtype=np.int64).reshape(-1, 7).T
-    return placement_table(*columns)
+    return placement_columns(*columns)
 
 
-def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> pd.DataFrame:
+def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> Columns:
     """Return the state of the machine after each event; see :attr:`~clustermodel.experiment.result.Result.states`."""
-    import pandas as pd
-
     row = np.full(len(log.ticks), NO_ROW, dtype=np.int32)
     if history is not None and history.moments:
         begins = [moment.ticks for moment in history.moments]
@@ -451,7 +449,7 @@ def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[s
         row = np.where(moment < 0, NO_ROW, first[moment]).astype(np.int32)
     fixed = {"busy_nodes": log.busy(nodes), "down_nodes": log.down, "waiting_jobs": log.waiting, "running_row": row}
     reserved = {"reserved_nodes": log.reserved} if log.reserved.any() else {}
-    return pd.DataFrame({"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **reserved, **shares})
+    return {"time_s": log.ticks / TICKS_PER_SECOND, **fixed, **reserved, **shares}
 
 
 def recorded_states(placements: pd.DataFrame, jobs: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,8 @@ holds until what it expects has passed; PV-EASY asks for one in each scheduling 
 has outlived its estimate too because nothing kills it, each policy has its own rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -230,6 +232,8 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
     field = f"{policy}: predictor"
     if isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
+    if isinstance(predictor, str) and predictor in PREDICTORS:  # before plug-ins, which take a while to find
+        return PREDICTORS[predictor]
     if isinstance(predictor, str) and predictor.partition(":")[0] == "virtual":
         try:
             return Virtual(float(predictor.partition(":")[2]))

@@ -3,6 +3,8 @@
 Named keys ("shortest"), the sorting criteria of Perkovic & Keleher 2000, table 4, or a key of your own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any, Final

@@ -1,5 +1,7 @@
 """One run of the mechanism: job streams and other processes are made, the clock runs until the last job has ended."""
 
+from __future__ import annotations
+
 import os
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence

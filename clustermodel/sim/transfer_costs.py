@@ -5,7 +5,6 @@ from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.sim.checkpoint_store import SharedBandwidth
 from clustermodel.sim.job_process import JobInSystem
-from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 _BYTES_PER_KIB = 1024
@@ -73,6 +72,8 @@ class TransferCosts:
                         f"({counted(nodes, 'node')}), whose checkpoints take no time; it must be a number of seconds"
                     )
                 assert failures is not None
+                from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s  # noqa: PLC0415
+
                 formula = {"young": young_interval_s, "daly": daly_interval_s}[asked]
                 asked = formula(to_seconds(ticks), failures.node_mtbf_s(self._machine.processors) / nodes)
             self._intervals[nodes, ticks] = max(1, duration_to_ticks(asked))

@@ -11,19 +11,19 @@ Wherever a distribution is expected there may be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite, log, log1p, log2, sqrt
 from numbers import Real
-from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.validation import require, require_number, require_seconds, require_whole, share
+from clustermodel.validation import Checked, positive, require, require_number, require_seconds, require_whole, share
 
 CHUNK: Final = 4096
 """Values drawn at a time, so that the first values are the same however many are drawn."""
@@ -93,32 +93,9 @@ def _chunk(field: str, spec: Distribution, rng: np.random.Generator) -> FloatArr
     return array.astype(np.float64)
 
 
-def positive(field: str, value: object) -> None:
-    """Refuse what is not a finite number above zero."""
-    require_number(field, value, "a finite number > 0", lambda x: 0 < x < inf)
-
-
 def require_weight(field: str, value: object) -> float:
     """Return a finite number of at least zero."""
     return require_number(field, value, "a finite number >= 0", lambda x: 0 <= x < inf)
-
-
-class Checked:
-    """A frozen dataclass whose fields are checked when it is made, by functions of name and value that its class line names.
-
-    What such a function returns, if anything, is kept in place of the value.
-    """
-
-    _checks: ClassVar[Mapping[str, Callable[[str, Any], object]]] = {}
-
-    def __init_subclass__(cls, **checks: Callable[[str, Any], object]) -> None:
-        cls._checks = {**cls._checks, **checks}
-
-    def __post_init__(self) -> None:
-        for field, check in self._checks.items():
-            kept = check(f"{type(self).__name__}.{field}", getattr(self, field))
-            if kept is not None:
-                object.__setattr__(self, field, kept)
 
 
 @dataclass(frozen=True)

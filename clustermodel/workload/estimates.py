@@ -8,31 +8,18 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.validation import require_seconds, share
-from clustermodel.workload.distributions import Checked, Distribution, draw, require_distribution
+from clustermodel.validation import Checked, require_seconds, share
+from clustermodel.workload.distributions import Distribution, draw, require_distribution
+from clustermodel.workload.phi import PHI, phi_factors
 
-PHI: Final = 0.2
-"""Fraction of jobs whose estimate is exact, in Zhang et al. 2003 (sections 3 and 5)."""
 POPULAR_S: Final = tuple(
     60.0 * minutes for minutes in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440)
 )
 """Twenty round times from a minute to a day, seconds.  Users choose most estimates from few such values (Tsafrir et al. 2005);
 these twenty are an assumption, not fitted to a trace."""
-
-
-def phi_factors(rng: np.random.Generator, size: int, phi: float) -> npt.NDArray[np.float64]:
-    """Return ``size`` overestimation factors, estimate over run time, shape ``(size,)``.
-
-    With y uniform in [0, 1) the factor is 1 where y < ``phi``, else (1 - ``phi``) / (1 - y).  So a fraction ``phi`` of the
-    estimates is exact, and run time over estimate is uniform in (0, 1] for the rest.  The mean factor is infinite.
-    """
-    exact = share("phi", phi)
-    y = rng.random(size)
-    return np.where(y < exact, 1.0, (1 - exact) / (1 - y))
 
 
 @runtime_checkable
@@ -56,7 +43,7 @@ class FactorEstimates(Checked, factor=require_distribution):
 
 @dataclass(frozen=True)
 class PhiEstimates(Checked, phi=share):
-    """Estimates by the phi model (:func:`phi_factors`)."""
+    """Estimates by the phi model (:func:`~clustermodel.workload.phi.phi_factors`)."""
 
     phi: float = PHI
     """In [0, 1]."""

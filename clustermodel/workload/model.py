@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +23,8 @@ from clustermodel.tables import Place, made
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require, require_jobs, require_number, require_whole
 from clustermodel.workload.distributions import HyperErlang
-from clustermodel.workload.estimates import PHI
+from clustermodel.workload.phi import PHI
+from clustermodel.workload.shipped import shipped_model, shipped_models
 from clustermodel.workload.table import Provenance, Workload, remembered, table_of
 from clustermodel.workload.transforms import LoadScale
 
@@ -37,7 +37,6 @@ MODEL_FORMAT: Final = {"format": "clustermodel workload model", "version": 1}
 """The fields that identify a file of a model."""
 _TIMES: Final = ("interarrival", "run_time")
 _OF_TIMES: Final = ("order", "p", "stage_s")
-_SHIPPED: Final = files("clustermodel.workload") / "models"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,16 +276,11 @@ def _class_from(table: object, place: Place) -> SizeClass:
     return made(SizeClass, fields, place, sizes=tuple(map(int, sizes)), weights=tuple(sizes.values()))
 
 
-def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models in the package."""
-    return tuple(sorted(entry.name.removesuffix(".json") for entry in _SHIPPED.iterdir() if entry.name.endswith(".json")))
-
-
 def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
     """Return a model by its name, as ``"blue-pacific"``, or from a JSON file."""
     names = shipped_models()
     if model in names:
-        return WorkloadModel.from_json((_SHIPPED / f"{model}.json").read_text(encoding="utf-8"), file=str(model))
+        return WorkloadModel.from_json(shipped_model(str(model)), file=str(model))
     path = Path(model)
     if not os.path.lexists(path):
         raise SpecificationError(

@@ -32,16 +32,14 @@ _RUN, _PARTLY = KINDS.index("run"), KINDS.index("partly")
 _AGREE: Final = 60 * TICKS_PER_SECOND  # up to which times of a log agree: it suspends, and frees nodes, with a delay
 
 
-def placement_table(
+def placement_columns(
     job: IntArray, begin: IntArray, end: IntArray, row: IntArray, first_node: IntArray, nodes: IntArray, kind: IntArray
-) -> pd.DataFrame:
-    """Return the table of placements of arrays, which have an entry for each contiguous range of nodes; times in ticks."""
-    import pandas as pd
-
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the table of placements, a row for each contiguous range of nodes, in order; times are given in ticks."""
+    order = np.lexsort((first_node, row, begin))
     times = {"job": job, "begin_s": begin / TICKS_PER_SECOND, "end_s": end / TICKS_PER_SECOND}
     place = {"row": row.astype(np.int32), "first_node": _narrow(first_node), "nodes": _narrow(nodes)}
-    frame = pd.DataFrame({**times, **place, "kind": np.array(KINDS)[kind]})
-    return frame.sort_values(["begin_s", "row", "first_node"], kind="stable", ignore_index=True)
+    return {name: column[order] for name, column in {**times, **place, "kind": np.array(KINDS)[kind]}.items()}
 
 
 def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
@@ -74,7 +72,8 @@ def checked_placements(frame: Any) -> pd.DataFrame:
             raise refused(f"row {int(np.argmax(wrong))}: {what}")
     begin, end = (np.rint(times * TICKS_PER_SECOND).astype(np.int64) for times in (begin, end))
     job, row, first, nodes = (frame[name].to_numpy(dtype=np.int64) for name in ("job", "row", "first_node", "nodes"))
-    return placement_table(job, begin, end, row, first, nodes, frame["kind"].map(KINDS.index).to_numpy(dtype=np.int64))
+    kind = frame["kind"].map(KINDS.index).to_numpy(dtype=np.int64)
+    return pd.DataFrame(placement_columns(job, begin, end, row, first, nodes, kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +112,8 @@ class NodeLists:
 
         Jobs that hold a node at the same time are in different rows, each in the first row that is free on all of its nodes.
         """
+        import pandas as pd
+
         nodes = self._node_numbers()
         place, begin, end, kind = np.array(list(self._pieces(nodes)), dtype=np.int64).reshape(-1, 4).T
         order = np.lexsort((place, begin))
@@ -126,7 +127,7 @@ class NodeLists:
         columns = (np.repeat(column, ranges) for column in (self.job[place], begin, end, row, kind))
         job, begin, end, row, kind = columns
         first_node, count = (np.concatenate([each[of] for of in lists.tolist()] or [lists]) for each in (first, length))
-        return placement_table(job, begin, end, row, first_node, count, kind)
+        return pd.DataFrame(placement_columns(job, begin, end, row, first_node, count, kind))
 
     def _node_numbers(self) -> list[IntArray]:
         """Return the nodes of each list, ascending."""

@@ -1,20 +1,18 @@
-"""Several job streams in one run, or merged into one workload: unique job numbers, the stream of each job, and feedback.
+"""Several job streams in one run: unique job numbers, the stream of each job, and feedback.
 
 With feedback a job is submitted a think time after another job has completed (SWF fields 17 and 18).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import IntArray, distinct
-from clustermodel.errors import SpecificationError, TraceError, quoted, refused
+from clustermodel.arrays import Coded, IntArray, distinct
+from clustermodel.errors import SpecificationError, TraceError, refused
 from clustermodel.job import (
     COSTS,
     LEAST,
@@ -31,7 +29,6 @@ from clustermodel.job import (
 )
 from clustermodel.ticks import LAST_TICK
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.table import (
     ARRAY,
     ARRAY_LIMIT,
@@ -39,15 +36,12 @@ from clustermodel.workload.table import (
     NAMED_COLUMNS,
     NAMES_OF_NUMBERS,
     PRECEDING,
-    RECORDED_COLUMNS,
     RECORDED_FIELDS,
     STREAM,
     THINK,
     JobSource,
-    Provenance,
     Singletons,
     Workload,
-    table_of,
 )
 
 if TYPE_CHECKING:
@@ -123,11 +117,19 @@ class JobStreams:
         else:
             self._shifts, self._largest = _shifts(sources)
 
+    @property
+    def has_recorded_facts(self) -> bool:
+        """Whether :meth:`recorded` may have a column."""
+        sources = [source for source in self if isinstance(source, Workload)]
+        return any(source.extra or source.names or (source.column("status") != UNSET).any() for source in sources)
+
     def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
         """Return what is recorded of jobs in memory, names of users included, by their numbers in the run, shape ``(jobs,)``.
 
         It is missing for other jobs.
         """
+        if not self.has_recorded_facts:
+            return {}
         import pandas as pd
 
         tables = [recorded_facts(source) for source in self if isinstance(source, Workload)]
@@ -265,7 +267,7 @@ class JobStreams:
     def names(self) -> list[str]:
         """Return the names of the streams, with " (2)", " (3)" after repeated names.
 
-        A merged workload (:func:`~clustermodel.workload.streams.merge`) has those of the streams in it.
+        A merged workload (:func:`~clustermodel.workload.merged.merge`) has those of the streams in it.
         """
         names: list[str] = []
         for label in chain.from_iterable(self._labels):
@@ -274,15 +276,13 @@ class JobStreams:
             names.append(next(name for name in numbered if name not in names))
         return names
 
-    def of(self, jobs: IntArray) -> pd.Categorical[str]:
+    def of(self, jobs: IntArray) -> Coded:
         """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
-        import pandas as pd
-
         first = np.cumsum([0, *map(len, self._labels)])
         codes = first[self._positions(jobs)]
         if (own := self.column(STREAM, jobs)) is not None:
             codes += np.maximum(own, 0)
-        return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
+        return Coded(codes, tuple(self.names()))
 
     def column(self, name: str, jobs: IntArray) -> IntArray | None:
         """Return an extra column of these jobs, given by number; shape ``(jobs,)``, ``None`` if no stream has it."""
@@ -353,106 +353,3 @@ def _shifts(sources: Sequence[JobSource]) -> tuple[list[int], list[int]]:
     if largest[-1] > LAST_TICK:
         raise SpecificationError("Scenario.workload: the job numbers of the streams, one after the other, do not fit 64 bits")
     return shifts, largest
-
-
-@dataclass(frozen=True)
-class JobStreamMix:
-    """Several job streams that are generated together; :func:`merge` makes it."""
-
-    streams: Mapping[str, JobStream]
-    """The streams by label; the label is also the name of the stream's random numbers."""
-
-    def generate(self, *, days: float, seed: int = 1, load: float | None = None, machine_nodes: int | None = None) -> Workload:
-        """Return the merged jobs that the streams submit within ``days``; later jobs are left out.
-
-        ``seed`` gives random numbers that are independent between streams.  With ``load``, the offered load of all streams
-        together on ``machine_nodes``, one factor multiplies the rates of all arrival processes.
-        """
-        parts = draw_streams(self.streams, days=days, seed=seed, load=load, machine_nodes=machine_nodes)
-        arguments = {"streams": self.streams, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
-        return merge(**parts).made_by("job_streams", arguments)
-
-
-@overload
-def merge(**streams: JobStream) -> JobStreamMix: ...
-@overload
-def merge(**streams: JobSource) -> Workload: ...
-def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
-    """Return several job streams as one, as in ``merge(day=..., night=...)``.
-
-    The names of the arguments become labels: the column ``stream`` of ``Result.jobs``, and the rows of
-    ``Result.by_stream``.  Jobs are renumbered as in ``Scenario(workload=[...])``, with the same schedule: streams without a
-    job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
-    memory.  Feedback and what logs have recorded are kept; users (queues, ...) of one name are one, so that numbers may differ
-    from those of the streams where any of these has names.  Labels of earlier merges are replaced.  Workloads give a workload;
-    builders, :class:`~clustermodel.workload.job_stream.JobStream`, a :class:`JobStreamMix`, to be generated together with
-    independent random numbers.
-
-    Raises:
-        SpecificationError: no stream is given, streams and builders are mixed, a stream has no jobs, or two generated streams
-            have the same random numbers.
-    """
-    if not streams:
-        raise SpecificationError("merge: no stream is given; at least one is needed, as in merge(day=..., night=...)")
-    builders = {label: stream for label, stream in streams.items() if isinstance(stream, JobStream)}
-    if len(builders) == len(streams):
-        return JobStreamMix(builders)
-    sources: dict[str, JobSource] = {}
-    seen: dict[object, str] = {}
-    for label, source in streams.items():
-        if isinstance(source, JobStream) or not isinstance(source, JobSource):
-            raise SpecificationError(
-                f"merge: {label}: {quoted(source)} is not allowed; all streams must be workloads, or all JobStream(...)"
-            )
-        numbers = source.provenance.options.get(RANDOM_NUMBERS)
-        if numbers is not None and numbers in seen:  # the jobs would not be independent
-            raise SpecificationError(
-                f"merge: {seen[numbers]} and {label} were generated with the same random numbers ({numbers}); give the "
-                "JobStreams different names, or merge before generating: merge(...=JobStream(...)).generate(...)"
-            )
-        sources[label], seen[numbers] = source, label
-    parts: list[Workload] = []
-    for label, stream in zip(sources, JobStreams(list(sources.values())), strict=True):
-        if not isinstance(stream, Workload) and not (rows := list(stream.rows())):
-            raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
-        parts.append(stream if isinstance(stream, Workload) else Workload(rows, name="+".join(sources)))
-    extra = [PRECEDING, THINK] if any(part.has_feedback for part in parts) else []
-    extra += [name for name in RECORDED_COLUMNS if any(part.has(name) for part in parts)]
-    columns = {name: [part.column(name) for part in parts] for name in (*JobRow._fields, *extra)}
-    names: dict[str, tuple[str, ...]] = {}
-    for name in ("user", "group", *NAMED_COLUMNS):
-        if any(part.names.get(name) for part in parts):
-            columns[name], names[name] = _with_common_names([part.labels(name) for part in parts])
-    columns[STREAM] = [np.full(len(part), number) for number, part in enumerate(parts)]
-    extra.append(STREAM)
-    table = table_of(**{name: np.concatenate(of_parts) for name, of_parts in columns.items()})
-    provenances = [source.provenance for source in sources.values()]
-    counts: dict[str, Any] = {
-        name: sum((getattr(provenance, name) for provenance in provenances), Counter())
-        for name in ("dropped", "repaired", "partial")
-    }
-    of = ", ".join(f"{label}={each.source}" for label, each in zip(sources, provenances, strict=True))
-    return Workload(
-        table,
-        name="+".join(sources),
-        provenance=Provenance(
-            source=f"merge({of})",
-            options={label: each.options for label, each in zip(sources, provenances, strict=True)},
-            **counts,
-        ),
-        machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
-        extra=extra,
-        streams=tuple(sources),
-        names=names,
-        dependencies=JobStreams(list(sources.values())).dependencies(),
-    ).made_by("merge", {"workloads": dict(sources)})
-
-
-def _with_common_names(labels: Sequence[pd.Categorical[str]]) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Return the names in a column of several workloads as numbers from 1, ``UNSET`` where a job has none, and the names."""
-    texts: dict[str, int] = {}
-    numbers = []
-    for own in labels:
-        codes = [texts.setdefault(str(text), len(texts) + 1) for text in own.categories]
-        numbers.append(np.array([*codes, UNSET])[own.codes])  # the code of no name is -1
-    return numbers, tuple(texts)

@@ -14,7 +14,7 @@ from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
-from clustermodel.workload.estimates import PHI, phi_factors
+from clustermodel.workload.phi import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload, remembered, table_of
 
 DAY_S = 86_400.0

@@ -58,8 +58,8 @@ from clustermodel.validation import (
     to_kib,
 )
 from clustermodel.workload import transforms
-from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.malleable import Malleable
+from clustermodel.workload.phi import PHI, phi_factors
 from clustermodel.workload.placements import GivenPlacements, NodeLists, checked_placements
 from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
 

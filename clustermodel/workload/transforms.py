@@ -5,6 +5,8 @@ block bootstrap (Künsch 1989), which do not overlap here, since submissions dep
 2014 resample logs for the evaluation of schedulers by recombining the jobs of their users.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from datetime import datetime
 from numbers import Integral, Real
 from operator import contains
 from typing import Any, Final, Literal
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, refused
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import require, require_seconds
-from clustermodel.workload.distributions import Checked, positive
+from clustermodel.validation import Checked, positive, require, require_seconds
 
 SUBMIT, ID, NODES, RUN, ESTIMATE, USER, STATUS = map(
     JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
@@ -218,6 +218,8 @@ def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header:
 def moment_of(header: Mapping[str, str], since_s: int) -> datetime | None:
     """Return when something was, where the log was made, so many seconds after its begin; ``None`` where this is unknown."""
     try:
+        from zoneinfo import ZoneInfo  # noqa: PLC0415  few runs need it
+
         return datetime.fromtimestamp(int(header["UnixStartTime"]) + since_s, ZoneInfo(header["TimeZoneString"]))
     except (KeyError, ValueError, OSError, OverflowError):  # an unknown zone is a KeyError, a damaged name one of the others
         return None

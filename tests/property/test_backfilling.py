@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.job_table import Jobs, job_table
+from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import summarize
 from clustermodel.measure.timeline import event_log
 from clustermodel.policies.backfilling.moldable import Greedy
@@ -255,8 +255,8 @@ def test_the_books_balance_waste_is_what_tries_lost_and_the_formula_of_kappa_agr
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(width, end - start))
     lost = sum((one.end - one.start) * count(one.columns) for one in records.each_stopped_run())
     assert sum(ledger.amount(Account.LOST)) == lost == int(Jobs.of(records).wasted.sum())
-    assert job_table(Jobs.of(records))["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
-    assert job_table(Jobs.of(records))["tries"].sum() == len(rows) + len(records.stopped_runs.job)
+    assert job_columns(Jobs.of(records))["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
+    assert job_columns(Jobs.of(records))["tries"].sum() == len(rows) + len(records.stopped_runs.job)
     log = event_log(records, nodes)
     assert log.empty.min() >= 0
     assert log.waiting.min() >= 0

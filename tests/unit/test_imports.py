@@ -18,6 +18,11 @@ before = set(sys.modules)
 atexit.register(lambda: print("\\nloaded:", *sorted(set(sys.modules) - before), file=sys.stderr))
 """
 SLOW = {"bokeh", "distributed", "matplotlib", "pandas", "pyarrow", "scipy"}
+OF_STUDIES = ["clustermodel.experiment.study", "clustermodel.statistics", "sysconfig"]
+OF_FEW_RUNS = [
+    "clustermodel.logs.sacct", "clustermodel.policies.preemptive", "clustermodel.theory.checkpointing",
+    "clustermodel.workload.distributions", "clustermodel.workload.job_stream", "clustermodel.workload.model", "html", "tomllib",
+]  # fmt: skip
 
 
 def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,7 +48,7 @@ def test_importing_the_package_imports_none_of_its_modules_and_nothing_slow() ->
     [
         (["--help"], ["numpy", "simpy", "rich"]),
         (["sweep", "--help"], []),
-        (["run", "--jobs", "9", "--policy", "easy"], ["clustermodel.experiment.study", "rich.progress"]),
+        (["run", "--jobs", "9", "--policy", "easy"], [*OF_FEW_RUNS, *OF_STUDIES, "rich.progress"]),
     ],
     ids=" ".join,
 )
@@ -53,6 +58,43 @@ def test_a_command_imports_only_what_it_needs(arguments: list[str], unneeded: li
     found = loaded("from clustermodel.cli import main; main()", *arguments)
     assert "clustermodel.cli.main" in found
     assert not found & SLOW.union(unneeded)
+
+
+def test_a_study_imports_only_what_it_needs_and_its_workers_no_more_than_runs_and_files_of_tables(tmp_path: Path) -> None:
+    program = (
+        "from clustermodel import Machine, Scenario, Study, sweep, synthetic_workload\n"
+        "def scenario(policy, seed):\n"
+        "    return Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9, seed=seed), policy=policy)\n"
+        "def unneeded(result):\n"
+        f"    found = sys.modules.keys() & {SLOW.union(OF_FEW_RUNS, ['click', 'rich']) - {'pyarrow'}}\n"
+        "    assert not found, found\n"
+        "    return 0\n"
+        "study = Study(name='s', factors={'policy': ['fcfs', 'easy']}, scenario=scenario, measures={'unneeded': unneeded},\n"
+        "              replications=2)\n"
+        "table = sweep(study, sys.argv[1], workers=2)\n"
+        "assert (len(table), table.failures) == (4, ()), table.failures\n"
+    )
+    found = loaded(program, str(tmp_path / "out"))
+    assert not found & SLOW
+
+
+def test_processes_of_a_study_have_one_thread_for_products_of_matrices_unless_asked_for_more(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "from clustermodel import Machine, Scenario, Study, sweep, synthetic_workload\n"
+        "def scenario(policy, seed):\n"
+        "    return Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9), policy=policy)\n"
+        "def threads(name):\n"
+        "    return lambda result: int(os.environ[name])\n"
+        "os.environ['MKL_NUM_THREADS'] = '2'\n"
+        "before = dict(os.environ)\n"
+        "measures = {name: threads(name) for name in ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')}\n"
+        "study = Study(name='s', factors={'policy': ['fcfs', 'easy']}, scenario=scenario, measures=measures)\n"
+        "table = sweep(study, sys.argv[1], workers=2)\n"
+        "print(*table.frame['OPENBLAS_NUM_THREADS'], *table.frame['MKL_NUM_THREADS'], dict(os.environ) == before)\n"
+    )
+    done = python(program, str(tmp_path / "out"))
+    assert (done.returncode, done.stdout.split()) == (0, ["1", "1", "2", "2", "True"]), done.stderr
 
 
 def test_pandas_is_imported_by_the_first_table_of_a_result_and_nothing_else_slow() -> None:

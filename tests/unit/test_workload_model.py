@@ -16,8 +16,9 @@ from scipy.stats import kstest
 import clustermodel as cm
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S
-from clustermodel.workload.estimates import phi_factors
-from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, shipped_models
+from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass
+from clustermodel.workload.phi import phi_factors
+from clustermodel.workload.shipped import shipped_models
 from tests.conftest import refusal
 from tests.property.strategies import cases
 from tests.shared_data import trace_path
