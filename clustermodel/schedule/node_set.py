@@ -75,7 +75,8 @@ mask_of: Final = lru_cache(maxsize=256)(as_mask)  # of sets that are asked for a
 
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
-    return tuple(_set_bits(mask ^ mask << 1))  # a bit is unlike the one below it where a range begins, and where one ends
+    # A bit is unlike the one below it where a range begins, and where one ends.
+    return tuple(_set_bits(mask ^ mask << 1))
 
 
 def _set_bits(bits: int) -> list[int]:

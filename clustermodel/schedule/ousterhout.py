@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from math import comb
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, places
+from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 if TYPE_CHECKING:
+    from clustermodel.policies.interface import MaskedPlace
     from clustermodel.policies.view import QueuedJob
 
 
@@ -32,8 +32,8 @@ class Occupant:
     """A gang in the matrix."""
 
     __slots__ = (
-        "columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed_columns", "placed_home",
-        "placed_rows", "rows",
+        "columns", "home", "job", "migrating", "moving", "nodes", "order", "placed_columns", "placed_home", "placed_rows",
+        "rows",
     )  # fmt: skip
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
@@ -47,7 +47,6 @@ class Occupant:
         self.moving = job.nodes  # how many of its tasks count as migrating while it is
         # Where it is on the machine: in no row before it starts.
         self.placed_columns = self.placed_rows = self.placed_home = 0
-        self.node_set: NodeSet = ()  # its columns there
 
     @property
     def on_machine(self) -> bool:
@@ -64,7 +63,7 @@ def _number_of_rows(gang: Occupant) -> int:
 class Change(NamedTuple):
     """What has to change on the machine."""
 
-    places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]  # gangs, their columns and their rows, the home row first
+    places: list[MaskedPlace]
     migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]  # gangs that get other columns, that wait
 
 
@@ -315,6 +314,8 @@ class OusterhoutMatrix:
                 continue
             taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
             fitting = [gang for gang in gangs if not gang.columns & taken]
+            if not fitting:
+                continue
             if len(fitting) > 1 and len(rows) > 2:
                 fitting.sort(key=_number_of_rows)
             for gang in fitting:
@@ -585,12 +586,12 @@ class OusterhoutMatrix:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
         self._touched += moves
         self._changed_homes.update([gang.home for gang in moves])
-        moved = [gang for gang in moves if gang.on_machine]
+        moved = [gang for gang in moves if gang.placed_rows]
         if self.migration_counts:
             for gang in moved:
                 gang.migrating = True
         if moved:
-            self._migrations.append((moved, [gang for gang in blocked if gang.on_machine]))
+            self._migrations.append((moved, [gang for gang in blocked if gang.placed_rows]))
 
     # What the machine has to do.
 
@@ -601,39 +602,19 @@ class OusterhoutMatrix:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = [gang for gang in chain(self._cleaned, self._replicated) if gang.rows != gang.placed_rows]
-        changed += [
-            gang
-            for gang in self._touched
-            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home)
-            and gang.rows
-        ]
-        if len(changed) > 1:
-            changed.sort(key=STARTING_ORDER)
-        previous = None
-        for gang in changed:
-            if gang is not previous:
-                change.places.append(_place(gang))
-                previous = gang
+        changed = {gang for gang in {*self._cleaned, *self._replicated} if gang.rows != gang.placed_rows}
+        for gang in self._touched:
+            has_moved = gang.columns != gang.placed_columns or gang.home != gang.placed_home
+            if gang.rows and (has_moved or gang.rows != gang.placed_rows):
+                changed.add(gang)
+        for gang in sorted(changed, key=STARTING_ORDER):
+            gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
+            change.places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
         self._left = []  # until it is filled again
         return change
-
-
-def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
-    home, columns = gang.home, gang.columns
-    if gang.placed_columns != columns:
-        gang.node_set = from_mask(columns)
-    gang.placed_columns, gang.placed_rows, gang.placed_home = columns, gang.rows, home
-    return gang.job, gang.node_set, _rows_from_home(gang.rows, home)
-
-
-@lru_cache(maxsize=4096)
-def _rows_from_home(rows: int, home: int) -> tuple[int, ...]:
-    """Return the rows of a bitmask, the home row first."""
-    return (home, *[row for row in places(rows) if row != home])
 
 
 # Which gangs to preempt so that a job gets columns of its own in every row.
