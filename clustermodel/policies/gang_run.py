@@ -292,12 +292,11 @@ class GangRun:
         improvable = self._improvable
         for of_row in self.matrix.homes:
             row = in_every_row.copy()
-            for gang in of_row.values():
-                job = gang.job
-                left = left_of[job.id] if job.id in left_of else self._length(job)  # it may start at this instant
+            for number, gang in of_row.items():
+                left = left_of[number] if number in left_of else self._length(gang.job)  # it may start at this instant
                 # As _stretched has it.
-                end = ends[job.id] = now - (-left * time // own if own else -self._stretched(left, job))
-                improvable = improvable or end != old.get(job.id, end)
+                end = ends[number] = now - (-left * time // own if own else -self._stretched(left, gang.job))
+                improvable = improvable or end != old.get(number, end)
                 row.append((end, gang.columns if in_pools else gang.nodes))
             rows.append(row)
         self._ends, self._improvable = ends, improvable

@@ -339,10 +339,10 @@ class OusterhoutMatrix:
         if len(self.rows_in_use) < 2:
             return
         room, left = self._room_left, self._left
-        rows = [(row, 1 << row) for row in self.rows_in_use if room[row]]
+        rows = [row for row in self.rows_in_use if room[row]]
         if not rows:
             return
-        most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
+        most, bits = max(map(room.__getitem__, rows)), sum([1 << row for row in rows])
         # Rows only become fuller, so the others never can be replicated later.
         candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
         if not candidates:
@@ -354,8 +354,10 @@ class OusterhoutMatrix:
             moved = refused = False
             for gang in gangs:
                 nodes, standing, columns = gang.nodes, gang.rows, gang.columns
-                for row, bit in rows:
-                    if nodes > room[row] or standing & bit:
+                if nodes > most:
+                    continue
+                for row in rows:
+                    if nodes > room[row] or standing >> row & 1:
                         continue
                     if columns & fixed[row]:
                         refused = True
@@ -370,10 +372,11 @@ class OusterhoutMatrix:
                     else:
                         refused = True
                         continue
-                    gang.rows = standing | bit
+                    gang.rows = standing | 1 << row
                     fixed[row] |= columns
                     fixed[gang.home] |= columns
                     again.append(gang)
+                    most = max(map(room.__getitem__, rows))
                     break
             self._replicated += again
             # Rows only become fuller, but columns that have changed may suit a gang that was refused.

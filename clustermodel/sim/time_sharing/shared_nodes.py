@@ -40,7 +40,7 @@ class SlicedGang(Execution):
 
     __slots__ = (
         "_being_written", "_checkpoint", "_executed", "_sharing", "done", "due", "finished", "home", "left",
-        "mask", "moved", "order", "pace", "pending", "restored_at", "to_restore",
+        "mask", "moved", "order", "overestimated", "pace", "pending", "restored_at", "to_restore",
     )  # fmt: skip
 
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: int, terms: Terms, home: int, order: int) -> None:
@@ -61,6 +61,7 @@ class SlicedGang(Execution):
         # Kept by the rotation of the fast mode, which explains them:
         self.pace: Pace | None = None  # the pace at which it runs
         self.due = 0  # what the pace has served when the gang finishes, ticks
+        self.overestimated = self.job.estimate - owner.saved - self.duration  # how long it will not need its estimate, ticks
         self.left = self.duration  # ticks of its own slices that it still needs; valid while it has no pace
         self.done = 0  # how long it has executed up to the last event, ticks; in the fast mode, with periodic checkpoints only
 
@@ -202,29 +203,28 @@ class MatrixRows:
 
     def place(self, gang: SlicedGang, rows: int) -> None:
         """Put a gang into some rows, a bitmask."""
-        wanted, number, down = gang.mask, gang.job.id, self.down
+        wanted, number, nodes = gang.mask, gang.job.id, gang.nodes
         occupied, held, gangs = self.occupied, self.held, self.gangs
+        down = self.down & wanted
         for row in rows_of(rows):
-            if (taken := occupied[row]) & wanted or down & wanted:
-                refused = f"job {number} cannot run in row {row} on columns {text(gang.columns)}"
-                if down & wanted:
-                    raise DecisionError(f"{refused}: {text(from_mask(wanted & down))} are down")
-                raise DecisionError(f"{refused}: not all of them are free there")
+            if (taken := occupied[row]) & wanted or down:
+                reason = f"{text(from_mask(down))} are down" if down else "not all of them are free there"
+                raise DecisionError(f"job {number} cannot run in row {row} on columns {text(gang.columns)}: {reason}")
             occupied[row] = taken | wanted
             if not held[row]:
                 self.in_use_changed = True
-            held[row] += gang.nodes
+            held[row] += nodes
             gangs[row][number] = gang
         gang.rows |= rows
         self.changed.add(gang)
 
     def withdraw(self, gang: SlicedGang, rows: int) -> None:
         """Take a gang out of some of its rows, a bitmask."""
-        mask, number = gang.mask, gang.job.id
+        mask, number, nodes = gang.mask, gang.job.id, gang.nodes
         occupied, held, gangs = self.occupied, self.held, self.gangs
         for row in rows_of(rows):
             occupied[row] ^= mask
-            held[row] -= gang.nodes
+            held[row] -= nodes
             if not held[row]:
                 self.in_use_changed = True
             del gangs[row][number]

@@ -7,7 +7,7 @@ rings when the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import AlarmClock
@@ -196,13 +196,12 @@ class ComputedSlices(TimeSharing):
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
         left: dict[int, int] = {}
         others: dict[int, Execution] = {}
-        for number, gang in running.items():
-            assert isinstance(gang, SlicedGang)
+        for number, gang in cast("Mapping[int, SlicedGang]", running).items():
             pace = gang.pace
-            if pace is None or gang.pending or gang.interval is not None or gang.owner.image is not None:
+            if pace is None or gang.pending or gang.interval is not None:
                 others[number] = gang
             else:
-                ticks = gang.job.estimate - gang.duration + gang.due - pace.served
+                ticks = gang.due - pace.served + gang.overestimated
                 left[number] = ticks if ticks > 0 else if_late(ticks)
         if others:
             left.update(expected_left(others))
