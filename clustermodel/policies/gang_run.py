@@ -273,8 +273,14 @@ class GangRun:
 
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        now, old, ends = self._view.now, self._ends, dict[int, int]()
-        left_of, time, own = self._left_of_gangs(), self._rows_at_worst * self._quantum, self._own
+        now, occupants, time, own = self._view.now, self.matrix.occupants, self._rows_at_worst * self._quantum, self._own
+        left = dict(self._left_of_gangs())
+        for number in occupants.keys() - left.keys():  # they start at this instant
+            left[number] = self._length(occupants[number].job)
+        if own:
+            ends = {number: now - -left[number] * time // own for number in occupants}  # as _stretched has it
+        else:
+            ends = {number: now + self._stretched(left[number], gang.job) for number, gang in occupants.items()}
         in_pools = self._in_pools  # then plans have which nodes gangs hold, bitmasks, in place of their numbers
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
@@ -283,24 +289,20 @@ class GangRun:
             in_every_row.append((end, 1 << outage.node if in_pools else 1))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
-                left = left_of[gang.job.id] if gang.job.id in left_of else self._length(gang.job)
-                end = ends[gang.job.id] = now + self._stretched(left, gang.job, rows=1)
+                end = ends[gang.job.id] = now + self._stretched(left[gang.job.id], gang.job, rows=1)
                 in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
             for job, columns in self._urgent.claims.values():
                 in_every_row.append((now + self._stretched(self._length(job), job, rows=1), columns if in_pools else job.nodes))
-        rows: list[list[tuple[int, int]]] = []
-        improvable = self._improvable
-        for of_row in self.matrix.homes:
-            row = in_every_row.copy()
-            for number, gang in of_row.items():
-                left = left_of[number] if number in left_of else self._length(gang.job)  # it may start at this instant
-                # As _stretched has it.
-                end = ends[number] = now - (-left * time // own if own else -self._stretched(left, gang.job))
-                improvable = improvable or end != old.get(number, end)
-                row.append((end, gang.columns if in_pools else gang.nodes))
-            rows.append(row)
-        self._ends, self._improvable = ends, improvable
-        self._plans.rebuild(now, rows)
+        homes, undivided = self.matrix.homes, self.matrix.undivided
+        self._improvable = self._improvable or any(
+            ends.get(number, end) != end for number, end in self._ends.items() if number not in undivided
+        )
+        self._ends = ends
+        if in_pools:
+            rows = [[(ends[number], gang.columns) for number, gang in of_row.items()] for of_row in homes]
+        else:
+            rows = [[(ends[number], gang.nodes) for number, gang in of_row.items()] for of_row in homes]
+        self._plans.rebuild(now, [of_row + in_every_row for of_row in rows] if in_every_row else rows)
         self._planning = True
 
     def _left_of_gangs(self) -> Mapping[int, int]:

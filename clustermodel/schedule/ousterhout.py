@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import from_mask, lowest
+from clustermodel.schedule.node_set import bisect_left, bisect_right, from_mask, lowest
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class OusterhoutMatrix:
         self.nodes = nodes
         self.mpl = mpl
         self.occupants: dict[int, Occupant] = {}  # by job id, in starting order
+        self._sizes: list[int] = []  # of all gangs, ascending
+        self._by_size: list[Occupant] = []  # the gangs in this order
         self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]  # the gangs at home in each row
         self.undivided: dict[int, Occupant] = {}  # the gangs that stand in every row in use, by job id
         self.set_aside = 0  # columns of undivided gangs or of nodes that are down, which no other gang gets: a bitmask
@@ -153,6 +155,9 @@ class OusterhoutMatrix:
     def _new(self, job: QueuedJob, columns: int, row: int, kept: int, end: int | None = None) -> Occupant:
         self._starts += 1
         gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
+        place = bisect_right(self._sizes, gang.nodes)
+        self._sizes.insert(place, gang.nodes)
+        self._by_size.insert(place, gang)
         self._take_memory(job, columns & ~kept, end)
         return gang
 
@@ -246,6 +251,8 @@ class OusterhoutMatrix:
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
         gang.rows = gang.placed_rows = 0
+        place = self._by_size.index(gang, bisect_left(self._sizes, gang.nodes))
+        del self._sizes[place], self._by_size[place]
         if job_id not in self.undivided:
             self._leave_home(gang)
             return
@@ -259,6 +266,10 @@ class OusterhoutMatrix:
             if nodes <= self.room[row] < least:
                 best, least = row, self.room[row]
         return best
+
+    def _of_at_most(self, nodes: int) -> list[Occupant]:
+        """Return the gangs of at most so many nodes, the smallest first."""
+        return self._by_size[: bisect_right(self._sizes, nodes)]
 
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
@@ -308,16 +319,18 @@ class OusterhoutMatrix:
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
         # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
         # row are not in each other's way.
-        all_columns, gangs, replicated = self._all_columns, self.occupants.values(), self._replicated
+        all_columns, replicated = self._all_columns, self._replicated
         for row in rows:
             if not (room := self.room[row]):
                 continue
             taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
-            fitting = [gang for gang in gangs if not gang.columns & taken]
+            fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
             if not fitting:
                 continue
-            if len(fitting) > 1 and len(rows) > 2:
-                fitting.sort(key=_number_of_rows)
+            if len(fitting) > 1:
+                fitting.sort(key=STARTING_ORDER)
+                if len(rows) > 2:
+                    fitting.sort(key=_number_of_rows)
             for gang in fitting:
                 columns = gang.columns
                 if columns & taken or (gang.migrating and not self._within_limit(gang, row)):
@@ -336,17 +349,16 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
-        if len(self.rows_in_use) < 2:
-            return
         room, left = self._room_left, self._left
         rows = [row for row in self.rows_in_use if room[row]]
-        if not rows:
+        if not rows or len(self.rows_in_use) < 2:
             return
         most, bits = max(map(room.__getitem__, rows)), sum([1 << row for row in rows])
         # Rows only become fuller, so the others never can be replicated later.
-        candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
+        candidates = [gang for gang in self._of_at_most(most) if bits & ~gang.rows]
         if not candidates:
             return
+        candidates.sort(key=STARTING_ORDER)
         fixed = self._fixed_columns()
         gangs = candidates
         while gangs:

@@ -197,12 +197,12 @@ class ComputedSlices(TimeSharing):
         left: dict[int, int] = {}
         others: dict[int, Execution] = {}
         for number, gang in cast("Mapping[int, SlicedGang]", running).items():
-            pace = gang.pace
-            if pace is None or gang.pending or gang.interval is not None:
+            if gang.pending or gang.interval is not None or (pace := gang.pace) is None:
                 others[number] = gang
             else:
-                ticks = gang.due - pace.served + gang.overestimated
-                left[number] = ticks if ticks > 0 else if_late(ticks)
+                left[number] = gang.due - pace.served + gang.overestimated
+        if left and min(left.values()) <= 0:
+            left = {number: ticks if ticks > 0 else if_late(ticks) for number, ticks in left.items()}
         if others:
             left.update(expected_left(others))
         return left
