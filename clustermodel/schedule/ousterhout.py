@@ -420,13 +420,14 @@ class OusterhoutMatrix:
             changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
-        if not room[order[1]]:
+        smallest = self._sizes[0]
+        if room[order[1]] < smallest:
             return False  # all rows but the least populated one are full
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
                 largest = room[target]
-                if not largest or not (target in changed or source in changed):
+                if largest < smallest or not (target in changed or source in changed):
                     continue
                 for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
                     if gang.nodes > largest:

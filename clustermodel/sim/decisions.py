@@ -284,7 +284,7 @@ class Decisions:
                         refused = f"job {job.id} cannot migrate to columns {columns!r}"
                         raise DecisionError(f"{refused}: its gang needs {gang.nodes} nodes")
             stay.append((gang, as_mask(columns), rows, home))
-        self._arrange(start, stay, decision.migrations)
+        self._arrange(start, stay, [self._migration(pair) for pair in decision.migrations])
 
     def _are_columns(self, nodes: int, columns: NodeSet) -> bool:
         """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
@@ -303,20 +303,23 @@ class Decisions:
                 start.append((in_system, self._terms(decision, in_system), columns, rows, home, reasons.get(job.id)))
             else:
                 stay.append((running[job.id], columns, rows, home))
-        self._arrange(start, stay, decision.migrations)
+        migrations = [
+            ([running[job.id] for job in moves], [running[job.id] for job in blocked]) for moves, blocked in decision.migrations
+        ]
+        self._arrange(start, stay, migrations)
 
     def _arrange(
         self,
         start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]],
         stay: list[tuple[Execution, int, int, int]],
-        migrations: Iterable[Any],
+        migrations: list[tuple[list[Execution], list[Execution]]],
     ) -> None:
         """Let gangs leave rows, migrate, start and enter rows, in this order; all have columns, rows and a home row."""
         self._run.sharing = sharing = self._run.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
         if (reservations := self._run.reservations) is not None:
             for gang, columns, _, _ in stay:
                 reservations.require_free(gang, from_mask(columns), gang.columns)
-        sharing.rearrange(stay, [self._migration(pair) for pair in migrations])
+        sharing.rearrange(stay, migrations)
         for in_system, terms, columns, rows, home, reason in start:
             begun = sharing.start_in_row(in_system, terms, columns, home)
             if reservations is not None:
