@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from clustermodel.errors import DecisionError
@@ -63,13 +62,19 @@ class Profile:
         Reservations, even of more nodes than are free, are pairs of the same kind: (start, minus nodes) and (end, nodes).
         """
         profile = cls(nodes)
-        if changes := sorted([*ends, *reserved]):
-            times, sizes = zip(*changes, strict=True)  # those of a reservation add up to none
-            free = accumulate((nodes - sum(sizes), *sizes))
-            steps = dict(zip((now, *times), free, strict=True))  # of changes at one time the last one has the sum
-            profile._times, profile._free = list(steps), list(steps.values())
-        else:
-            profile._times = [now]
+        changes = list(ends)
+        available = nodes - sum([size for _, size in changes])
+        changes += reserved
+        changes.sort()
+        times, free = [now], [available]
+        for time, change in changes:
+            available += change
+            if time == times[-1]:
+                free[-1] = available
+            else:
+                times.append(time)
+                free.append(available)
+        profile._times, profile._free = times, free
         return profile
 
     def advance(self, now: int) -> None:
