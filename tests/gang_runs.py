@@ -15,13 +15,13 @@ from clustermodel.job import JobRow
 from clustermodel.machine import AT_EVENTS, COUNTS, AtEvents
 from clustermodel.measure import job_table
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Place, Policy, Rows, Setup, Suspend, WakeAt, decide_of
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.speedup import LINEAR
-from clustermodel.ticks import to_seconds
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from tests.property.strategies import LATE, one_in, refused_sizes
 
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
@@ -251,6 +251,14 @@ class Call(NamedTuple):
         return migrations
 
 
+def expected_left(view: View, gang: RunningJob) -> int:
+    """Return for how long a gang is expected to need its nodes, or slices, as the view has it for all gangs."""
+    left = gang.job.estimate - view.progress(gang)
+    if left <= 0:
+        left = max(TICKS_PER_SECOND, -left)
+    return view.overhead_left(gang) + (0 if gang.stopping else left)
+
+
 class Watched:
     """A policy whose calls are written down."""
 
@@ -269,6 +277,7 @@ class Watched:
             number: Gang(gang.rows, as_mask(gang.columns), view.progress(gang), view.overhead_left(gang), gang.migrating)
             for number, gang in view.running.items()
         }
+        assert view.expected_left() == {number: expected_left(view, gang) for number, gang in view.running.items()}
         decisions = list(self._decide(batch, view))
         self.calls.append(Call(view.now, running, decisions))
         return decisions

@@ -7,14 +7,14 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from clustermodel.policies.interface import Decision, Place, Reason, Reserve, Rows, Setup, WakeAt
+from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
-from clustermodel.policies.view import RETURNING, STOPPING, Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Reservation, RowPlans
 from clustermodel.ticks import NEVER
@@ -63,6 +63,7 @@ class GangRun:
         self._ends: dict[int, int] = {}  # running job's id -> its end, as predicted when it was last needed
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
+        self._left: Mapping[int, int] | None = None  # how long gangs still need their slices, once that is known at this event
         self._reasons: dict[int, Reason] = {}
         self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
         switch = 0 if setup.own_switches else machine.switch_ticks
@@ -79,7 +80,7 @@ class GangRun:
         if self.open_rows is not None:
             self._open_rows, rows = self.open_rows.open_rows(view, matrix)
             self._rows_at_worst = max(rows, self._fewest_rows)
-        self._view = view
+        self._view, self._left = view, None
         self._settle_matrix(batch)
         decisions: list[Decision] = []
         queue = self._waiting_for_a_row(batch, decisions)
@@ -111,12 +112,9 @@ class GangRun:
             matrix.fill_with_migration()
         places, migrations = matrix.changes()
         if places:
-            reasons = self._reasons
-            changed = [
-                tuple.__new__(Place, (*place, reasons.pop(place[0].id, None) if reasons else None, None, None))
-                for place in places  # calling Place takes thrice the time
-            ]
-            decisions.append(Rows(places=tuple(changed), migrations=tuple(migrations)))
+            decisions.append(RowsAsMasks(places, tuple(migrations), self._reasons))
+            if self._explain:
+                self._reasons = {}
         if plans.reserved or self._alarm is not None or self._urgent is not None:
             self._set_alarm(decisions)
         return decisions
@@ -275,10 +273,14 @@ class GangRun:
 
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        now, old, ends = self._view.now, self._ends, dict[int, int]()
-        time, own, left_of = self._rows_at_worst * self._quantum, self._own, self._left
-        if not own:
-            time, own, left_of = 1, 1, self._stretched_left
+        now, occupants, time, own = self._view.now, self.matrix.occupants, self._rows_at_worst * self._quantum, self._own
+        left = dict(self._left_of_gangs())
+        for number in occupants.keys() - left.keys():  # they start at this instant
+            left[number] = self._length(occupants[number].job)
+        if own:
+            ends = {number: now - -left[number] * time // own for number in occupants}  # as _stretched has it
+        else:
+            ends = {number: now + self._stretched(left[number], gang.job) for number, gang in occupants.items()}
         in_pools = self._in_pools  # then plans have which nodes gangs hold, bitmasks, in place of their numbers
         in_every_row: list[tuple[int, int]] = []
         for outage in self._view.down.values():
@@ -287,40 +289,27 @@ class GangRun:
             in_every_row.append((end, 1 << outage.node if in_pools else 1))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
-                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job), gang.job, rows=1)
+                end = ends[gang.job.id] = now + self._stretched(left[gang.job.id], gang.job, rows=1)
                 in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
             for job, columns in self._urgent.claims.values():
                 in_every_row.append((now + self._stretched(self._length(job), job, rows=1), columns if in_pools else job.nodes))
-        rows: list[list[tuple[int, int]]] = []
-        improvable = self._improvable
-        for of_row in self.matrix.homes:
-            row = in_every_row.copy()
-            for gang in of_row.values():
-                job = gang.job
-                end = ends[job.id] = now - -left_of(job) * time // own  # as _stretched has it
-                improvable = improvable or end != old.get(job.id, end)
-                row.append((end, gang.columns if in_pools else gang.nodes))
-            rows.append(row)
-        self._ends, self._improvable = ends, improvable
-        self._plans.rebuild(now, rows)
+        homes, undivided = self.matrix.homes, self.matrix.undivided
+        self._improvable = self._improvable or any(
+            ends.get(number, end) != end for number, end in self._ends.items() if number not in undivided
+        )
+        self._ends = ends
+        if in_pools:
+            rows = [[(ends[number], gang.columns) for number, gang in of_row.items()] for of_row in homes]
+        else:
+            rows = [[(ends[number], gang.nodes) for number, gang in of_row.items()] for of_row in homes]
+        self._plans.rebuild(now, [of_row + in_every_row for of_row in rows] if in_every_row else rows)
         self._planning = True
 
-    def _left(self, job: QueuedJob) -> int:
-        """Return how long a gang in the matrix still needs its slices, as far as is known, ticks."""
-        view = self._view
-        gang = view.running.get(job.id)
-        if gang is None:  # it starts at this instant
-            return self._length(job)
-        state = gang.state
-        if state is STOPPING or state is RETURNING:
-            return view.overhead_left(gang)
-        left = job.estimate - view.progress(gang)
-        if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already
-            left = max(SHORTEST_EXTENSION, -left)
-        return left + view.overhead_left(gang)
-
-    def _stretched_left(self, job: QueuedJob) -> int:
-        return self._stretched(self._left(job), job)
+    def _left_of_gangs(self) -> Mapping[int, int]:
+        """Return how long the gangs that run still need their slices, as far as is known, by job id, ticks."""
+        if self._left is None:
+            self._left = self._view.expected_left()
+        return self._left
 
     def _stretched(self, ticks: int, job: QueuedJob, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""

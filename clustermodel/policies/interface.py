@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import Machine
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, from_mask
+from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.speedup import LINEAR, Speedup
 
 
@@ -132,6 +133,34 @@ class Rows:
     migrations: tuple[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]], ...] = ()
     """Pairs, in order: gangs that migrate together, and gangs that have to wait until the checkpoints of these are written, at
     the start of their own next slices.  A gang that migrates and is in no pair blocks no other."""
+
+
+MaskedPlace: TypeAlias = tuple[QueuedJob, int, int, int]
+"""The job of a gang, its columns and its rows, bitmasks, and its home row."""
+
+
+class RowsAsMasks(Rows):
+    """:class:`Rows` of a policy that keeps bitmasks: the machine takes these as they are, and ``places`` is for readers."""
+
+    __slots__ = ("masks", "reasons")
+    nodes = limit = None  # of all places
+
+    def __init__(
+        self,
+        masks: list[MaskedPlace],
+        migrations: tuple[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]], ...],
+        reasons: dict[int, Reason],
+    ) -> None:
+        self.masks = masks
+        self.migrations = migrations
+        self.reasons = reasons  # of starts, by job id
+
+    @property
+    def places(self) -> tuple[Place, ...]:  # type: ignore[override]
+        return tuple(
+            Place(job, from_mask(columns), (home, *(row for row in rows_of(rows) if row != home)), self.reasons.get(job.id))
+            for job, columns, rows, home in self.masks
+        )
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)

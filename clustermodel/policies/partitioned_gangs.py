@@ -70,7 +70,7 @@ class PooledGangRun(GangRun):
         if job.id not in self._view.running:
             return (1 << self.matrix.nodes) - 1 if job.eligible is None else self._pools.mask(job.eligible)
         assert self._windows is not None
-        until = self._stretched(self._left(job) + sum(self._transfer_times(job)), job)
+        until = self._stretched(self._left_of_gangs()[job.id] + sum(self._transfer_times(job)), job)
         barred = self._windows.barred(self._view.now, until, job.barred)
         return ((1 << self.matrix.nodes) - 1 if job.allowed is None else self._pools.mask(job.allowed)) & ~barred
 

@@ -176,6 +176,9 @@ class View:
         "overhead_left": """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption,
         checkpoints (the periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it
         depends on the queue at the checkpoint store.""",
+        "expected_left": """How long each running gang is expected to need its nodes, or slices, from now on, by job id, ticks
+        of its own: its estimate less its progress (one that is late already: as long as it is late, at least a second), and its
+        pending overhead; that overhead alone once it has been preempted.""",
         "saved": "How much of a waiting job's run time has been saved, ticks.",
         "saved_on": """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved;
         ``None`` where it can start on any number.""",
@@ -202,6 +205,7 @@ class View:
     running: Mapping[int, RunningJob]
     progress: Callable[[RunningJob], int]
     overhead_left: Callable[[RunningJob], int]
+    expected_left: Callable[[], Mapping[int, int]]
     saved: Callable[[QueuedJob], int]
     saved_on: Callable[[QueuedJob], int | None]
     suspended_on: Callable[[QueuedJob], NodeSet | None]

@@ -75,19 +75,24 @@ mask_of: Final = lru_cache(maxsize=256)(as_mask)  # of sets that are asked for a
 
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
-    return tuple(_set_bits(mask ^ mask << 1))  # a bit is unlike the one below it where a range begins, and where one ends
+    # A bit is unlike the one below it where a range begins, and where one ends.
+    return tuple(_set_bits(mask ^ mask << 1))
 
 
 def _set_bits(bits: int) -> list[int]:
     bounds: list[int] = []  # descending
-    while bits:
+    while bits >> _NARROW:
         length = bits.bit_length()
-        if length > _NARROW and len(bounds) >= _MANY:  # each look copies the whole mask
+        if len(bounds) >= _MANY:  # each look copies the whole mask
             half = length // 2
             bounds.reverse()
             return _set_bits(bits & ((1 << half) - 1)) + [bit + half for bit in _set_bits(bits >> half)] + bounds
         bounds.append(length - 1)
         bits ^= 1 << length - 1
+    while bits:
+        length = bits.bit_length() - 1
+        bounds.append(length)
+        bits ^= 1 << length
     bounds.reverse()
     return bounds
 

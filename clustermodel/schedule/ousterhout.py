@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from math import comb
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, places
+from clustermodel.schedule.node_set import bisect_left, bisect_right, from_mask, lowest
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 if TYPE_CHECKING:
+    from clustermodel.policies.interface import MaskedPlace
     from clustermodel.policies.view import QueuedJob
 
 
@@ -32,8 +32,8 @@ class Occupant:
     """A gang in the matrix."""
 
     __slots__ = (
-        "columns", "home", "job", "migrating", "moving", "node_set", "nodes", "order", "placed_columns", "placed_home",
-        "placed_rows", "rows",
+        "columns", "home", "job", "migrating", "moving", "nodes", "order", "placed_columns", "placed_home", "placed_rows",
+        "rows",
     )  # fmt: skip
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
@@ -47,7 +47,6 @@ class Occupant:
         self.moving = job.nodes  # how many of its tasks count as migrating while it is
         # Where it is on the machine: in no row before it starts.
         self.placed_columns = self.placed_rows = self.placed_home = 0
-        self.node_set: NodeSet = ()  # its columns there
 
     @property
     def on_machine(self) -> bool:
@@ -64,7 +63,7 @@ def _number_of_rows(gang: Occupant) -> int:
 class Change(NamedTuple):
     """What has to change on the machine."""
 
-    places: list[tuple[QueuedJob, NodeSet, tuple[int, ...]]]  # gangs, their columns and their rows, the home row first
+    places: list[MaskedPlace]
     migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]  # gangs that get other columns, that wait
 
 
@@ -102,6 +101,8 @@ class OusterhoutMatrix:
         self.nodes = nodes
         self.mpl = mpl
         self.occupants: dict[int, Occupant] = {}  # by job id, in starting order
+        self._sizes: list[int] = []  # of all gangs, ascending
+        self._by_size: list[Occupant] = []  # the gangs in this order
         self.homes: list[dict[int, Occupant]] = [{} for _ in range(mpl)]  # the gangs at home in each row
         self.undivided: dict[int, Occupant] = {}  # the gangs that stand in every row in use, by job id
         self.set_aside = 0  # columns of undivided gangs or of nodes that are down, which no other gang gets: a bitmask
@@ -154,6 +155,9 @@ class OusterhoutMatrix:
     def _new(self, job: QueuedJob, columns: int, row: int, kept: int, end: int | None = None) -> Occupant:
         self._starts += 1
         gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
+        place = bisect_right(self._sizes, gang.nodes)
+        self._sizes.insert(place, gang.nodes)
+        self._by_size.insert(place, gang)
         self._take_memory(job, columns & ~kept, end)
         return gang
 
@@ -247,6 +251,8 @@ class OusterhoutMatrix:
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
         gang.rows = gang.placed_rows = 0
+        place = self._by_size.index(gang, bisect_left(self._sizes, gang.nodes))
+        del self._sizes[place], self._by_size[place]
         if job_id not in self.undivided:
             self._leave_home(gang)
             return
@@ -260,6 +266,10 @@ class OusterhoutMatrix:
             if nodes <= self.room[row] < least:
                 best, least = row, self.room[row]
         return best
+
+    def _of_at_most(self, nodes: int) -> list[Occupant]:
+        """Return the gangs of at most so many nodes, the smallest first."""
+        return self._by_size[: bisect_right(self._sizes, nodes)]
 
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
@@ -309,14 +319,18 @@ class OusterhoutMatrix:
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
         # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
         # row are not in each other's way.
-        all_columns, gangs, replicated = self._all_columns, self.occupants.values(), self._replicated
+        all_columns, replicated = self._all_columns, self._replicated
         for row in rows:
             if not (room := self.room[row]):
                 continue
             taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
-            fitting = [gang for gang in gangs if not gang.columns & taken]
-            if len(fitting) > 1 and len(rows) > 2:
-                fitting.sort(key=_number_of_rows)
+            fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
+            if not fitting:
+                continue
+            if len(fitting) > 1:
+                fitting.sort(key=STARTING_ORDER)
+                if len(rows) > 2:
+                    fitting.sort(key=_number_of_rows)
             for gang in fitting:
                 columns = gang.columns
                 if columns & taken or (gang.migrating and not self._within_limit(gang, row)):
@@ -335,17 +349,16 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
-        if len(self.rows_in_use) < 2:
-            return
         room, left = self._room_left, self._left
-        rows = [(row, 1 << row) for row in self.rows_in_use if room[row]]
-        if not rows:
+        rows = [row for row in self.rows_in_use if room[row]]
+        if not rows or len(self.rows_in_use) < 2:
             return
-        most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
+        most, bits = max(map(room.__getitem__, rows)), sum([1 << row for row in rows])
         # Rows only become fuller, so the others never can be replicated later.
-        candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
+        candidates = [gang for gang in self._of_at_most(most) if bits & ~gang.rows]
         if not candidates:
             return
+        candidates.sort(key=STARTING_ORDER)
         fixed = self._fixed_columns()
         gangs = candidates
         while gangs:
@@ -353,8 +366,10 @@ class OusterhoutMatrix:
             moved = refused = False
             for gang in gangs:
                 nodes, standing, columns = gang.nodes, gang.rows, gang.columns
-                for row, bit in rows:
-                    if nodes > room[row] or standing & bit:
+                if nodes > most:
+                    continue
+                for row in rows:
+                    if nodes > room[row] or standing >> row & 1:
                         continue
                     if columns & fixed[row]:
                         refused = True
@@ -369,10 +384,11 @@ class OusterhoutMatrix:
                     else:
                         refused = True
                         continue
-                    gang.rows = standing | bit
+                    gang.rows = standing | 1 << row
                     fixed[row] |= columns
                     fixed[gang.home] |= columns
                     again.append(gang)
+                    most = max(map(room.__getitem__, rows))
                     break
             self._replicated += again
             # Rows only become fuller, but columns that have changed may suit a gang that was refused.
@@ -404,13 +420,14 @@ class OusterhoutMatrix:
             changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
-        if not room[order[1]]:
+        smallest = self._sizes[0]
+        if room[order[1]] < smallest:
             return False  # all rows but the least populated one are full
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
                 largest = room[target]
-                if not largest or not (target in changed or source in changed):
+                if largest < smallest or not (target in changed or source in changed):
                     continue
                 for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
                     if gang.nodes > largest:
@@ -585,12 +602,12 @@ class OusterhoutMatrix:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
         self._touched += moves
         self._changed_homes.update([gang.home for gang in moves])
-        moved = [gang for gang in moves if gang.on_machine]
+        moved = [gang for gang in moves if gang.placed_rows]
         if self.migration_counts:
             for gang in moved:
                 gang.migrating = True
         if moved:
-            self._migrations.append((moved, [gang for gang in blocked if gang.on_machine]))
+            self._migrations.append((moved, [gang for gang in blocked if gang.placed_rows]))
 
     # What the machine has to do.
 
@@ -601,39 +618,19 @@ class OusterhoutMatrix:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = [gang for gang in chain(self._cleaned, self._replicated) if gang.rows != gang.placed_rows]
-        changed += [
-            gang
-            for gang in self._touched
-            if (gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home)
-            and gang.rows
-        ]
-        if len(changed) > 1:
-            changed.sort(key=STARTING_ORDER)
-        previous = None
-        for gang in changed:
-            if gang is not previous:
-                change.places.append(_place(gang))
-                previous = gang
+        changed = {gang for gang in {*self._cleaned, *self._replicated} if gang.rows != gang.placed_rows}
+        for gang in self._touched:
+            has_moved = gang.columns != gang.placed_columns or gang.home != gang.placed_home
+            if gang.rows and (has_moved or gang.rows != gang.placed_rows):
+                changed.add(gang)
+        for gang in sorted(changed, key=STARTING_ORDER):
+            gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
+            change.places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
         self._left = []  # until it is filled again
         return change
-
-
-def _place(gang: Occupant) -> tuple[QueuedJob, NodeSet, tuple[int, ...]]:
-    home, columns = gang.home, gang.columns
-    if gang.placed_columns != columns:
-        gang.node_set = from_mask(columns)
-    gang.placed_columns, gang.placed_rows, gang.placed_home = columns, gang.rows, home
-    return gang.job, gang.node_set, _rows_from_home(gang.rows, home)
-
-
-@lru_cache(maxsize=4096)
-def _rows_from_home(rows: int, home: int) -> tuple[int, ...]:
-    """Return the rows of a bitmask, the home row first."""
-    return (home, *[row for row in places(rows) if row != home])
 
 
 # Which gangs to preempt so that a job gets columns of its own in every row.

@@ -59,6 +59,7 @@ class Coordinator:
         view.up = self._nodes - len(run.states.down)
         view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
         view.progress, view.overhead_left = progress, overhead_left
+        view.expected_left = lambda: run.sharing.expected_left(run.running)
         view.down = MappingProxyType(run.states.down)
         view.saved = lambda job: run.jobs[job.id].saved
         view.idle_nodes = run.pool.idle_nodes.as_set

@@ -11,19 +11,21 @@ from clustermodel.errors import DecisionError, shown
 from clustermodel.policies.interface import (
     Checkpoint,
     Kill,
+    MaskedPlace,
     Migrate,
     Place,
     Reason,
     Reserve,
     Resize,
     Rows,
+    RowsAsMasks,
     Start,
     Suspend,
     WakeAt,
 )
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_members, is_node_set, text
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_requests import idle_for
@@ -63,6 +65,7 @@ class Decisions:
             Reserve: self._reserve,
             WakeAt: self._wake_at,
             Rows: self._place_in_rows,
+            RowsAsMasks: self._place_by_masks,
             Migrate: self._migrate,
             Resize: self._resize,
         }
@@ -75,7 +78,7 @@ class Decisions:
         table = self._table
         for decision in decisions:
             if (carry_out := table.get(type(decision))) is None:
-                kinds = ", ".join(kind.__name__ for kind in table)
+                kinds = ", ".join(kind.__name__ for kind in table if kind is not RowsAsMasks)
                 raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
             try:
                 carry_out(decision)
@@ -251,10 +254,10 @@ class Decisions:
         self._run.resizes.carry_out(gang, nodes, columns)
 
     def _place_in_rows(self, decision: Any) -> None:
-        """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
+        """Find out what the new places mean, and check them."""
         waiting, running = self._pool.waiting, self._running
-        stay: list[tuple[Execution, NodeSet, int, int]] = []  # running gangs, their columns, rows (a bitmask) and home rows
-        start: list[tuple[Any, JobInSystem, Terms, NodeSet, int, int]] = []
+        stay: list[tuple[Execution, int, int, int]] = []
+        start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]] = []
         places = tuple(decision.places)
         if len(places) > 1:
             _require_different_jobs(places)
@@ -264,7 +267,14 @@ class Decisions:
             rows, home = self._rows(place)
             if waiting.get(job.id) is job:
                 terms = self._terms(place, in_system := self._jobs[job.id])
-                start.append((place, in_system, terms, _allowed_columns(columns, job, terms[0]), rows, home))
+                nodes = terms[0]
+                plain = _allowed_columns(columns, job, nodes)
+                if not self._are_columns(nodes, plain):
+                    raise DecisionError(
+                        f"job {job.id} cannot start in row {home} on columns {plain!r}: "
+                        f"they must be ascending ranges, (low, high, ...), of {nodes} nodes in all"
+                    )
+                start.append((in_system, terms, as_mask(plain), rows, home, place.reason))
                 continue
             gang = running.get(job.id)
             if gang is None or gang.job is not job:
@@ -273,19 +283,53 @@ class Decisions:
                 columns = _allowed_columns(columns, job, gang.nodes)
                 if columns != gang.columns:
                     self._gang_of(job, "migrate")
-            stay.append((gang, columns, rows, home))
+                    if not self._are_columns(gang.nodes, columns):
+                        refused = f"job {job.id} cannot migrate to columns {columns!r}"
+                        raise DecisionError(f"{refused}: its gang needs {gang.nodes} nodes")
+            stay.append((gang, as_mask(columns), rows, home))
+        self._arrange(start, stay, [self._migration(pair) for pair in decision.migrations])
+
+    def _are_columns(self, nodes: int, columns: NodeSet) -> bool:
+        """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
+        within = bool(columns) and 0 <= columns[0] < columns[-1] <= self._machine.processors
+        return within and is_node_set(columns) and count(columns) == nodes
+
+    def _place_by_masks(self, decision: Any) -> None:
+        """Do the same where a policy of this package has bitmasks."""
+        waiting, running, reasons = self._pool.waiting, self._running, decision.reasons
+        stay: list[tuple[Execution, int, int, int]] = []
+        start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]] = []
+        places: list[MaskedPlace] = decision.masks
+        for job, columns, rows, home in places:
+            if waiting.get(job.id) is job:
+                in_system = self._jobs[job.id]
+                start.append((in_system, self._terms(decision, in_system), columns, rows, home, reasons.get(job.id)))
+            else:
+                stay.append((running[job.id], columns, rows, home))
+        migrations = [
+            ([running[job.id] for job in moves], [running[job.id] for job in blocked]) for moves, blocked in decision.migrations
+        ]
+        self._arrange(start, stay, migrations)
+
+    def _arrange(
+        self,
+        start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]],
+        stay: list[tuple[Execution, int, int, int]],
+        migrations: list[tuple[list[Execution], list[Execution]]],
+    ) -> None:
+        """Let gangs leave rows, migrate, start and enter rows, in this order; all have columns, rows and a home row."""
         self._run.sharing = sharing = self._run.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
         if (reservations := self._run.reservations) is not None:
             for gang, columns, _, _ in stay:
-                reservations.require_free(gang, columns, gang.columns)
-        sharing.rearrange(stay, [self._migration(pair) for pair in decision.migrations])
-        for place, in_system, terms, columns, rows, home in start:
+                reservations.require_free(gang, from_mask(columns), gang.columns)
+        sharing.rearrange(stay, migrations)
+        for in_system, terms, columns, rows, home, reason in start:
             begun = sharing.start_in_row(in_system, terms, columns, home)
             if reservations is not None:
-                reservations.require_free(begun, columns)
-            self._begin(in_system, begun, place.reason)
+                reservations.require_free(begun, begun.columns)
+            self._begin(in_system, begun, reason)
             if rows != begun.rows:
-                stay.append((begun, begun.columns, rows, home))
+                stay.append((begun, columns, rows, home))
         sharing.enter(stay)
 
     def _rows(self, place: Any) -> tuple[int, int]:

@@ -8,7 +8,7 @@ arithmetic, so neither convention needs an event of its own.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms
+from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms, expected_left
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import to_seconds
 
@@ -352,6 +352,9 @@ class DedicatedNodes:
         for columns in down:
             sharing.change_nodes(columns, down=True)
         return sharing
+
+    def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
+        return expected_left(running)
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest."""

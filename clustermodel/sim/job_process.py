@@ -6,7 +6,7 @@ It consists of run attempts (:class:`Execution`).  What has been saved of the jo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Final, NamedTuple
 
 from simpy import Event
@@ -26,6 +26,7 @@ from clustermodel.policies.view import (
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, count, holds_any
+from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.sim.events import JobProcess
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed
@@ -221,6 +222,22 @@ class Execution(RunningJob):
     @abstractmethod
     def stop(self, how: Status) -> bool:
         """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows."""
+
+
+def expected_left(running: Mapping[int, Execution]) -> dict[int, int]:
+    """Return how long each running gang is expected to need its nodes, or slices, by job id, ticks of its own."""
+    left: dict[int, int] = {}
+    for number, gang in running.items():
+        ticks = 0 if gang.stopping else gang.job.estimate - progress(gang)
+        if ticks <= 0 and not gang.stopping:
+            ticks = if_late(ticks)
+        left[number] = ticks + gang.overhead_to_come()
+    return left
+
+
+def if_late(left: int) -> int:
+    """Return how long a gang is expected to go on that has outlived its estimate, by ``-left``: as long again."""
+    return max(SHORTEST_EXTENSION, -left)
 
 
 def progress(gang: RunningJob) -> int:

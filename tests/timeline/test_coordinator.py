@@ -101,6 +101,21 @@ def test_a_job_killed_in_the_instant_it_was_started_did_no_work() -> None:
     assert spans(result) == {1: (0, 0), 2: (0, 5)}
 
 
+def test_policies_see_how_long_gangs_are_expected_to_need_their_nodes() -> None:
+    class Looker(Fcfs):
+        name = "looker"
+        seen: list[dict[int, int]]
+
+        def decide(self, batch: cm.Batch, view: cm.View) -> list[Decision]:
+            self.seen.append(dict(view.expected_left()))
+            return super().decide(batch, view)
+
+    policy = Looker()
+    policy.seen = []
+    play(2, "1 0 1 5 9\n2 3 1 4 4", policy)
+    assert policy.seen == [{}, {1: 6_000_000}, {2: 2_000_000}, {}]
+
+
 def test_a_job_that_ends_in_the_instant_it_would_be_killed_has_ended() -> None:
     class KillAtTen(Fcfs):
         name = "kill at ten"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel.schedule.node_set import as_mask
+from clustermodel.policies.interface import Place, RowsAsMasks
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.jobs import queued
@@ -68,10 +69,14 @@ def homes(matrix: OusterhoutMatrix) -> dict[int, int]:
     return {number: gang.home for number, gang in matrix.occupants.items()}
 
 
-def of_ids(change: Change) -> Change:
-    """Return a change of places with the ids of the jobs."""
+def places_of(change: Change) -> tuple[Place, ...]:
+    return RowsAsMasks(change.places, (), {}).places
+
+
+def of_ids(change: Change) -> list[tuple[int, NodeSet, tuple[int, ...]]]:
+    """Return the places of a change with the ids of the jobs."""
     assert not change.migrations
-    return Change([(job.id, columns, rows) for job, columns, rows in change.places], [])
+    return [(place.job.id, place.columns, place.rows) for place in places_of(change)]
 
 
 # Schedule and FillMatrix: Zhang et al. 2003, figure 7.
@@ -242,7 +247,7 @@ def test_a_guard_has_the_last_word_and_is_told_of_moves() -> None:
 def moves(matrix: OusterhoutMatrix) -> list[tuple[dict[int, list[int]], list[int]]]:
     """Return the migrations: job -> new columns, and the jobs that wait."""
     change = matrix.changes()
-    columns = {job.id: bits(as_mask(columns)) for job, columns, _ in change.places}
+    columns = {job.id: bits(columns) for job, columns, _, _ in change.places}
     return [({job.id: columns[job.id] for job in gangs}, [job.id for job in blocked]) for gangs, blocked in change.migrations]
 
 
@@ -395,7 +400,7 @@ def test_a_gang_that_starts_at_this_instant_moves_free_and_nobody_waits_for_it()
     matrix.changes()
     put(matrix, 1, 0, (0, 1))  # not on the machine yet
     assert matrix.collapse_with_migration()
-    assert of_ids(matrix.changes()) == Change([(1, (1, 2, 4, 5), (1,))], [])
+    assert of_ids(matrix.changes()) == [(1, (1, 2, 4, 5), (1,))]
     assert not matrix.occupants[1].migrating
 
 
@@ -449,24 +454,24 @@ def test_changes_are_listed_in_starting_order_and_only_once() -> None:
         matrix.add(queued(number, 2 if number != 5 else 1), row)
     matrix.fill()
     change = matrix.changes()
-    assert of_ids(change) == Change([(7, (0, 2), (0,)), (3, (2, 4), (0, 1)), (5, (0, 1), (1,))], [])
-    assert of_ids(matrix.changes()) == Change([], [])
+    assert of_ids(change) == [(7, (0, 2), (0,)), (3, (2, 4), (0, 1)), (5, (0, 1), (1,))]
+    assert of_ids(matrix.changes()) == []
     # 7 ends: 5 goes home to row 0, where 3 is, and 3 loses its replica with the row.
     matrix.remove(7)
     matrix.clean()
     assert matrix.compact()
     matrix.fill()
-    assert of_ids(matrix.changes()) == Change([(3, (2, 4), (0,)), (5, (0, 1), (0,))], [])
+    assert of_ids(matrix.changes()) == [(3, (2, 4), (0,)), (5, (0, 1), (0,))]
 
 
 def test_a_gang_that_was_cleaned_and_filled_into_the_same_rows_has_not_changed() -> None:
     matrix = draw(8, "11111111", "22222222", "33334455", "6666....")
     matrix.fill()
-    assert of_ids(matrix.changes()) == Change([(4, (4, 6), (2, 3)), (5, (6, 8), (2, 3))], [])
+    assert of_ids(matrix.changes()) == [(4, (4, 6), (2, 3)), (5, (6, 8), (2, 3))]
     matrix.compact()
     matrix.clean()
     matrix.fill()
-    assert of_ids(matrix.changes()) == Change([], [])
+    assert of_ids(matrix.changes()) == []
 
 
 def test_a_migrating_gang_has_new_columns_in_all_its_rows() -> None:
@@ -479,7 +484,7 @@ def test_a_migrating_gang_has_new_columns_in_all_its_rows() -> None:
     matrix.fill()
     change = matrix.changes()
     assert picture(matrix) == ["....", "1233"]
-    assert [(job.id, columns, rows) for job, columns, rows in change.places] == [
+    assert [(place.job.id, place.columns, place.rows) for place in places_of(change)] == [
         (1, (0, 1), (1,)),
         (2, (1, 2), (1,)),
         (3, (2, 4), (1,)),
@@ -518,15 +523,15 @@ class Machine:
     def carry_out(self, change: Change) -> None:
         moving = {job.id for gangs, _ in change.migrations for job in gangs}
         assert moving == {
-            job.id for job, columns, _ in change.places if job.id in self.columns and self.columns[job.id] != as_mask(columns)
+            job.id for job, columns, *_ in change.places if job.id in self.columns and self.columns[job.id] != columns
         }
         assert all(job.id in self.columns for _, blocked in change.migrations for job in blocked)
-        for job, _, _ in change.places:
+        for job, *_ in change.places:
             for row in self.rows:
                 row.pop(job.id, None)
-        for job, columns, rows in change.places:
-            self.columns[job.id], self.home[job.id] = as_mask(columns), rows[0]
-            for number in rows:
+        for job, columns, rows, home in change.places:
+            self.columns[job.id], self.home[job.id] = columns, home
+            for number in bits(rows):
                 self.place(job.id, number)
 
 

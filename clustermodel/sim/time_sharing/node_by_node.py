@@ -174,7 +174,7 @@ class NodeByNode(TimeSharing):
         self._forget(gang)
         super().dismiss(gang)
 
-    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)

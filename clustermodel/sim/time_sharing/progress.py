@@ -36,7 +36,7 @@ a gang that waited for it, and what those in later laps took."""
 class Advance(NamedTuple):
     """What a rotation has done since the last scheduling event; the lists have an entry for each row, in the order they ran."""
 
-    ran: list[int]  # how long each row ran, ticks; rows whose turn has not come may be missing at the end
+    in_use: int  # node-ticks of the nodes that rows hold while they run
     first: list[int]  # how much of that was the context switch of the first lap, ticks; empty where switches take no time
     later: list[int]  # how much of that were the context switches of later laps, ticks; empty where switches take no time
     last: int  # number of the slice that was cut short, from 0
@@ -52,32 +52,15 @@ class Pace:
     # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
     # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
 
-    __slots__ = (
-        "_done", "_first_rows", "_later_rows", "_switches", "dues", "key", "members", "not_before", "rows", "served",
-    )  # fmt: skip
+    __slots__ = ("dues", "first_rows", "key", "later_rows", "members", "not_before", "rows", "served", "switches")
 
-    def __init__(self, key: PaceKey, rows: Served) -> None:
+    def __init__(self, key: PaceKey) -> None:
         self.key = key
-        self.rows, self._first_rows, self._later_rows = map(places, key)
-        self._switches = bool(self._first_rows or self._later_rows)
-        self._done = rows
+        self.rows, self.first_rows, self.later_rows = map(places, key)
+        self.switches = bool(self.first_rows or self.later_rows)
         self.members = self.served = 0
-        self.count()
         self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
-
-    def count(self) -> None:
-        """Count for how long a gang could have executed from the beginning to the last scheduling event, ticks."""
-        ran, first, later = self._done
-        total = 0
-        for row in self.rows:
-            total += ran[row]
-        if self._switches:
-            for row in self._first_rows:
-                total -= first[row]
-            for row in self._later_rows:
-                total -= later[row]
-        self.served = total
 
     def next_due(self) -> int:
         """Return the smallest due of a member; later than any without members."""
@@ -115,8 +98,8 @@ class Rotation:
         self._paces: dict[PaceKey, Pace] = {}
         self._finishing: list[Pace] = []
 
-    def advance(self, elapsed: int) -> Advance:
-        """Count what each row in use has done in ``elapsed`` ticks, and go on with the next one."""
+    def advance(self, elapsed: int, held: list[int]) -> Advance:
+        """Count what each row in use, which has so many nodes, has done in ``elapsed`` ticks, and go on with the next one."""
         order, quantum, served, begun = self.order, self._quantum, self._served[0], self.begun
         self.now += elapsed
         last, length = divmod(begun + elapsed - 1, quantum)
@@ -128,13 +111,28 @@ class Rotation:
             ran += [laps * quantum] * (len(order) - at - 1)
         if begun:
             ran[0] -= begun
-        for row, ticks in zip(order, ran, strict=False):
+        in_use = 0
+        for row, ticks in zip(order, ran, strict=False):  # rows whose turn has not come may be missing at the end
             served[row] += ticks
+            in_use += held[row] * ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
-        for pace in self._paces.values():
-            pace.count()
+        self._count(self._paces.values())
         self.order = order[at + 1 :] + order[: at + 1]
-        return tuple.__new__(Advance, (ran, first, later, last, length))  # calling Advance takes thrice the time
+        return tuple.__new__(Advance, (in_use, first, later, last, length))  # calling Advance takes thrice the time
+
+    def _count(self, paces: Iterable[Pace]) -> None:
+        """Count for how long gangs of these paces could have executed from the beginning to the last scheduling event."""
+        ran, first, later = self._served
+        for pace in paces:
+            total = 0
+            for row in pace.rows:
+                total += ran[row]
+            if pace.switches:
+                for row in pace.first_rows:
+                    total -= first[row]
+                for row in pace.later_rows:
+                    total -= later[row]
+            pace.served = total
 
     def _count_switches(self, laps: int, at: int, length: int) -> tuple[list[int], list[int]]:
         """Count the time that context switches took in each row, in the first lap and in later ones."""
@@ -159,7 +157,8 @@ class Rotation:
             self.leave(gang)
         pace = self._paces.get(key)
         if pace is None:
-            pace = self._paces[key] = Pace(key, self._served)
+            pace = self._paces[key] = Pace(key)
+            self._count((pace,))
         pace.members += 1
         gang.pace = pace
         gang.due = due = pace.served + gang.left
@@ -288,7 +287,7 @@ class RotationOfKinds(Rotation):
         if not (switches := first | later):
             return Rotation._elapsed_until(self, pace, left)
         kind = ((switches & -switches).bit_length() - 1) // self._mpl
-        of_one_kind = Pace((rows, first >> kind * self._mpl, later >> kind * self._mpl), self._served)
+        of_one_kind = Pace((rows, first >> kind * self._mpl, later >> kind * self._mpl))
         self._switch = self._lengths[kind]
         elapsed = Rotation._elapsed_until(self, of_one_kind, left)
         self._switch = 1

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
@@ -21,10 +21,10 @@ from clustermodel.recording.job_records import StreamedRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, is_node_set, text
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.sim.events import Bell
-from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms
+from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms, expected_left
 from clustermodel.sim.saved_work import TRANSFERS
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class SlicedGang(Execution):
 
     __slots__ = (
         "_being_written", "_checkpoint", "_executed", "_sharing", "done", "due", "finished", "home", "left",
-        "mask", "moved", "order", "pace", "pending", "restored_at", "to_restore",
+        "mask", "moved", "order", "overestimated", "pace", "pending", "restored_at", "to_restore",
     )  # fmt: skip
 
-    def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
-        super().__init__(owner, nodes.env.now, columns, terms)
+    def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: int, terms: Terms, home: int, order: int) -> None:
+        super().__init__(owner, nodes.env.now, from_mask(columns), terms)
         self._sharing = nodes
         self.home = home  # its home row
-        self.mask = as_mask(columns)
+        self.mask = columns  # its columns, a bitmask
         self.finished = Bell(nodes.env)  # rings when it has spent its overheads and executed for its duration
         self.order = order  # number of its start: gangs that are due at the same time finish in this order
         self.pending: list[Overhead] = []  # pending overheads, charged in order at the start of its next slices
@@ -61,6 +61,7 @@ class SlicedGang(Execution):
         # Kept by the rotation of the fast mode, which explains them:
         self.pace: Pace | None = None  # the pace at which it runs
         self.due = 0  # what the pace has served when the gang finishes, ticks
+        self.overestimated = self.job.estimate - owner.saved - self.duration  # how long it will not need its estimate, ticks
         self.left = self.duration  # ticks of its own slices that it still needs; valid while it has no pace
         self.done = 0  # how long it has executed up to the last event, ticks; in the fast mode, with periodic checkpoints only
 
@@ -139,10 +140,10 @@ class SlicedGang(Execution):
                 self.begin_checkpoint()
         return spent
 
-    def migrate_to(self, columns: NodeSet) -> int:
+    def migrate_to(self, columns: int) -> int:
         """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
         # Return how long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
-        old, self.columns, self.mask = self.mask, columns, as_mask(columns)
+        old, self.columns, self.mask = self.mask, from_mask(columns), columns
         moved = (self.mask & ~old).bit_count()
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
@@ -202,29 +203,28 @@ class MatrixRows:
 
     def place(self, gang: SlicedGang, rows: int) -> None:
         """Put a gang into some rows, a bitmask."""
-        wanted, number = gang.mask, gang.job.id
+        wanted, number, nodes = gang.mask, gang.job.id, gang.nodes
         occupied, held, gangs = self.occupied, self.held, self.gangs
+        down = self.down & wanted
         for row in rows_of(rows):
-            if (taken := occupied[row]) & wanted or self.down & wanted:
-                refused = f"job {number} cannot run in row {row} on columns {text(gang.columns)}"
-                if self.down & wanted:
-                    raise DecisionError(f"{refused}: {text(from_mask(wanted & self.down))} are down")
-                raise DecisionError(f"{refused}: not all of them are free there")
+            if (taken := occupied[row]) & wanted or down:
+                reason = f"{text(from_mask(down))} are down" if down else "not all of them are free there"
+                raise DecisionError(f"job {number} cannot run in row {row} on columns {text(gang.columns)}: {reason}")
             occupied[row] = taken | wanted
             if not held[row]:
                 self.in_use_changed = True
-            held[row] += gang.nodes
+            held[row] += nodes
             gangs[row][number] = gang
         gang.rows |= rows
         self.changed.add(gang)
 
     def withdraw(self, gang: SlicedGang, rows: int) -> None:
         """Take a gang out of some of its rows, a bitmask."""
-        mask, number = gang.mask, gang.job.id
+        mask, number, nodes = gang.mask, gang.job.id, gang.nodes
         occupied, held, gangs = self.occupied, self.held, self.gangs
         for row in rows_of(rows):
             occupied[row] ^= mask
-            held[row] -= gang.nodes
+            held[row] -= nodes
             if not held[row]:
                 self.in_use_changed = True
             del gangs[row][number]
@@ -235,7 +235,7 @@ class MatrixRows:
         self.withdraw(gang, gang.rows)
         self.changed.discard(gang)
 
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def migrate(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         """Give gangs in no row new columns, and them and the blocked ones their overheads (Zhang et al. 2003, section 5.4)."""
         checkpoint = 0  # the longest of those that are written
         for gang, columns in moves:
@@ -331,10 +331,13 @@ class TimeSharing:
     def executed(self, gang: SlicedGang) -> int:
         return gang.done
 
+    def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
+        return expected_left(running)
+
     def dismiss(self, gang: SlicedGang) -> None:
         self.rows.remove(gang)
 
-    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns, where they have not run yet."""
         self.rows.migrate(moves, blocked)
 
@@ -393,46 +396,39 @@ class TimeSharing:
         raise DecisionError(f"job {moves[0][0].job.id} cannot migrate without a row: nodes are shared in time, use Rows")
 
     def rearrange(
-        self, places: list[tuple[Execution, NodeSet, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
+        self, places: list[tuple[Execution, int, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
     ) -> None:
         """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices."""
-        # `places` are gangs, their columns, their rows (a bitmask) and their home rows; `migrations` are gangs that migrate
+        # `places` are gangs, their columns and their rows (bitmasks) and their home rows; `migrations` are gangs that migrate
         # together, and those that wait meanwhile.
-        rows, moving = self.rows, dict[Execution, NodeSet]()
+        rows, moving = self.rows, dict[Execution, int]()
         for gang, columns, target, _ in places:
+            assert isinstance(gang, SlicedGang), _ALL_OR_NONE
             leaving = gang.rows & ~target
-            if columns is not gang.columns and columns != gang.columns:
-                refused = f"job {gang.job.id} cannot migrate"
+            if columns != gang.mask:
                 if gang.stopping or gang.fetching:
                     state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
-                    raise DecisionError(f"{refused}: it has {state}")
-                if not _are_columns(gang.nodes, columns, self.nodes):
-                    raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
+                    raise DecisionError(f"job {gang.job.id} cannot migrate: it has {state}")
                 moving[gang] = columns
                 leaving = gang.rows
             if leaving:
-                assert isinstance(gang, SlicedGang), _ALL_OR_NONE
                 rows.withdraw(gang, leaving)
         for gangs, blocked in [*migrations, (list(moving), [])] if moving else ():
             if moves := [(_sliced(gang), moving.pop(gang)) for gang in gangs if gang in moving]:
-                for moved, columns in moves:
-                    self.saved.hold(moved.owner, columns)
+                if self.saved.free is not None:
+                    for moved, columns in moves:
+                        self.saved.hold(moved.owner, from_mask(columns))
                 self.move(moves, list(map(_sliced, blocked)))
 
-    def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
-        """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen."""
-        if not _are_columns(terms[0], columns, self.nodes):
-            raise DecisionError(
-                f"job {job.queued.id} cannot start in row {row} on columns {columns!r}: "
-                f"they must be ascending ranges, (low, high, ...), of {terms[0]} nodes in all"
-            )
+    def start_in_row(self, job: JobInSystem, terms: Terms, columns: int, row: int) -> Execution:
+        """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen, a bitmask."""
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
         self.saved.begin(gang)
         self.rows.place(gang, 1 << row)
         return gang
 
-    def enter(self, places: list[tuple[Execution, NodeSet, int, int]]) -> None:
+    def enter(self, places: list[tuple[Execution, int, int, int]]) -> None:
         """Let gangs run in all their rows, of which one is the home row; ``places`` as for :meth:`rearrange`."""
         place = self.rows.place
         for gang, _, rows, home in places:
@@ -440,12 +436,6 @@ class TimeSharing:
             if new := rows & ~gang.rows:
                 place(gang, new)
             gang.home = home
-
-
-def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
-    """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
-    within = bool(columns) and 0 <= columns[0] < columns[-1] <= machine_nodes
-    return within and is_node_set(columns) and count(columns) == nodes
 
 
 def _has_transfers(overheads: list[Overhead]) -> bool:

@@ -1,19 +1,17 @@
-"""The time-slice process of the fast mode: it gives the machine to one row of the Ousterhout matrix after the other.
+"""Time slices of the fast mode: the machine belongs to one row of the Ousterhout matrix after the other.
 
-Slices, switches and overheads are computed between scheduling events (:mod:`clustermodel.sim.time_sharing.progress`), and the
-process sleeps until the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by_node` plays all of them instead.
+Slices, switches and overheads are computed between scheduling events (:mod:`clustermodel.sim.time_sharing.progress`); an alarm
+rings when the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by_node` plays all of them instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
-
-from simpy import Event
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.events import AlarmClock, Bell
+from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.job_process import Execution, expected_left, if_late
 from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation, RotationOfKinds
 from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, SlicedGang, TimeSharing
 
@@ -143,7 +141,7 @@ class LoadedTasksOfKinds(LoadedTasks):
 
 
 class ComputedSlices(TimeSharing):
-    """The process (:meth:`run`) and its state."""
+    """The rows that take turns, and the alarm clock that rings when the first gang finishes."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -154,21 +152,17 @@ class ComputedSlices(TimeSharing):
         self._switches: list[RowSwitches] = []  # for each place in the rotation; empty where switches take no time
         # Gangs with pending overheads, or periodic checkpoints to come -> what their pace had served at the last event.
         self._held_up: dict[SlicedGang, int] = {}
-        self._bell = Bell(env)
-        self._alarm = AlarmClock(env, self._bell.ring)
-        env.process(self.run())
+        self._alarm = AlarmClock(env, self._wake)
 
-    def run(self) -> Generator[Event, object, None]:
-        """Sleep until the first gangs finish and ring their bells, or until a switch goes on in the next slice."""
-        while True:
-            yield self._bell
-            self.settle(self.env.now)
-            finished = self._rotation.finished()
-            for gang in finished:
-                if not gang.finished.triggered:  # it may be there twice
-                    gang.finished.ring()
-            if not finished:
-                self._plan()
+    def _wake(self) -> None:
+        """The first gangs finish: ring their bells; or a switch goes on in the next slice."""
+        self.settle(self.env.now)
+        finished = self._rotation.finished()
+        for gang in finished:
+            if not gang.finished.triggered:  # it may be there twice
+                gang.finished.ring()
+        if not finished:
+            self._plan()
 
     def dismiss(self, gang: SlicedGang) -> None:
         super().dismiss(gang)
@@ -176,7 +170,7 @@ class ComputedSlices(TimeSharing):
         self._held_up.pop(gang, None)
         self._loaded.of.pop(gang, None)
 
-    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
         super().move(moves, blocked)
         for gang, overhead in before.items():
@@ -198,6 +192,20 @@ class ComputedSlices(TimeSharing):
         pace = gang.pace
         executed = gang.duration - (gang.left if pace is None else gang.due - pace.served)
         return executed + gang.overhead_left() if gang.pending else executed
+
+    def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
+        left: dict[int, int] = {}
+        others: dict[int, Execution] = {}
+        for number, gang in cast("Mapping[int, SlicedGang]", running).items():
+            if gang.pending or gang.interval is not None or (pace := gang.pace) is None:
+                others[number] = gang
+            else:
+                left[number] = gang.due - pace.served + gang.overestimated
+        if left and min(left.values()) <= 0:
+            left = {number: ticks if ticks > 0 else if_late(ticks) for number, ticks in left.items()}
+        if others:
+            left.update(expected_left(others))
+        return left
 
     def settle(self, now: int) -> None:
         if elapsed := now - self._since:
@@ -228,12 +236,10 @@ class ComputedSlices(TimeSharing):
 
     def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
-        order, advance = self._rotation.order, self._rotation.advance(elapsed)
-        self.rows.last = self._rotation.order[-1]
-        in_use, held = 0, self.rows.held
-        for row, ticks in zip(order, advance.ran, strict=False):
-            in_use += held[row] * ticks
-        self.ledger.charge(Account.IDLE, self.nodes * elapsed - in_use, waiting=self.waiting)
+        rows, rotation = self.rows, self._rotation
+        order, advance = rotation.order, rotation.advance(elapsed, rows.held)
+        rows.last = rotation.order[-1]
+        self.ledger.charge(Account.IDLE, self.nodes * elapsed - advance.in_use, waiting=self.waiting)
         if self.switch:
             self._charge_switches(advance)
         if self._held_up:
@@ -302,11 +308,11 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """The process where a scheduling event leaves the running slice alone, or gangs differ in their switches, and its state."""
+    """The same where a scheduling event leaves the running slice alone, or where gangs differ in their switches."""
 
     # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
     # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
-    # first.  All other slices are computed as above; only where the first slice ends during a switch the process wakes up at
+    # first.  All other slices are computed as above; only where the first slice ends during a switch the alarm rings at
     # its end, and computes the rest from there.  Where gangs differ in how long their switches take, events may cut slices; the
     # first slice after an event is then a whole one, and computed apart as well.
 
@@ -322,6 +328,9 @@ class KeptSlices(ComputedSlices):
             self._rotation = rotation = RotationOfKinds(self.rows.mpl, self.quantum, self.env.now)
             self._loaded = self._of_kinds = LoadedTasksOfKinds(self.rows, rotation, on_change=self.on_change)
 
+    def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
+        return expected_left(running)
+
     def executed(self, gang: SlicedGang) -> int:
         executed = super().executed(gang)
         return executed if gang.interval is not None else executed + self._switching_left(gang)
@@ -333,7 +342,7 @@ class KeptSlices(ComputedSlices):
         super().dismiss(gang)
         self._forget(gang)
 
-    def move(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+    def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         super().move(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)
