@@ -244,6 +244,10 @@ class WholeMachineRun(SlackRun):
         if is_better:
             self._carry_out(best)
 
+    def movable_sizes(self) -> tuple[int, int]:
+        """Return the least and the largest size of a job that may start earlier while the others keep their places."""
+        return self.profile.gaining_sizes() if self._is_tested else (0, self.profile.nodes)
+
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
         search = Search(self.profile, self.plan, self._weights, now, arriving)
         if self._rank is None:
@@ -252,8 +256,8 @@ class WholeMachineRun(SlackRun):
         ranked = self.plan if in_order else sorted(self.plan, key=self._rank)
         # In the order of the starts, one by one is the same as all at once, and less work.
         if arriving is None and (in_order or self._compression != AFRESH):
-            sizes = self.profile.gaining_sizes() if self._is_tested else (0, self.profile.nodes)
-            return search.cheapest_in_place(slots, ranked, *sizes)
+            least, largest = self.movable_sizes()
+            return search.cheapest_in_place(slots, ranked, least, largest)
         if arriving is not None and self._compression == SHIFT:
             return search.cheapest_shifted(slots, ranked)
         return search.cheapest(slots, None if in_order else ranked)

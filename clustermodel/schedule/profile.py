@@ -269,7 +269,7 @@ class Profile:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
         for k in range(first, beyond):
-            free[k] += nodes
+            free[k] = free[k] + nodes  # compiled, this needs no objects
         # Steps at both ends go where they are none any more.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]

@@ -79,6 +79,9 @@ class Noted:
         for one in self._run.plan:
             profile.reserve(one.start, one.end, one.nodes)
         assert self._run.profile.steps() == profile.steps()
+        least, largest = self._run.movable_sizes()
+        for one in self._run.plan:
+            assert least <= one.nodes <= largest or profile.earlier(one.nodes, one.length, one.start, 0) == one.start
 
 
 def run(nodes: int, rows: list[JobRow], policy: Slack | Noted, *, kill: bool = True) -> JobRecords:
