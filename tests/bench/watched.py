@@ -168,21 +168,21 @@ def in_partitions(policy: str, *, overlaps: bool = False) -> Seconds:
 
 
 WATCHED: Final = (
-    Watched("FCFS on KTH", 4.7, 2.85, on_kth("fcfs"), rounds=5),
-    Watched("EASY on KTH", 6.1, 3.1, on_kth("easy"), rounds=5),
-    Watched("conservative on KTH", 11.0, 4.5, on_kth("conservative")),
-    Watched("mbgs on KTH", 31.2, 14.6, on_kth("mbgs"), is_slow=True),
-    Watched("slack on KTH", 41.9, 14.6, on_kth("slack"), rounds=1),
-    Watched("conservative at load 1.2", 26.6, 11.3, overloaded("conservative", 5_000), rounds=2),
-    Watched("mbgs at load 1.2", 64.0, 32.5, overloaded("mbgs", 2_000)),
+    Watched("FCFS on KTH", 4.3, 2.6, on_kth("fcfs"), rounds=5),
+    Watched("EASY on KTH", 5.8, 2.7, on_kth("easy"), rounds=5),
+    Watched("conservative on KTH", 9.6, 4.1, on_kth("conservative")),
+    Watched("mbgs on KTH", 25.7, 11.2, on_kth("mbgs"), is_slow=True),
+    Watched("slack on KTH", 38.6, 12.7, on_kth("slack"), rounds=1),
+    Watched("conservative at load 1.2", 24.8, 9.7, overloaded("conservative", 5_000), rounds=2),
+    Watched("mbgs at load 1.2", 49.2, 25.9, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 1.9, 3.0, wide_and_narrow, rounds=2),
     Watched("EASY in 4 partitions / 4 machines", 1.75, 1.5, in_partitions("easy")),
     Watched("conservative in 4 partitions / 4 machines", 1.5, 1.5, in_partitions("conservative")),
-    Watched("EASY in 4 overlapping partitions / 4 machines", 3.15, 3.4, in_partitions("easy", overlaps=True)),
-    Watched("read_swf of KTH", 0.31, 0.31, reading),
+    Watched("EASY in 4 overlapping partitions / 4 machines", 3.05, 3.0, in_partitions("easy", overlaps=True)),
+    Watched("read_swf of KTH", 0.29, 0.29, reading),
     Watched("read_sacct of 20,000 jobs", 1.55, 1.55, reading_of_sacct),
     Watched("--help / imports", 0.33, 0.33, start_of("--help"), rounds=8),
-    Watched("run of ten jobs / imports", 2.45, 2.3, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
+    Watched("run of ten jobs / imports", 1.5, 1.5, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
 )
 """In the order of the figure."""
 
