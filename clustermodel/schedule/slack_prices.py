@@ -317,6 +317,7 @@ class Search:
             for position, (profile, job) in enumerate(zip(profiles, plan, strict=False))
             if profile.earlier(job.nodes, job.length, job.start, 0) < job.start
         ]
+        settled_from = unsettled[-1] + 1 if unsettled else 0
         unsettled.append(len(plan))
         gap = whole.earliest(nodes, length)  # the first slot where the arriving job fits with all jobs in their places
         best: Schedule | None = None
@@ -335,7 +336,7 @@ class Search:
                 first += 1
             profile, own = self._inserted(profiles[first], slot, arriving)
             # Before the first job that leaves its place no node is freed for others, which could not start earlier so far.
-            since = plan[first].start if first < len(plan) and unsettled[-2:-1] < [first] else 0
+            since = plan[first].start if settled_from <= first < len(plan) else 0
             best = _cheaper(self._put_back(plan[first:], requests[first:], profile, own, slot, since=since), best)
         return best
 
