@@ -81,11 +81,7 @@ class Point(NamedTuple):
 
 UNEVEN: Final = "uneven nodes"
 POINTS: Final = (
-    *(
-        Point("jobs", policy, 10**power, 128)
-        for policy, powers in {"easy": (4, 5, 6), "conservative": (4, 5, 6), "mbgs": (3, 4, 5)}.items()
-        for power in powers
-    ),
+    *(Point("jobs", policy, 10**power, 128) for policy in ("easy", "conservative", "mbgs") for power in range(4, 7)),
     *(
         Point(growth, policy, jobs, 10**power)
         for growth in ("nodes", UNEVEN)
@@ -241,7 +237,7 @@ def draw(table: pd.DataFrame) -> Figure:
         axes.set_yscale("log")
         axes.set_xlabel(quantity)
         axes.set_xlim(right=10**9)  # for the labels
-        axes.set_xticks([10**power for power in range(2 + (quantity == "jobs"), 7)])
+        axes.set_xticks([10**power for power in range(4 if quantity == "jobs" else 2, 7)])
         axes.set_xticks([], minor=True)
         axes.grid(linewidth=0.3)
     multiples = [5, 10, 20, 50, 100]
