@@ -18,15 +18,12 @@ from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Set
 from clustermodel.policies.pools import in_pools
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.slack_in_pools import PoolSlackRun
-from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Limits, PriorityOf, SlackRun, WholeMachineRun
+from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun, WholeMachineRun
 from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require, require_number, require_seconds, require_whole, share
 
 MEASURED_BY_SIZE: Final = "conservative-by-size"
-
-Classes = tuple[tuple[float, float], ...]
-"""(largest number of nodes, average wait time in seconds), ascending."""
 
 
 def _classes(awt: object) -> Classes:
@@ -151,9 +148,10 @@ class Slack:
     def weights(self) -> Weights:
         return Weights(*(share(f"slack: alpha_{name}", getattr(self, f"alpha_{name}")) for name in "utpf"))
 
-    def average_wait_s(self, nodes: int) -> float:
-        """Return AWT for jobs of this size, seconds."""
-        return next(seconds for largest, seconds in _classes(self.awt) if nodes <= largest)
+    @property
+    def average_waits(self) -> Classes:
+        """AWT by size; none where it has to be measured."""
+        return _classes(self.awt)
 
     def priority(self, field: str) -> PriorityOf:
         """Return the function that gives a job's user or political priority."""
@@ -173,7 +171,7 @@ class Slack:
 
     def start(self, setup: Setup) -> SlackRun:
         """Start a run, where the average wait time is known for all job sizes."""
-        classes = _classes(self.awt)
+        classes = self.average_waits
         if not classes:
             raise SpecificationError(
                 f"slack: awt: {self.awt!r} has not been measured; run the policy in a Scenario, or give a number of seconds"

@@ -40,6 +40,8 @@ PriorityOf = Callable[[QueuedJob], float]  # gives a job's user or political pri
 AFRESH, SHIFT, IN_PLACE = COMPRESSIONS = "afresh", "shift", "in-place"
 """How the waiting jobs from a slot on are moved: see :class:`~clustermodel.policies.slack.Slack`."""
 Limits = Mapping[int, float] | float | None
+Classes = tuple[tuple[float, float], ...]
+"""Average wait times by size: (largest number of nodes, seconds), ascending."""
 _UNKNOWN: Final = -1  # the number of an unknown user or group
 EXTENSION: Final = 0.1  # share of its estimate by which an unfinished job is extended (section 4.7)
 
@@ -51,7 +53,7 @@ class SlackRun(ABC):
         self._rank: Callable[[SlackReservation], Any] | None = pricing.HEURISTICS[policy.heuristic]
         self._slack_factor = float(policy.slack_factor)
         self._compression = policy.compression
-        self._awt_s: Callable[[int], float] = policy.average_wait_s
+        self._average_waits: Classes = policy.average_waits
         self._weights: Weights = policy.weights
         self._user_priority: PriorityOf = policy.priority("user_priority")
         self._political_priority: PriorityOf = policy.priority("political_priority")
@@ -72,7 +74,10 @@ class SlackRun(ABC):
         self._nodes_freed |= self._running.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             self._over_quota.ended(gang.job, now - gang.start)
-        self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
+        arrivals = [*batch.submitted, *batch.requeued]
+        if len(arrivals) > 1:
+            arrivals.sort(key=lambda job: job.queue_order)
+        self._submitted += arrivals
         late = self._running.overrunning(now, view.running)
         if batch.failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
             self._delay(late, batch.failed, now)  # nodes are down, or longer than expected, or jobs run on
@@ -102,18 +107,20 @@ class SlackRun(ABC):
         return decisions
 
     def _next_alarm(self) -> int | None:
-        times = self._over_quota.starts()
-        if self.plan:
-            times.append(self.plan[0].start)
+        alarm = self.plan[0].start if self.plan else None
+        others = self._over_quota.starts() if self._over_quota else []
         if self._extend_unfinished and (end := self._running.next_end()) is not None:
-            times.append(end)
-        return min(times, default=None)
+            others.append(end)
+        for time in others:
+            if alarm is None or time < alarm:
+                alarm = time
+        return alarm
 
     def insert(self, job: QueuedJob, now: int) -> SlackReservation | None:
         """Put a submitted job into the plan by the cheapest schedule, then fix its priority and slack; ``None`` if windows
         let it start at no time.
         """
-        awt_s = self._awt_s(job.nodes)
+        awt_s = self._awt_s(job)
         user, political = self._user_priority(job), self._political_priority(job)
         start, split = self._place(job, now, self._favour(user, political))
         if start < 0:
@@ -124,6 +131,12 @@ class SlackRun(ABC):
         inserted = self._reservation(job, start, split, p, slack)
         insort(self.plan, inserted, key=by_start)
         return inserted
+
+    def _awt_s(self, job: QueuedJob) -> float:
+        for largest, seconds in self._average_waits:
+            if job.nodes <= largest:
+                return seconds
+        raise AssertionError("the largest class has all nodes of the machine")
 
     def tick(self, view: View) -> list[Decision]:
         """Start the jobs whose reserved time has come."""
@@ -221,8 +234,9 @@ class WholeMachineRun(SlackRun):
             self._is_tested = True
             return profile.book(job.nodes, job.estimate), ()
         # The ends of all slots: where jobs start or end, even without a step.
-        slots = {*profile.times(), *[waiting.start for waiting in plan], *[waiting.end for waiting in plan]}
-        best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour), sorted(slots))
+        slots = [*profile.times(), *[waiting.start for waiting in plan], *[waiting.end for waiting in plan]]
+        slots.sort()
+        best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour), slots)
         assert best is not None, "the slot after the last reservation moves no job"
         self._carry_out(best)
         if self._compression == SHIFT or profile.earlier(job.nodes, job.estimate, best.slot, 0) < best.slot:
@@ -233,7 +247,7 @@ class WholeMachineRun(SlackRun):
         return SlackReservation(job, start, p, slack, self._weights)
 
     def remove(self, now: int) -> None:
-        slots = sorted({reservation.start for reservation in self.plan})
+        slots = [reservation.start for reservation in self.plan]
         best = self._search(now, None, slots)
         if best is None:
             return

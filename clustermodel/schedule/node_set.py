@@ -5,11 +5,16 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 (docs/design has the measurement).
 """
 
+from __future__ import annotations
+
 import bisect
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from operator import le, lt
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # an integer of the machine, where this is compiled
 
 NodeSet = tuple[int, ...]  # bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7
 _NARROW: Final = 1024  # bits of a mask of which _set_bits looks at one after the other, however many are set
@@ -288,9 +293,9 @@ def consolidated(idle: NodeSet, processors: int, per_node: int) -> tuple[NodeSet
 # compares objects.  Interpreted, the library's functions take their places.
 
 
-def bisect_left(values: list[int], value: int, low: int = 0) -> int:
+def bisect_left(values: list[int], value: int, low: i64 = 0) -> i64:
     """Return the first place from ``low`` on whose value is not below ``value``, the length of the list if there is none."""
-    high = len(values)
+    high: i64 = len(values)
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:
@@ -300,9 +305,9 @@ def bisect_left(values: list[int], value: int, low: int = 0) -> int:
     return low
 
 
-def bisect_right(values: list[int], value: int, low: int = 0) -> int:
+def bisect_right(values: list[int], value: int, low: i64 = 0) -> i64:
     """Return the first place from ``low`` on whose value is above ``value``, the length of the list if there is none."""
-    high = len(values)
+    high: i64 = len(values)
     while low < high:
         middle = (low + high) >> 1
         if value < values[middle]:

@@ -17,6 +17,8 @@ from clustermodel.schedule.node_set import bisect_left, bisect_right
 from clustermodel.ticks import NEVER, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
+    from mypy_extensions import i64  # an index is an integer of the machine, where this is compiled
+
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND  # how long a job that outlives its estimate is assumed to run on, at least
@@ -127,7 +129,7 @@ class Profile:
         """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start."""
         times, free = self._times, self._free
         beyond = bisect_left(times, reserved)
-        first = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
+        first: i64 = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
         while True:
             for k in range(first, beyond):
                 if free[k] >= nodes:
@@ -169,7 +171,7 @@ class Profile:
             ValueError: ``start`` lies in the past.
         """
         times, free = self._times, self._free
-        first = 0 if start == times[0] else self._boundary(start)
+        first: i64 = 0 if start == times[0] else self._boundary(start)
         beyond = bisect_left(times, end, first)
         for k in range(first, beyond):
             if free[k] < nodes:
@@ -188,9 +190,14 @@ class Profile:
         """
         times, free = self._times, self._free
         starts: list[int] = []
+        first: i64 = 0
+        least, shortest = self.nodes, NEVER
         for nodes, duration, not_after in requests:
-            not_before = since - duration
-            first = 0 if not_before < times[0] else bisect_right(times, not_before)
+            # A job that needs as many nodes for as long as the one before cannot start earlier than that.
+            if nodes < least or duration < shortest:
+                not_before = since - duration
+                first = 0 if not_before < times[0] else bisect_right(times, not_before)
+            least, shortest = nodes, duration
             while True:
                 while free[first] < nodes:
                     first += 1
@@ -213,13 +220,14 @@ class Profile:
     def pull(self, start: int, duration: int, nodes: int) -> int:
         """Move a reservation to its earliest start possible with the others in place, and return that: :meth:`earlier`."""
         times, free = self._times, self._free
-        beyond = begins = bisect_left(times, start)
+        beyond = bisect_left(times, start)
+        begins = beyond
         if beyond and free[beyond - 1] < nodes:  # then a window must end before this step, which often begins soon
             latest = times[beyond - 1] - duration
             if latest < times[0]:
                 return start
             begins = bisect_right(times, latest)
-        first = 0
+        first: i64 = 0
         while True:
             for k in range(first, begins):
                 if free[k] >= nodes:
@@ -259,24 +267,24 @@ class Profile:
             self._add(new_end, end, nodes)
 
     def _add(self, start: int, end: int, nodes: int) -> None:
-        first = 0 if start == self._times[0] else self._boundary(start)
+        first: i64 = 0 if start == self._times[0] else self._boundary(start)
         self._change(first, bisect_left(self._times, end, first), end, nodes)
 
-    def _change(self, first: int, beyond: int, end: int, nodes: int) -> None:
+    def _change(self, first: i64, beyond: i64, end: int, nodes: int) -> None:
         """Add nodes in steps ``first`` to ``beyond``, the first one not before ``end``."""
         times, free = self._times, self._free
+        # Steps at both ends go where they are none any more.
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
+        elif free[beyond] == free[beyond - 1] + nodes:
+            del times[beyond], free[beyond]
         for k in range(first, beyond):
             free[k] = free[k] + nodes  # compiled, this needs no objects
-        # Steps at both ends go where they are none any more.
-        if free[beyond] == free[beyond - 1]:
-            del times[beyond], free[beyond]
         if first and free[first] == free[first - 1]:
             del times[first], free[first]
 
-    def _boundary(self, start: int) -> int:
+    def _boundary(self, start: int) -> i64:
         """Let a step begin at ``start``, and return which."""
         times, free = self._times, self._free
         first = bisect_left(times, start)

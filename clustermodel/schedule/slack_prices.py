@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
 from clustermodel.schedule.profile import Profile, Request
-from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
+from clustermodel.ticks import NEVER, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
@@ -146,7 +146,7 @@ class SlackReservation:
         self.end: int = start + self.length
         self.by_start: tuple[int, int, int] = (start, *self.arrival)  # sorting key of the plan
         self.latest = max(self.latest, start)
-        s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
+        s0, s = self.initial_slack / TICKS_PER_SECOND, (self.latest - start) / TICKS_PER_SECOND
         self.weight: float = weight(self.nodes, self.p, s0, s, weights)  # what multiplies t_i^alpha_t in the cost of a move
 
 
@@ -192,8 +192,11 @@ class Priced:
 
     def __init__(self, slot: int, own: float, starts: Moves, costs: list[float]) -> None:
         self.slot, self.starts, self._own, self._costs = slot, starts, own, costs
-        self._about = sum(costs, own)
-        self._rounding = _ROUNDING * sum(map(abs, costs), abs(own))
+        about, size = own, abs(own)
+        for price in costs:
+            about += price
+            size += abs(price)
+        self._about, self._rounding = about, _ROUNDING * size
         self._price: float | None = None
 
     @property
@@ -226,10 +229,10 @@ class Search:
 
     # At each slot, it takes out the waiting jobs that are scheduled at or after it, puts the arriving job there, puts the
     # others back at their earliest times in the order of a heuristic, and prices the result (sections 4.2 to 4.6).
-    # The plan comes by start; `arriving` is None for the dummy job of *remove*, which takes no time.
+    # The plan comes by start; slots ascend, and may repeat; `arriving` is None for the dummy of *remove*, which takes no time.
 
     def __init__(
-        self, profile: Profile, plan: Sequence[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
+        self, profile: Profile, plan: list[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
     ) -> None:
         self._profile, self._plan, self._weights, self._now, self._arriving = profile, plan, weights, now, arriving
         self._favour = arriving.favour if arriving is not None else 1.0
@@ -267,9 +270,8 @@ class Search:
                     start = profile.pull(job.start, job.length, job.nodes)
                     if start < job.start:
                         pulled.append((job, start))
-            moved = self._priced(0.0, slot, pulled, profile)
-            best = moved if best is None or moved.goes_before(best) else best
-            same_until = min((reservation.start for reservation, _ in moved.starts), default=NEVER)
+            best = _cheaper(self._priced(0.0, slot, pulled, profile), best)
+            same_until = min([job.start for job, _ in pulled]) if pulled else NEVER
         assert best is not None, "there are waiting jobs"
         return best
 
@@ -322,7 +324,11 @@ class Search:
         gap = whole.earliest(nodes, length)  # the first slot where the arriving job fits with all jobs in their places
         best: Schedule | None = None
         all_return = False  # whether all jobs have returned to their places in a trial
+        before = -1
         for slot in slots:
+            if slot == before:
+                continue
+            before = slot
             stay = bisect_left(self._planned, slot)
             first, last = stay, unsettled[bisect_left(unsettled, stay)]
             if slot >= gap and whole.fits_at(slot, nodes, length):
@@ -354,7 +360,7 @@ class Search:
     def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
         """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
         profiles, arriving = self._profiles(), self._arriving
-        for slot in slots:
+        for slot in dict.fromkeys(slots):
             stay = profiles[bisect_left(self._planned, slot)]
             if arriving is None:
                 yield slot, stay.copy(), 0.0
@@ -365,11 +371,11 @@ class Search:
         """Return the profile with the arriving job at a slot, and its price there."""
         profile = profile.copy()
         profile.reserve(slot, slot + arriving.length, arriving.nodes)
-        return profile, price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
+        return profile, price_of_start(arriving.nodes, (slot - self._now) / TICKS_PER_SECOND, self._weights)
 
     def _put_back(
         self,
-        taken: Sequence[SlackReservation],
+        taken: list[SlackReservation],
         requests: list[Request],
         profile: Profile,
         own: float,
