@@ -20,7 +20,6 @@ NodeSet = tuple[int, ...]  # bounds of the ranges, flat and ascending: ``(0, 4, 
 _NARROW: Final = 1024  # bits of a mask of which _set_bits looks at one after the other, however many are set
 _MANY: Final = 16  # bits after which it halves the rest of a wider mask
 _BEYOND: Final = 2**60  # beyond all nodes
-_FIRST: Final = 60  # nodes among which lowest looks for the lowest one first
 
 
 def count(nodes: NodeSet) -> int:
@@ -86,8 +85,7 @@ def from_mask(mask: int) -> NodeSet:
 
 def _set_bits(bits: int) -> list[int]:
     bounds: list[int] = []  # descending
-    while bits >> _NARROW:
-        length = bits.bit_length()
+    while (length := bits.bit_length()) > _NARROW:
         if len(bounds) >= _MANY:  # each look copies the whole mask
             half = length // 2
             bounds.reverse()
@@ -106,25 +104,25 @@ def lowest(mask: int, nodes: int) -> int:
     """Return the ``nodes`` lowest nodes of a bitmask, which has as many; an empty one is a ValueError."""
     if not nodes:
         return 0
-    if mask.bit_length() <= _NARROW:
+    length = mask.bit_length()
+    if length <= _NARROW:
         return _lowest_run_by_run(mask, nodes)
-    width = _FIRST
-    while not (part := mask & ((1 << width) - 1)):
-        if not mask:
-            raise ValueError(f"{nodes} nodes of an empty set are asked for")
-        width *= 2
-    run = ((1 << nodes) - 1) << ((part ^ (part - 1)).bit_length() - 1)
-    if mask & run == run:  # often the lowest ones are neighbours
-        return run
-    part, low, width = mask, 0, mask.bit_length()  # the last node sought is in this part, which begins at node `low`
-    while width > 1:
-        half = width // 2
-        lower = part & ((1 << half) - 1)
+    part, low, width = mask, 0, 1 << length.bit_length()  # the last node sought is in this part, which begins at node `low`
+    while width > _NARROW:
+        width >>= 1
+        lower = part & _all_of(width)
         if (held := lower.bit_count()) < nodes:
-            part, low, width, nodes = part >> half, low + half, width - half, nodes - held
+            part >>= width
+            low += width
+            nodes -= held
         else:
-            part, width = lower, half
-    return mask & ((2 << low) - 1)
+            part = lower
+    return mask & ((1 << low + _lowest_run_by_run(part, nodes).bit_length()) - 1)
+
+
+@lru_cache(maxsize=32)
+def _all_of(width: int) -> int:
+    return (1 << width) - 1
 
 
 def _lowest_run_by_run(mask: int, nodes: int) -> int:

@@ -4,16 +4,18 @@ It is rebuilt at every scheduling event in the separate steps of Zhang et al.  2
 words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and FillMatrix-2, which
 migrate (section 5.4). A gang has one set of columns, whatever rows it stands in, so that a migration is paid for once and never
 recurs.  A set of columns is a bitmask, column 0 in the lowest bit: "are these columns free in that row?"  is one operation
-then.
+then.  On a wide machine ``&``, ``|`` and ``^`` of bitmasks cost a tenth of ``~``, of a comparison or of counting bits, so
+rows have the columns that are taken: free columns are those that have none of them.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import combinations
 from math import comb
-from operator import attrgetter
+from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.free_memory import FreeMemory
@@ -117,12 +119,12 @@ class OusterhoutMatrix:
         self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
         self._starts = 0
         self._all_columns = (1 << nodes) - 1
-        self._free = [self._all_columns] * mpl  # the free columns of each row, bitmasks
+        self._taken = [0] * mpl  # the columns of each row that are not free, bitmasks
         self.rows_in_use: list[int] = []  # those with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
-        # While the matrix is filled: columns left, with replicas counted as well.
+        # While the matrix is filled: free columns left and those taken, with replicas counted as well.
         self._room_left = self.room.copy()
-        self._left: list[int] = []
+        self._filled: list[int] = []
         # What may differ from the machine; some gangs are there more than once.
         self._touched: list[Occupant] = []  # gangs that have started or moved
         self._replicated: list[Occupant] = []  # gangs with replicas
@@ -163,7 +165,11 @@ class OusterhoutMatrix:
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
-        return self._free[row] & (self._with_memory(job, end) | kept)
+        return self._free(row) & (self._with_memory(job, end) | kept)
+
+    def _free(self, row: int) -> int:
+        """Return the free columns of a row, a bitmask."""
+        return self._all_columns ^ self._taken[row]
 
     def eligible(self, job: QueuedJob) -> int:
         """Return the columns that ``job`` may have, a bitmask."""
@@ -196,7 +202,7 @@ class OusterhoutMatrix:
         # suspended jobs keep the memory.
         assert self.memory is not None
         eligible = self.eligible(job)
-        free, columns, time = self.memory.copy(), self._free[row] & eligible, 0
+        free, columns, time = self.memory.copy(), self._free(row) & eligible, 0
         gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
         suitable = columns & free.nodes_with(job.memory)
         for end, number in gangs:
@@ -220,24 +226,19 @@ class OusterhoutMatrix:
         self._kept[number] = columns
         self.set_aside |= columns
         self._changed_homes.update(range(self.mpl))  # the least populated row may be another one now
-        for row, free in enumerate(self._free):
-            self._free[row] = free & ~columns
-            self.room[row] -= (free & columns).bit_count()
+        for row, taken in enumerate(self._taken):
+            self._taken[row] = taken | columns
+            self.room[row] -= (columns & ~taken).bit_count()
 
     def give_up(self, number: int) -> None:
         """Set no columns aside any more for a job, which has left or claims none, or for an outage that is over."""
-        before, self.set_aside = self.set_aside, 0
-        del self._kept[number]
-        for columns in self._kept.values():
-            self.set_aside |= columns
-        freed = before & ~self.set_aside
+        given_up = self._kept.pop(number)
+        self.set_aside = reduce(or_, self._kept.values(), 0)
         self._changed_homes.update(range(self.mpl))
         for row, at_home in enumerate(self.homes):
-            free = freed
-            for gang in at_home.values():
-                free &= ~gang.columns
-            self._free[row] |= free
-            self.room[row] += free.bit_count()
+            freed = given_up & ~reduce(or_, [gang.columns for gang in at_home.values()], self.set_aside)
+            self._taken[row] &= ~freed
+            self.room[row] += freed.bit_count()
 
     def add_undivided(self, job: QueuedJob, columns: int, *, kept: int = 0) -> Occupant:
         """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use."""
@@ -246,7 +247,7 @@ class OusterhoutMatrix:
 
     def is_free(self, columns: int, row: int) -> bool:
         """Return whether no gang is at home on any of these columns of a row, and they are not set aside."""
-        return self._free[row] & columns == columns
+        return not self._taken[row] & columns
 
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
@@ -274,7 +275,7 @@ class OusterhoutMatrix:
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
         freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
-        self._free[gang.home] |= freed
+        self._taken[gang.home] ^= freed
         self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
         at_home = self.homes[gang.home]
         del at_home[gang.job.id]
@@ -283,7 +284,7 @@ class OusterhoutMatrix:
 
     def _settle_in(self, gang: Occupant, row: int) -> None:
         self._changed_homes.add(row)
-        self._free[row] ^= self._free[row] & gang.columns
+        self._taken[row] |= gang.columns
         self.room[row] -= gang.nodes
         at_home = self.homes[row]
         if not at_home:
@@ -309,7 +310,7 @@ class OusterhoutMatrix:
 
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
-        self._left, self._room_left = self._free.copy(), self.room.copy()
+        self._filled, self._room_left = self._taken.copy(), self.room.copy()
         rows = self.rows_in_use
         for undivided in self.undivided.values():
             undivided.home, undivided.rows = rows[0] if rows else 0, sum(1 << row for row in rows or [0])
@@ -319,11 +320,11 @@ class OusterhoutMatrix:
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
         # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
         # row are not in each other's way.
-        all_columns, replicated = self._all_columns, self._replicated
+        replicated = self._replicated
         for row in rows:
             if not (room := self.room[row]):
                 continue
-            taken, bit = all_columns ^ self._free[row], 1 << row  # a disjoint set is found sooner than a subset
+            taken, bit = self._taken[row], 1 << row
             fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
             if not fitting:
                 continue
@@ -339,7 +340,7 @@ class OusterhoutMatrix:
                 room -= gang.nodes
                 gang.rows |= bit
                 replicated.append(gang)
-            self._left[row], self._room_left[row] = all_columns ^ taken, room
+            self._filled[row], self._room_left[row] = taken, room
 
     # The steps of Zhang et al. 2003, section 5.4.
 
@@ -349,7 +350,7 @@ class OusterhoutMatrix:
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
-        room, left = self._room_left, self._left
+        room, filled = self._room_left, self._filled
         rows = [row for row in self.rows_in_use if room[row]]
         if not rows or len(self.rows_in_use) < 2:
             return
@@ -374,10 +375,10 @@ class OusterhoutMatrix:
                     if columns & fixed[row]:
                         refused = True
                         continue
-                    if columns & left[row] == columns:
+                    if not columns & filled[row]:
                         if gang.migrating and not self._within_limit(gang, row):
                             continue
-                        left[row] ^= columns
+                        filled[row] |= columns
                         room[row] -= nodes
                     elif self._replicate_by_migration(gang, row):
                         moved = True
@@ -398,7 +399,7 @@ class OusterhoutMatrix:
         """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
         if len(self.rows_in_use) == 2:
             return [0] * self.mpl  # they are not in the way of the gangs of the other row
-        fixed = [free ^ left for free, left in zip(self._free, self._left, strict=True)]
+        fixed = [filled ^ taken for filled, taken in zip(self._filled, self._taken, strict=True)]
         for gang in self._replicated:
             fixed[gang.home] |= gang.columns
         for gang in self.undivided.values():
@@ -418,7 +419,7 @@ class OusterhoutMatrix:
             self._changed_homes = set()  # moves fill it again
         else:
             changed = set(rows)
-        room, free, homes = self.room, self._free, self.homes
+        room, taken, homes = self.room, self._taken, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
         smallest = self._sizes[0]
         if room[order[1]] < smallest:
@@ -432,7 +433,7 @@ class OusterhoutMatrix:
                 for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
                     if gang.nodes > largest:
                         continue  # others have moved
-                    fits = gang.columns & free[target] == gang.columns
+                    fits = not gang.columns & taken[target]
                     may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
                     if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
                         continue
@@ -456,19 +457,18 @@ class OusterhoutMatrix:
         if gang.migrating:
             return False
         in_the_way = self._overlapping(gang, row)
-        if not self._can_migrate(in_the_way, row, ~gang.columns):
+        if not self._can_migrate(in_the_way, row, gang.columns):
             return False
-        columns = self._columns_for_displaced(gang, in_the_way, row, self._left)
+        columns = self._columns_for_displaced(gang, in_the_way, self._filled[row])
         if columns is None:
             return False
-        # Those that migrate are at home here, and nowhere else: what is free of their row beside replicas moves with them.
+        # Those that migrate are at home here, and nowhere else: what is taken of their row beside replicas moves with them.
         for other, new in zip(in_the_way, columns, strict=True):
-            open_ = self._free[row] | (other.columns & ~self.set_aside if self.set_aside else other.columns)
-            self._free[row] = open_ ^ (open_ & new)
+            self._taken[row] = self._taken[row] ^ (other.columns & ~self.set_aside if self.set_aside else other.columns) | new
             if self.set_aside:  # what was set aside of its columns does not become free
                 self.room[row] -= (other.columns & self.set_aside & ~new).bit_count()
-        self._displace(gang, in_the_way, columns, self._left, row)
-        self._left[row] ^= self._left[row] & gang.columns
+        self._displace(gang, in_the_way, columns, self._filled, row)
+        self._filled[row] |= gang.columns
         self._room_left[row] -= gang.nodes
         return True
 
@@ -489,15 +489,15 @@ class OusterhoutMatrix:
         if in_rounds or not migrates:
             gang.moving = gang.nodes
 
-    def _counted(self, gang: Occupant, kept: int) -> int:
-        """Return how many tasks of ``gang`` count against Q if it migrates and keeps these of its columns, a bitmask."""
+    def _counted(self, gang: Occupant, left: int) -> int:
+        """Return how many tasks of ``gang`` count against Q if it migrates and leaves these of its columns, a bitmask."""
         if self._counts == "gang":
             return gang.nodes
-        moved = gang.nodes - (gang.columns & kept).bit_count()
+        moved = (gang.columns & left).bit_count()
         return moved if self._max_tasks is None or self._counts == "moved" else min(moved, self._max_tasks)
 
-    def _can_migrate(self, gangs: Collection[Occupant], row: int, kept: int) -> bool:
-        """Return whether Q lets ``gangs`` move in ``row``, where they keep ``kept``, and none is on its way already."""
+    def _can_migrate(self, gangs: Collection[Occupant], row: int, left: int) -> bool:
+        """Return whether Q lets ``gangs`` move in ``row``, where they leave columns, and none is on its way already."""
         for gang in gangs:
             if gang.migrating:
                 return False
@@ -506,7 +506,7 @@ class OusterhoutMatrix:
         moving = [gang for gang in gangs if gang.on_machine]
         if not moving or not self._max_tasks:
             return not moving
-        return sum(self._counted(gang, kept) for gang in moving) + self.tasks_migrating(row) <= self._max_tasks
+        return sum(self._counted(gang, left) for gang in moving) + self.tasks_migrating(row) <= self._max_tasks
 
     def _within_limit(self, gang: Occupant, row: int) -> bool:
         """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
@@ -525,8 +525,8 @@ class OusterhoutMatrix:
     def _move_by_migration(self, gang: Occupant, row: int) -> bool:
         """Move ``gang`` to ``row`` by the cheaper of option 1, the gangs in its way migrate, and option 2."""
         in_the_way = self._overlapping(gang, row)
-        option_1 = self._can_migrate(in_the_way, row, ~gang.columns)
-        option_2 = self._can_migrate([gang], row, self._free[row])
+        option_1 = self._can_migrate(in_the_way, row, gang.columns)
+        option_2 = self._can_migrate([gang], row, self._taken[row])
         if option_1 and option_2:
             own = gang.nodes if gang.on_machine else 0
             theirs = [other.nodes for other in in_the_way if other.on_machine]
@@ -538,11 +538,11 @@ class OusterhoutMatrix:
 
     def _move_others(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
         """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have memory."""
-        columns = self._columns_for_displaced(gang, in_the_way, row, self._free)
+        columns = self._columns_for_displaced(gang, in_the_way, self._taken[row])
         if columns is None:
             return False
         self._leave_home(gang)
-        self._displace(gang, in_the_way, columns, self._free, row)
+        self._displace(gang, in_the_way, columns, self._taken, row)
         self._settle_in(gang, row)
         return True
 
@@ -552,7 +552,7 @@ class OusterhoutMatrix:
         if columns is None:
             return False
         self._leave_home(gang)
-        gang.moving = self._counted(gang, columns)
+        gang.moving = self._counted(gang, gang.columns ^ columns)
         self._give_columns(gang, columns)
         self._note_migration([gang], in_the_way)
         self._settle_in(gang, row)
@@ -560,27 +560,29 @@ class OusterhoutMatrix:
 
     def _columns_elsewhere(self, gang: Occupant, row: int) -> int | None:
         """Option 2: return free columns of ``row`` for ``gang``, its own that are free, then the lowest suitable ones."""
-        kept = gang.columns & self._free[row]
-        suitable, moving = self._free[row] ^ kept, gang.nodes - kept.bit_count()
+        free = self._free(row)
+        kept = gang.columns & free
+        suitable, moving = free ^ kept, gang.nodes - kept.bit_count()
         if self.memory is not None:
             suitable &= self._with_memory(gang.job)
             if suitable.bit_count() < moving:
                 return None
         return kept | lowest(suitable, moving)
 
-    def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], row: int, free: list[int]) -> list[int] | None:
-        """Option 1: return new columns for tasks in the way of ``gang``; ``None`` if they have not enough memory."""
+    def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], taken: int) -> list[int] | None:
+        """Option 1: return new columns, but ``taken``, for tasks in the way; ``None`` if they have not enough memory."""
         wanted = gang.columns
-        open_, columns = free[row] ^ (free[row] & wanted), []
+        open_, columns = self._all_columns ^ (taken | wanted), []
         for other in in_the_way:
             lost, suitable = other.columns & wanted, open_
+            nodes = lost.bit_count()
             if self.memory is not None:
                 suitable &= self._with_memory(other.job)
-                if suitable.bit_count() < lost.bit_count():
+                if suitable.bit_count() < nodes:
                     return None
-            taken = lowest(suitable, lost.bit_count())
-            open_ ^= taken
-            columns.append(other.columns ^ lost | taken)
+            new = lowest(suitable, nodes)
+            open_ ^= new
+            columns.append(other.columns ^ lost | new)
         return columns
 
     def _give_columns(self, gang: Occupant, columns: int) -> None:
@@ -589,12 +591,11 @@ class OusterhoutMatrix:
             self._take_memory(gang.job, columns & ~gang.columns)
         gang.columns = columns
 
-    def _displace(self, gang: Occupant, in_the_way: list[Occupant], columns: list[int], free: list[int], row: int) -> None:
+    def _displace(self, gang: Occupant, in_the_way: list[Occupant], columns: list[int], taken: list[int], row: int) -> None:
         """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
         for other, new in zip(in_the_way, columns, strict=True):
-            open_ = free[row] | other.columns
-            free[row] = open_ ^ (open_ & new)
-            other.moving = self._counted(other, new)
+            taken[row] = taken[row] ^ other.columns | new
+            other.moving = self._counted(other, other.columns ^ new)
             self._give_columns(other, new)
         self._note_migration(in_the_way, [gang])
 
@@ -629,7 +630,7 @@ class OusterhoutMatrix:
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
-        self._left = []  # until it is filled again
+        self._filled = []  # until it is filled again
         return change
 
 

@@ -152,7 +152,7 @@ class PooledMatrix(OusterhoutMatrix):
 
     def room_for(self, job: QueuedJob, row: int) -> int:
         """Return how many free columns of a row a job may have, reservations aside."""
-        return (self._free[row] & self.eligible(job)).bit_count()
+        return (self._free(row) & self.eligible(job)).bit_count()
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
@@ -162,7 +162,7 @@ class PooledMatrix(OusterhoutMatrix):
 
     def has_columns_for(self, job: QueuedJob, row: int, end: int) -> bool:
         """Return whether a row has enough columns for a job that are not reserved, wherever there is memory."""
-        suitable = self._free[row] & self.eligible(job)
+        suitable = self._free(row) & self.eligible(job)
         return self._choose(0, suitable, job.nodes, self._allowances(job, row, end)).bit_count() >= job.nodes
 
     def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
@@ -196,24 +196,24 @@ class PooledMatrix(OusterhoutMatrix):
         return super()._move_others(gang, in_the_way, row)
 
     def _columns_elsewhere(self, gang: Occupant, row: int) -> int | None:
-        free = self._free[row]
+        free = self._free(row)
         kept, others = gang.columns & free, free & ~gang.columns & self._with_memory(gang.job)
         columns = self._choose(kept, others, gang.nodes, self._allowances(gang.job, row))
         if columns.bit_count() < gang.nodes:
             return None
         # More of its tasks move than had to if reservations keep some of its own columns.
-        return columns if not kept & ~columns or self._can_migrate([gang], row, columns) else None
+        return columns if not kept & ~columns or self._can_migrate([gang], row, ~columns) else None
 
-    def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], row: int, free: list[int]) -> list[int] | None:
+    def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], taken: int) -> list[int] | None:
         # Where there are reservations each task stays in its pool, so that the plans remain as they are.
         wanted = gang.columns
-        open_, columns = free[row] & ~wanted, []
+        open_, columns = self._all_columns ^ (taken | wanted), []
         for other in in_the_way:
             lost, suitable = other.columns & wanted, open_ & self._with_memory(other.job)
             allowances = self._pools.sizes if self.planned is None else self._pools.numbers(lost)
-            taken = self._choose(0, suitable, lost.bit_count(), allowances)
-            if taken.bit_count() < lost.bit_count():
+            new = self._choose(0, suitable, lost.bit_count(), allowances)
+            if new.bit_count() < lost.bit_count():
                 return None
-            open_ ^= taken
-            columns.append(other.columns ^ lost | taken)
+            open_ ^= new
+            columns.append(other.columns ^ lost | new)
         return columns

@@ -144,7 +144,7 @@ class SlicedGang(Execution):
         """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
         # Return how long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
         old, self.columns, self.mask = self.mask, from_mask(columns), columns
-        moved = (self.mask & ~old).bit_count()
+        moved = (columns & (columns ^ old)).bit_count()
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
             self.enter(MIGRATING)
