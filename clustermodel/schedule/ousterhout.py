@@ -125,10 +125,10 @@ class OusterhoutMatrix:
         # While the matrix is filled: free columns left and those taken, with replicas counted as well.
         self._room_left = self.room.copy()
         self._filled: list[int] = []
-        # What may differ from the machine; some gangs are there more than once.
-        self._touched: list[Occupant] = []  # gangs that have started or moved
-        self._replicated: list[Occupant] = []  # gangs with replicas
-        self._cleaned: list[Occupant] = []  # those that had some before the matrix was cleaned
+        # What may differ from the machine:
+        self._touched: set[Occupant] = set()  # gangs that have started or moved
+        self._replicated: set[Occupant] = set()  # gangs with replicas
+        self._cleaned: set[Occupant] = set()  # those that had some before the matrix was cleaned
         self._migrations: list[tuple[list[Occupant], list[Occupant]]] = []  # which gangs have moved, and which wait meanwhile
 
     @property
@@ -251,7 +251,8 @@ class OusterhoutMatrix:
 
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
-        gang.rows = gang.placed_rows = 0
+        for changed in (self._touched, self._replicated, self._cleaned):
+            changed.discard(gang)
         place = self._by_size.index(gang, bisect_left(self._sizes, gang.nodes))
         del self._sizes[place], self._by_size[place]
         if job_id not in self.undivided:
@@ -292,16 +293,15 @@ class OusterhoutMatrix:
         at_home[gang.job.id] = gang
         gang.home = row
         gang.rows = 1 << row
-        self._touched.append(gang)
+        self._touched.add(gang)
 
     # The steps of Zhang et al. 2003, section 5.1.
 
     def clean(self) -> None:
         """CleanMatrix: remove every instance of a gang that is not in its home row."""
         for gang in self._replicated:
-            if gang.rows:  # otherwise it has ended
-                gang.rows = 1 << gang.home
-        self._cleaned += self._replicated
+            gang.rows = 1 << gang.home
+        self._cleaned |= self._replicated
         self._replicated.clear()
 
     def compact(self, guard: Guard | None = None) -> bool:
@@ -314,7 +314,7 @@ class OusterhoutMatrix:
         rows = self.rows_in_use
         for undivided in self.undivided.values():
             undivided.home, undivided.rows = rows[0] if rows else 0, sum(1 << row for row in rows or [0])
-            self._touched.append(undivided)
+            self._touched.add(undivided)
         if len(rows) < 2:
             return
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
@@ -339,7 +339,7 @@ class OusterhoutMatrix:
                 taken |= columns
                 room -= gang.nodes
                 gang.rows |= bit
-                replicated.append(gang)
+                replicated.add(gang)
             self._filled[row], self._room_left[row] = taken, room
 
     # The steps of Zhang et al. 2003, section 5.4.
@@ -391,7 +391,7 @@ class OusterhoutMatrix:
                     again.append(gang)
                     most = max(map(room.__getitem__, rows))
                     break
-            self._replicated += again
+            self._replicated.update(again)
             # Rows only become fuller, but columns that have changed may suit a gang that was refused.
             gangs = candidates if moved and refused else again
 
@@ -601,7 +601,7 @@ class OusterhoutMatrix:
 
     def _note_migration(self, moves: list[Occupant], blocked: list[Occupant]) -> None:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
-        self._touched += moves
+        self._touched.update(moves)
         self._changed_homes.update([gang.home for gang in moves])
         moved = [gang for gang in moves if gang.placed_rows]
         if self.migration_counts:
@@ -619,11 +619,8 @@ class OusterhoutMatrix:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = {gang for gang in {*self._cleaned, *self._replicated} if gang.rows != gang.placed_rows}
-        for gang in self._touched:
-            has_moved = gang.columns != gang.placed_columns or gang.home != gang.placed_home
-            if gang.rows and (has_moved or gang.rows != gang.placed_rows):
-                changed.add(gang)
+        changed = {gang for gang in self._cleaned | self._replicated | self._touched if gang.rows != gang.placed_rows}
+        changed.update([gang for gang in self._touched if gang.columns != gang.placed_columns or gang.home != gang.placed_home])
         for gang in sorted(changed, key=STARTING_ORDER):
             gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
             change.places.append((gang.job, gang.columns, gang.rows, gang.home))
