@@ -325,7 +325,7 @@ class OusterhoutMatrix:
             if not (room := self.room[row]):
                 continue
             taken, bit = self._taken[row], 1 << row
-            fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
+            fitting = [gang for gang in self._of_at_most(room) if gang.home != row and not gang.columns & taken]
             if not fitting:
                 continue
             if len(fitting) > 1:
@@ -351,8 +351,7 @@ class OusterhoutMatrix:
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
         room, filled = self._room_left, self._filled
-        rows = [row for row in self.rows_in_use if room[row]]
-        if not rows or len(self.rows_in_use) < 2:
+        if len(self.rows_in_use) < 2 or not (rows := [row for row in self.rows_in_use if room[row]]):
             return
         most, bits = max(map(room.__getitem__, rows)), sum([1 << row for row in rows])
         # Rows only become fuller, so the others never can be replicated later.
@@ -430,9 +429,9 @@ class OusterhoutMatrix:
                 largest = room[target]
                 if largest < smallest or not (target in changed or source in changed):
                     continue
-                for gang in [gang for gang in homes[source].values() if gang.nodes <= largest]:
+                for gang in list(homes[source].values()):
                     if gang.nodes > largest:
-                        continue  # others have moved
+                        continue
                     fits = not gang.columns & taken[target]
                     may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
                     if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
