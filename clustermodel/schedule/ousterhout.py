@@ -4,8 +4,8 @@ It is rebuilt at every scheduling event in the separate steps of Zhang et al.  2
 words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and FillMatrix-2, which
 migrate (section 5.4). A gang has one set of columns, whatever rows it stands in, so that a migration is paid for once and never
 recurs.  A set of columns is a bitmask, column 0 in the lowest bit: "are these columns free in that row?"  is one operation
-then.  On a wide machine ``&``, ``|`` and ``^`` of bitmasks cost a tenth of ``~``, of a comparison or of counting bits, so
-rows have the columns that are taken: free columns are those that have none of them.
+then.  On a wide machine ``&``, ``|`` and ``^`` of bitmasks cost less than ``~``, comparing them and counting their bits. So
+rows keep the columns that are taken, and a gang fits where it has none of them.
 """
 
 from __future__ import annotations
