@@ -325,7 +325,7 @@ class OusterhoutMatrix:
             if not (room := self.room[row]):
                 continue
             taken, bit = self._taken[row], 1 << row
-            fitting = [gang for gang in self._of_at_most(room) if gang.home != row and not gang.columns & taken]
+            fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
             if not fitting:
                 continue
             if len(fitting) > 1:
