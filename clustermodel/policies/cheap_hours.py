@@ -82,7 +82,7 @@ class _Run:
         profile, now = self._profile, view.now
         if not self._lengths.are_estimates:
             self._lengths.observe(batch, view)
-        profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        profile.catch_up(batch.ended, now, batch.failed, batch.repaired)
         if late := profile.overrunning(now, view.running):
             profile.extend(late, now, self._lengths.delays(view.running))
         for job in [*batch.requeued, *(gang.job for gang in batch.ended)]:

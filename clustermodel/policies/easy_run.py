@@ -212,7 +212,7 @@ class EasyRunWithPlan:
         plan, profile, now = self._plan, self._profile, view.now
         if not self._lengths.are_estimates:
             self._lengths.observe(batch, view)
-        nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        nodes_freed = profile.catch_up(batch.ended, now, batch.failed, batch.repaired)
         late = profile.overrunning(now, view.running)
         if not (view.waiting or late or batch.failed):
             return []

@@ -71,7 +71,7 @@ class SlackRun(ABC):
         now = view.now
         if batch.alarm:
             self._alarm = None
-        self._nodes_freed |= self._running.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        self._nodes_freed |= self._running.catch_up(batch.ended, now, batch.failed, batch.repaired)
         for gang in batch.ended:
             self._over_quota.ended(gang.job, now - gang.start)
         arrivals = [*batch.submitted, *batch.requeued]

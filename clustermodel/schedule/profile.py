@@ -7,7 +7,7 @@ one for each row of the Ousterhout matrix (:class:`RowPlans`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -331,7 +331,7 @@ class RunningProfile(Profile):
         return (min(free) - self._released + 1, max(free)) if free else (1, 0)
 
     def catch_up(
-        self, ended: Iterable[RunningJob], now: int, *, failed: Iterable[Outage] = (), repaired: Iterable[Outage] = ()
+        self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage] = (), repaired: Iterable[Outage] = ()
     ) -> bool:
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
@@ -502,14 +502,15 @@ class Plan(ReservationBook):
             self._is_tested = True
         if len(shapes) == 1:
             ((nodes, length),) = shapes
-            reservation = _reservation((self.profile.book(nodes, length), length, nodes, 0))
+            (start,) = self.profile.book_all(((nodes, length, NEVER),))
+            reservation = _reservation((start, length, nodes, 0))
         else:
             start, length, nodes, _ = reservation = self.earliest(shapes)
             self.profile.reserve(start, start + length, nodes)
         self._note(job.id, reservation)
         return reservation
 
-    def compress(self, jobs: Iterable[QueuedJob]) -> None:
+    def compress(self, jobs: Collection[QueuedJob]) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place."""
         # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
         # But a job is tested where it stands, and until the first one moves, only jobs for which a window can have opened are.
@@ -520,9 +521,10 @@ class Plan(ReservationBook):
             return
         least, largest = profile.gaining_sizes() if self._is_tested else (0, profile.nodes)
         profile.forget_releases()
-        tested, latest = 0, 0  # how many jobs have been tested so far, and their latest start
+        others, latest = 0, 0  # how many jobs without a reservation there are, and the latest start tested so far
         for job in jobs:
             if (reservation := reserved.get(job.id)) is None:
+                others += 1
                 continue
             start, length, nodes, _ = reservation
             if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
@@ -533,8 +535,7 @@ class Plan(ReservationBook):
                 least, largest, start = 0, profile.nodes, new
             if start > latest:  # noqa: PLR1730  max() would take a tenth of the time of all this
                 latest = start
-            tested += 1
-        self._first, self._is_tested = first, tested == len(reserved)
+        self._first, self._is_tested = first, len(jobs) - others == len(reserved)
 
     def reshape(self, jobs: Iterable[QueuedJob], shapes: Mapping[int, Shapes]) -> None:
         """Compress moldable jobs: take out each, in this order, and enter it where one of its shapes completes first."""

@@ -282,28 +282,26 @@ class Coordinator:
 
     def _close(self, ended: list[Execution], now: int) -> None:
         """Record the outcomes of run attempts and charge their executed times as useful or discarded work."""
+        records = self._records
         for gang in ended:
-            self._close_one(gang, now)
+            job, outcome, executed = gang.owner, gang.outcome, gang.executed()
+            gang.ran = executed if job.image is None else job.image.work + executed
+            discarded, requeued, in_all = self._saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
+            if job.sizes is None:
+                self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
+                worked = executed if requeued else gang.ran
+            else:
+                worked, discarded, in_all = end_phase(self._run, gang, outcome)
+            if requeued:
+                require_progress(job, self._policy)
+                records.stopped(job.index, now, outcome, worked, discarded)
+                if gang.job is self._head:
+                    self._head = None
+            else:
+                records.ended(job.index, now, outcome, worked, discarded, in_all)
+                del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
-
-    def _close_one(self, gang: Execution, now: int) -> None:
-        job, outcome, executed = gang.owner, gang.outcome, gang.executed()
-        gang.ran = executed if job.image is None else job.image.work + executed
-        discarded, requeued, in_all = self._saved.ended(gang, executed), outcome in REQUEUING, UNKNOWN
-        if job.sizes is None:
-            self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
-            worked = executed if requeued else gang.ran
-        else:
-            worked, discarded, in_all = end_phase(self._run, gang, outcome)
-        if requeued:
-            require_progress(job, self._policy)
-            self._records.stopped(job.index, now, outcome, worked, discarded)
-            if gang.job is self._head:
-                self._head = None
-        else:
-            self._records.ended(job.index, now, outcome, worked, discarded, in_all)
-            del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
 
     def _cycle(
         self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]

@@ -48,6 +48,7 @@ class Decisions:
         self.frees_nodes = False  # whether a gang stopped in the last cycle frees its nodes now, so that another follows
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
+        self._waiting, self._leave_queue = run.pool.waiting, run.pool.queue.leave
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
         self._limits_memory = run.saved.free is not None
         self._alarm = alarm
@@ -103,7 +104,7 @@ class Decisions:
 
     def _start(self, decision: Any) -> None:
         queued: QueuedJob = decision.job
-        if self._pool.waiting.get(queued.id) is not queued:
+        if self._waiting.get(queued.id) is not queued:
             state = "it is running already" if queued.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
         job, columns = self._jobs[queued.id], decision.columns
@@ -146,7 +147,7 @@ class Decisions:
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
         job.execution = self._running[queued.id] = gang
-        self._pool.queue.leave(queued.id)
+        self._leave_queue(queued.id)
         job.attempts += 1
         process = job.process  # which waits to go on
         if self._interrupts:

@@ -42,21 +42,21 @@ class BackfillingRun:
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle."""
-        plan, lengths, shapes = self.plan, self.lengths, self.shapes
+        plan, profile, lengths, now = self.plan, self.plan.profile, self.lengths, view.now
         ended, submitted, _, requeued, failed, repaired, _ = batch
         if not lengths.are_estimates:
             lengths.observe(batch, view)
-        nodes_freed = plan.profile.catch_up(ended, view.now, failed=failed, repaired=repaired)
+        nodes_freed = profile.catch_up(ended, now, failed, repaired)
         if ended:
             nodes_freed |= self._forget(ended, view)
         if submitted:
             if self.sorter.draws_priorities:
                 self.sorter.submitted(submitted)
             for job in submitted:
-                shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
+                self.shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
         if requeued:
             nodes_freed |= self._reshape(requeued, view)
-        late = plan.profile.overrunning(view.now, view.running)
+        late = profile.overrunning(now, view.running)
         if not (view.waiting or plan.reserved or late or failed):
             return []
         if self._only_reserves and not (late or failed or requeued):
@@ -90,7 +90,7 @@ class BackfillingRun:
         if nodes_freed and plan.reserved:
             plan.compress(self.sorter.sort(waiting.values(), now))
         for job in self.sorter.sort(submitted, now) if len(submitted) > 1 else submitted:
-            start = plan.place(job, shapes[job.id]).start
+            start = plan.place(job, shapes[job.id])[0]
             if start > now:
                 decisions.append(Reserve(job=job, start=start, guaranteed=not self.lengths.may_overrun))
         for job_id in plan.due(now):
