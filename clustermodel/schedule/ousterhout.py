@@ -330,7 +330,7 @@ class OusterhoutMatrix:
                 continue
             if len(fitting) > 1:
                 fitting.sort(key=STARTING_ORDER)
-                if len(rows) > 2:
+                if replicated and len(rows) > 2:
                     fitting.sort(key=_number_of_rows)
             for gang in fitting:
                 columns = gang.columns
@@ -419,10 +419,10 @@ class OusterhoutMatrix:
         else:
             changed = set(rows)
         room, taken, homes = self.room, self._taken, self.homes
-        order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
         smallest = self._sizes[0]
-        if room[order[1]] < smallest:
+        if len([row for row in rows if room[row] >= smallest]) < 2:
             return False  # all rows but the least populated one are full
+        order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
@@ -613,14 +613,14 @@ class OusterhoutMatrix:
 
     def changes(self) -> Change:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change: Change = Change([], [])
+        change: Change = tuple.__new__(Change, ([], []))  # calling Change takes thrice the time
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
         changed = {gang for gang in self._cleaned | self._replicated | self._touched if gang.rows != gang.placed_rows}
         changed.update([gang for gang in self._touched if gang.columns != gang.placed_columns or gang.home != gang.placed_home])
-        for gang in sorted(changed, key=STARTING_ORDER):
+        for gang in sorted(changed, key=STARTING_ORDER) if len(changed) > 1 else changed:
             gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
             change.places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()

@@ -112,7 +112,7 @@ class Rotation:
         if begun:
             ran[0] -= begun
         in_use = 0
-        for row, ticks in zip(order, ran, strict=False):  # rows whose turn has not come may be missing at the end
+        for row, ticks in zip(order, ran):  # noqa: B905  rows whose turn has not come may be missing at the end
             served[row] += ticks
             in_use += held[row] * ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME

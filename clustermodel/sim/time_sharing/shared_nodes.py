@@ -372,7 +372,8 @@ class TimeSharing:
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
         order = self.go_on()
-        self.in_use = list(map(rows.held.__getitem__, order))
+        held = rows.held
+        self.in_use = [held[row] for row in order]
         rows.changed.clear()
         if self._history is not None:
             contents = tuple(
@@ -430,11 +431,10 @@ class TimeSharing:
 
     def enter(self, places: list[tuple[Execution, int, int, int]]) -> None:
         """Let gangs run in all their rows, of which one is the home row; ``places`` as for :meth:`rearrange`."""
-        place = self.rows.place
         for gang, _, rows, home in places:
             assert isinstance(gang, SlicedGang), _ALL_OR_NONE
             if new := rows & ~gang.rows:
-                place(gang, new)
+                self.rows.place(gang, new)
             gang.home = home
 
 
