@@ -462,7 +462,7 @@ class OusterhoutMatrix:
         if columns is None:
             return False
         # Those that migrate are at home here, and nowhere else: what is taken of their row beside replicas moves with them.
-        for other, new in zip(in_the_way, columns, strict=True):
+        for other, new in zip(in_the_way, columns):  # noqa: B905  equally many
             self._taken[row] = self._taken[row] ^ (other.columns & ~self.set_aside if self.set_aside else other.columns) | new
             if self.set_aside:  # what was set aside of its columns does not become free
                 self.room[row] -= (other.columns & self.set_aside & ~new).bit_count()
@@ -592,7 +592,7 @@ class OusterhoutMatrix:
 
     def _displace(self, gang: Occupant, in_the_way: list[Occupant], columns: list[int], taken: list[int], row: int) -> None:
         """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
-        for other, new in zip(in_the_way, columns, strict=True):
+        for other, new in zip(in_the_way, columns):  # noqa: B905  equally many
             taken[row] = taken[row] ^ other.columns | new
             other.moving = self._counted(other, other.columns ^ new)
             self._give_columns(other, new)

@@ -278,11 +278,13 @@ class Profile:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
         elif free[beyond] == free[beyond - 1] + nodes:
-            del times[beyond], free[beyond]
+            times.pop(beyond)  # compiled, faster than del
+            free.pop(beyond)
         for k in range(first, beyond):
             free[k] = free[k] + nodes  # compiled, this needs no objects
         if first and free[first] == free[first - 1]:
-            del times[first], free[first]
+            times.pop(first)
+            free.pop(first)
 
     def _boundary(self, start: int) -> i64:
         """Let a step begin at ``start``, and return which."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import fsum, inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
@@ -144,15 +145,14 @@ class SlackReservation:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start: int = start
         self.end: int = start + self.length
-        self.by_start: tuple[int, int, int] = (start, *self.arrival)  # sorting key of the plan
+        self.by_start: tuple[int, int, int] = (start, self.job.submit, self.job.id)  # sorting key of the plan
         self.latest = max(self.latest, start)
         s0, s = self.initial_slack / TICKS_PER_SECOND, (self.latest - start) / TICKS_PER_SECOND
         self.weight: float = weight(self.nodes, self.p, s0, s, weights)  # what multiplies t_i^alpha_t in the cost of a move
 
 
-def by_start(reservation: SlackReservation) -> tuple[int, int, int]:
-    """Sorting key of the plan: ascending start, then order of submission."""
-    return reservation.by_start
+by_start: Final = attrgetter("by_start")
+"""Sorting key of the plan: ascending start, then order of submission."""
 
 
 HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
@@ -316,8 +316,8 @@ class Search:
         whole, requests = profiles[-1], _requests(plan)
         unsettled = [
             position
-            for position, (profile, job) in enumerate(zip(profiles, plan, strict=False))
-            if profile.earlier(job.nodes, job.length, job.start, 0) < job.start
+            for position, job in enumerate(plan)
+            if profiles[position].earlier(job.nodes, job.length, job.start, 0) < job.start
         ]
         settled_from = unsettled[-1] + 1 if unsettled else 0
         unsettled.append(len(plan))
