@@ -273,15 +273,15 @@ class Profile:
     def _change(self, first: i64, beyond: i64, end: int, nodes: int) -> None:
         """Add nodes in steps ``first`` to ``beyond``, the first one not before ``end``."""
         times, free = self._times, self._free
-        # Steps at both ends go where they are none any more.
-        if beyond == len(times) or times[beyond] != end:
+        if is_new := beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
-        elif free[beyond] == free[beyond - 1] + nodes:
-            times.pop(beyond)  # compiled, faster than del
-            free.pop(beyond)
         for k in range(first, beyond):
             free[k] = free[k] + nodes  # compiled, this needs no objects
+        # Steps at both ends go where they are none any more; a new one is one.
+        if not is_new and free[beyond] == free[beyond - 1]:
+            times.pop(beyond)  # compiled, faster than del
+            free.pop(beyond)
         if first and free[first] == free[first - 1]:
             times.pop(first)
             free.pop(first)

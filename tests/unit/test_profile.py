@@ -80,15 +80,20 @@ class ProfileBesideATwin(RuleBasedStateMachine):
 
     @precondition(lambda self: any(start >= self.twin.now for start, _, _ in self.reserved))
     @rule(data=st.data())
-    def ask_for_an_earlier_place_for_a_reservation(self, data: st.DataObject) -> None:
+    def move_a_reservation_to_an_earlier_place(self, data: st.DataObject) -> None:
         waiting = [one for one in self.reserved if one[0] >= self.twin.now]
-        start, end, nodes = waiting[data.draw(st.integers(0, len(waiting) - 1))]
+        start, end, nodes = chosen = waiting[data.draw(st.integers(0, len(waiting) - 1))]
         not_before = data.draw(st.integers(self.twin.now, start))
         without = Twin()
         without.free = list(self.twin.free)
         without.add(start, end, nodes)
         expected = without.earliest(nodes, end - start, not_before)
         assert self.profile.earlier(nodes, end - start, start, not_before) == expected
+        if data.draw(st.booleans()):  # it may be where it is already
+            self.profile.move_up(start, expected, end - start, nodes)
+            without.add(expected, expected + end - start, -nodes)
+            self.twin.free = without.free
+            self.reserved[self.reserved.index(chosen)] = (expected, expected + end - start, nodes)
 
     @rule(nodes=sizes, duration=durations)
     def ask(self, nodes: int, duration: int) -> None:
