@@ -90,7 +90,7 @@ class BackfillingRun:
         if nodes_freed and plan.reserved:
             plan.compress(self.sorter.sort(waiting.values(), now))
         for job in self.sorter.sort(submitted, now) if len(submitted) > 1 else submitted:
-            start = plan.place(job, shapes[job.id])[0]
+            start = plan.place(job, shapes[job.id]).start
             if start > now:
                 decisions.append(Reserve(job=job, start=start, guaranteed=not self.lengths.may_overrun))
         for job_id in plan.due(now):
