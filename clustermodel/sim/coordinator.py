@@ -84,7 +84,7 @@ class Coordinator:
             row, place = self._asked(row)
         nodes = row.nodes
         index, held = self._records.submitted(row), self._held
-        self._settled.arm()
+        self._settled.is_armed = True
         job = JobInSystem(row, index)
         if (
             not 0 < nodes <= self._largest
@@ -129,12 +129,12 @@ class Coordinator:
 
     def stream_finished(self) -> None:
         self.open_streams -= 1
-        self._settled.arm()
+        self._settled.is_armed = True
 
     def _attempt_ended(self, job: JobInSystem) -> None:
         del self._running[job.queued.id]
         self._ended.append(job.execution)
-        self._settled.arm()
+        self._settled.is_armed = True
         if self._held is not None and (outcome := job.execution.outcome) not in REQUEUING:
             self._join(self._held.left(job))
             self._tell_dependents(job.row.id, ok=outcome is Status.COMPLETED)
@@ -146,7 +146,7 @@ class Coordinator:
             self._pool.join(job)
             if self._reservations is not None:
                 self._reservations.admit(job)
-            self._settled.arm()
+            self._settled.is_armed = True
 
     def _tell_dependents(self, job: int, *, ok: bool) -> None:
         """Let the jobs that depend on one that has ended join the queue, or reject them."""
@@ -158,7 +158,7 @@ class Coordinator:
             del self._jobs[dependent.row.id]
             dependent.is_cancelled = True
             dependent.process.go_on_in_turn()  # its process ends, for jobs whose submission follows it
-            self._settled.arm()
+            self._settled.is_armed = True
             self._tell_dependents(dependent.row.id, ok=False)
 
     def _reject_late(self, late: Iterable[JobInSystem]) -> None:
@@ -176,7 +176,7 @@ class Coordinator:
 
     def _ring(self) -> None:
         self._rings = True
-        self._settled.arm()
+        self._settled.is_armed = True
 
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
@@ -185,7 +185,6 @@ class Coordinator:
         by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
         while self.open_streams or self._jobs:
             yield settled
-            settled.renew()
             failed, repaired = NO_OUTAGES
             if nodes_change := states.changing:  # perhaps only nodes that are out of service because of the power cap
                 failed, repaired = yield from self._change_nodes()
@@ -203,7 +202,7 @@ class Coordinator:
                     self._note_rules()
                 if later is not None and any(later):
                     self._ended[:0], pool.submitted[:0] = later
-                    settled.arm()
+                    settled.is_armed = True
                     continue
             if waiting and not (running or self.open_streams):
                 self._require_a_next_cycle()
@@ -272,9 +271,8 @@ class Coordinator:
         if hit := self._states.hit(self._running.values()):
             for gang in hit:
                 gang.stop(Status.FAILED)
-            self._settled.arm()
+            self._settled.is_armed = True
             yield self._settled  # they leave their nodes
-            self._settled.renew()
         outages = self._states.carry_out()
         if self._jobs:
             self._states.charge()

@@ -1,8 +1,8 @@
 """A settled instant, a bell, the process of a job, an alarm clock: what the model needs from the event loop beyond SimPy.
 
-SimPy handles the events of one instant in order of priority, then of creation.  An event of a priority after NORMAL is
-handled when everything else of the instant is over, whatever order it was created in, so a process that waits for it
-sees the whole instant at once.  (A plain wake-up event would be handled in the middle of it: partial batches.)
+SimPy handles the events of one instant in order of priority, then of creation.  A process that has to see a whole instant
+at once waits until it is settled: when all its events are over, whatever order they were created in.  (A plain wake-up
+event would be handled in the middle of it: partial batches.)
 """
 
 from collections.abc import Callable, Generator
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from simpy import Environment, Event, Process, Timeout
 from simpy.events import NORMAL, PENDING, EventPriority, Initialize
 
-SETTLED: Final = EventPriority(NORMAL + 1)  # priority of the event that ends an instant
-OVER: Final = EventPriority(NORMAL + 2)  # priority of what comes when nothing more is decided at an instant
+OVER: Final = EventPriority(NORMAL + 1)  # priority of what comes when an instant is settled and nothing more is decided
 
 
 class Clock(Environment):
@@ -27,21 +26,16 @@ class Clock(Environment):
     else:
         now = property(attrgetter("_now"), doc="The present, ticks.")  # without a call of a Python function
 
-
-class InstantSettled(Event):
-    """Succeeds at the end of the instant in which it is armed; it can be used again and again."""
-
-    def arm(self) -> None:
-        """Succeed when everything else that happens at the present instant has been handled; once is enough."""
-        if self._value is PENDING:
-            self._ok = True
-            self._value = None
-            self.env.schedule(self, SETTLED)
-
-    def renew(self) -> None:
-        """Be as new, now that it has succeeded: it can be waited for, and armed, once more."""
-        self._value = PENDING
-        self.callbacks = []
+    def run_with(self, coordinating: Process, settled: "InstantSettled") -> None:
+        """Handle events until a process ends, and ring ``settled`` at the end of each instant in which it is armed."""
+        queue = self._queue
+        while coordinating._value is PENDING:
+            while not settled.is_armed or (queue and queue[0] < (self._now, OVER)):
+                self.step()
+            settled.is_armed = False
+            settled.ring()
+        if isinstance(problem := coordinating.value, BaseException):
+            raise problem
 
 
 class InstantOver(Event):
@@ -67,6 +61,14 @@ class Bell(Event):
         assert waiting is not None
         for go_on in waiting:
             go_on(self)
+
+
+class InstantSettled(Bell):
+    """Rings when everything else has happened of an instant in which it is armed; it takes no turn in SimPy's queue either."""
+
+    def __init__(self, env: Clock) -> None:
+        super().__init__(env)
+        self.is_armed = False
 
 
 class JobProcess(Process):

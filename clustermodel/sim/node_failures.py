@@ -70,7 +70,7 @@ class NodeStates:
         self._out: list[int] = [] if run.cap is None else run.cap.first_out  # nodes to take out of service when the run begins
         if self._out:
             self.changing = True
-            run.settled.arm()
+            run.settled.is_armed = True
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process."""
@@ -94,7 +94,7 @@ class NodeStates:
         """Let the coordinator change nodes when everything else of the instant is known."""
         nodes.append(node)
         self.changing = True
-        self._run.settled.arm()
+        self._run.settled.is_armed = True
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
         """Return the gangs that have a task, or their image, on a failing node; let those that may go on with their others."""

@@ -185,4 +185,4 @@ class Reservations:
     def _ring(self) -> None:
         self.changed = True
         self._rung += 1
-        self._run.settled.arm()
+        self._run.settled.is_armed = True

@@ -215,7 +215,7 @@ def simulate(
         ),
     )
     coordinator = Coordinator(run, policy.name, decide, len(streams))
-    finished = env.process(coordinator.run())
+    coordinating = env.process(coordinator.run())
     if machine.failures is not None:
         failures = machine.failures.failures(machine.processors, failure_rng or np.random.default_rng(0))
         env.process(run.states.follow(failures))
@@ -226,7 +226,7 @@ def simulate(
         env.process(submit_jobs(coordinator, iter(rows), submit, progress))
     try:
         with signals_between_events(env):
-            env.run(until=finished)
+            env.run_with(coordinating, run.settled)
     except (OverflowError, struct.error) as problem:
         raise SpecificationError(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "

@@ -3,7 +3,7 @@
 import inspect
 
 from simpy import Environment, Event, Process
-from simpy.events import PENDING
+from simpy.events import NORMAL, PENDING
 
 
 def test_events_and_processes_have_the_attributes_that_the_clock_and_grants_set() -> None:
@@ -16,6 +16,7 @@ def test_events_and_processes_have_the_attributes_that_the_clock_and_grants_set(
     assert (process._target, event.callbacks) == (event, [process._resume])
     event._ok, event._value = True, None
     env.schedule(event)
+    assert env._queue[0][:2] == (0, NORMAL)
     env.run()
     assert process.processed
     assert {name for name in vars(process) if name not in vars(event)} == {"_generator", "_target"}
