@@ -35,6 +35,13 @@ _new_tuple: Final = tuple.__new__  # calling Batch takes thrice the time
 class Coordinator:
     """The state that the coordinating process owns, and the process itself (:meth:`run`)."""
 
+    __slots__ = (
+        "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_head", "_held",
+        "_ids", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places", "_policy", "_pool",
+        "_records", "_requests", "_reservations", "_resizes", "_rings", "_run", "_running", "_saved", "_settled",
+        "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
+    )  # fmt: skip
+
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
         self._run = run
         self.env = run.env
