@@ -233,10 +233,7 @@ class WholeMachineRun(SlackRun):
             profile.forget_releases()
             self._is_tested = True
             return profile.book(job.nodes, job.estimate), ()
-        # The ends of all slots: where jobs start or end, even without a step.
-        slots = [*profile.times(), *[waiting.start for waiting in plan], *[waiting.end for waiting in plan]]
-        slots.sort()
-        best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour), slots)
+        best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour))
         assert best is not None, "the slot after the last reservation moves no job"
         self._carry_out(best)
         if self._compression == SHIFT or profile.earlier(job.nodes, job.estimate, best.slot, 0) < best.slot:
@@ -247,22 +244,19 @@ class WholeMachineRun(SlackRun):
         return SlackReservation(job, start, p, slack, self._weights)
 
     def remove(self, now: int) -> None:
-        slots = [reservation.start for reservation in self.plan]
-        best = self._search(now, None, slots)
-        if best is None:
-            return
-        is_better = best.price < 0
-        if best.slot == slots[0] and (is_better or not best.starts):  # all jobs have been tested
+        best = self._search(now, None)
+        is_better = best is not None and best.price < 0
+        if best is None or (best.slot == self.plan[0].start and (is_better or not best.starts)):  # all jobs have been tested
             self.profile.forget_releases()
             self._is_tested = True
-        if is_better:
+        if best is not None and is_better:
             self._carry_out(best)
 
     def movable_sizes(self) -> tuple[int, int]:
         """Return the least and the largest size of a job that may start earlier while the others keep their places."""
         return self.profile.gaining_sizes() if self._is_tested else (0, self.profile.nodes)
 
-    def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
+    def _search(self, now: int, arriving: ArrivingJob | None, slots: list[int] | None = None) -> Schedule | None:
         search = Search(self.profile, self.plan, self._weights, now, arriving)
         if self._rank is None:
             return search.optimal(slots)
@@ -270,11 +264,10 @@ class WholeMachineRun(SlackRun):
         ranked = self.plan if in_order else sorted(self.plan, key=self._rank)
         # In the order of the starts, one by one is the same as all at once, and less work.
         if arriving is None and (in_order or self._compression != AFRESH):
-            least, largest = self.movable_sizes()
-            return search.cheapest_in_place(slots, ranked, least, largest)
+            return search.cheapest_in_place(ranked, self.movable_sizes())
         if arriving is not None and self._compression == SHIFT:
             return search.cheapest_shifted(slots, ranked)
-        return search.cheapest(slots, None if in_order else ranked)
+        return search.cheapest(slots, None if in_order else ranked, self.movable_sizes())
 
     def _carry_out(self, schedule: Priced) -> None:
         assert isinstance(schedule, Schedule)

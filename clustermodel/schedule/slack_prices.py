@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import fsum, inf
-from operator import attrgetter
+from operator import attrgetter, mul, sub
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
 from clustermodel.schedule.profile import Profile, Request
-from clustermodel.ticks import NEVER, TICKS_PER_SECOND
+from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
@@ -23,7 +23,7 @@ FIRST_SP: Final = 0.5  # SP of a job that has no start yet, as if it were going 
 LEAST_SLACK_S: Final = 1.0  # below this slack the fairness factor grows no further: the unit of time of the papers' traces
 DIGITS: Final = 12  # of a price: prices that differ only by floating point rounding are equal, so that ties are ties
 _NOTHING: Final = 10.0**-DIGITS
-ANY_SIZE: Final = 2**60  # more nodes than a machine has
+ALL_SIZES: Final = (0, 2**60)  # the least and the largest; a machine has fewer nodes
 OPTIMAL: Final = "optimal"  # the name of the heuristic that tries every order
 MOST_PERMUTED: Final = 7  # jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them
 _ROUNDING: Final = 10.0 ** (1 - DIGITS)
@@ -180,6 +180,13 @@ class ArrivingJob(NamedTuple):
 
 
 Moves = Sequence[tuple[SlackReservation, int]]  # jobs that are moved, and their new starts
+Trial = tuple[int, int]  # how many jobs stay, the first of the plan, and the slot
+Sizes = tuple[int, int]  # the least and the largest
+
+
+def _about(own: float, costs: list[float]) -> tuple[float, float]:
+    """Return about the price of a schedule, and by how much that can be wrong."""
+    return sum(costs, own), _ROUNDING * sum(map(abs, costs), abs(own))
 
 
 class Priced:
@@ -192,11 +199,7 @@ class Priced:
 
     def __init__(self, slot: int, own: float, starts: Moves, costs: list[float]) -> None:
         self.slot, self.starts, self._own, self._costs = slot, starts, own, costs
-        about, size = own, abs(own)
-        for price in costs:
-            about += price
-            size += abs(price)
-        self._about, self._rounding = about, _ROUNDING * size
+        self._about, self._rounding = _about(own, costs)
         self._price: float | None = None
 
     @property
@@ -204,6 +207,11 @@ class Priced:
         if self._price is None:
             self._price = total(self._own, self._costs)
         return self._price
+
+    def is_surely_cheaper(self, own: float, costs: list[float]) -> bool:
+        """Return whether it is cheaper than a schedule with an arriving job and moves at about these prices."""
+        about, rounding = _about(own, costs)
+        return about - self._about > rounding + self._rounding
 
     def goes_before(self, other: Priced) -> bool:
         """Return whether it is cheaper, or as cheap and moves fewer jobs, or as many and has an earlier slot."""
@@ -239,28 +247,32 @@ class Search:
         self._planned = [reservation.start for reservation in plan]
         self._others: Sequence[SlackReservation] = ()
 
-    def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
-        """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts."""
+    def cheapest(
+        self, slots: Iterable[int] | None = None, ranked: Sequence[SlackReservation] | None = None, sizes: Sizes = ALL_SIZES
+    ) -> Schedule | None:
+        """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts.
+
+        Only a job of ``sizes`` can start earlier while the others keep their places.
+        """
         if self._arriving is not None and ranked is None:
-            return self._cheapest_by_start(slots, self._arriving)
+            return self._cheapest_by_start(slots, self._arriving, sizes)
         if ranked is None:
             ranked = self._plan
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [reservation for reservation in ranked if reservation.start >= slot]
-            best = _cheaper(self._put_back(taken, _requests(taken), profile, own, slot), best)
+            best = _cheaper(self._put_back(taken, profile, own, slot), best)
         return best
 
-    def cheapest_in_place(
-        self, slots: Iterable[int], ranked: Sequence[SlackReservation], least: int = 0, largest: int = ANY_SIZE
-    ) -> Schedule:
+    def cheapest_in_place(self, ranked: Sequence[SlackReservation], sizes: Sizes = ALL_SIZES) -> Schedule | None:
         """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are.
 
-        Only a job of ``least`` to ``largest`` nodes can be the first to move.
+        Only a job of ``sizes`` can be the first to move; ``None`` if none can.
         """
+        least, largest = sizes
         best: Schedule | None = None
         same_until = -1
-        for slot in slots:
+        for slot in self._planned:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
             profile = self._profile.copy()  # it begins now
@@ -270,12 +282,13 @@ class Search:
                     start = profile.pull(job.start, job.length, job.nodes)
                     if start < job.start:
                         pulled.append((job, start))
+            if not pulled:
+                break
             best = _cheaper(self._priced(0.0, slot, pulled, profile), best)
-            same_until = min([job.start for job, _ in pulled]) if pulled else NEVER
-        assert best is not None, "there are waiting jobs"
+            same_until = min([job.start for job, _ in pulled])
         return best
 
-    def cheapest_shifted(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
+    def cheapest_shifted(self, slots: Iterable[int] | None, ranked: Sequence[SlackReservation]) -> Schedule | None:
         """Return the cheapest schedule that delays jobs from a slot on by the arriving job's estimate and compresses them."""
         # Compressing moves one job up after the other, in the order of `ranked`, to the earliest time at or after the slot
         # (short version, section 2.4; long version, section 4.5): before it, the paper assumes, the schedule was optimal.
@@ -306,97 +319,111 @@ class Search:
                 moves.append((reservation, start))
         return self._priced(own, slot, moves, profile)
 
-    def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
+    def _cheapest_by_start(self, slots: Iterable[int] | None, arriving: ArrivingJob, sizes: Sizes) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of their starts."""
         # The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can
         # begin with the first job that does not return to its place: one that could start earlier without the arriving job,
         # too, or one that the arriving job leaves too few nodes.
-        plan, (nodes, length, _) = self._plan, arriving
-        profiles = self._profiles()
-        whole, requests = profiles[-1], _requests(plan)
+        plan, planned, alpha_t = self._plan, self._planned, self._weights.t
+        (least, largest), jobs = sizes, len(plan)
         unsettled = [
             position
             for position, job in enumerate(plan)
-            if profiles[position].earlier(job.nodes, job.length, job.start, 0) < job.start
+            if least <= job.nodes <= largest and self._profile.earlier(job.nodes, job.length, job.start, 0) < job.start
         ]
         settled_from = unsettled[-1] + 1 if unsettled else 0
-        unsettled.append(len(plan))
-        gap = whole.earliest(nodes, length)  # the first slot where the arriving job fits with all jobs in their places
+        unsettled.append(jobs)
+        fitting, crowded = self._fitting(slots, arriving)
+        crowded.reverse()
+        crowded.append(jobs)
+        trials: list[Trial] = []
+        all_return = False  # whether in a trial all jobs return to their places: later slots cost more and change nothing else
+        for slot in fitting:
+            stay = bisect_left(planned, slot)
+            first = crowded[bisect_left(crowded, stay)]
+            if first < jobs and planned[first] >= slot + arriving.length:
+                first = jobs
+            first = min(first, unsettled[bisect_left(unsettled, stay)])
+            if first < jobs or not all_return:
+                trials.append((first, slot))
+                all_return |= first == jobs
+        requests = _requests(plan)
+        unit = self._favour * power(TICKS_PER_SECOND, alpha_t)
+        weights = [job.weight / unit for job in plan]
         best: Schedule | None = None
-        all_return = False  # whether all jobs have returned to their places in a trial
-        before = -1
-        for slot in slots:
-            if slot == before:
-                continue
-            before = slot
-            stay = bisect_left(self._planned, slot)
-            first, last = stay, unsettled[bisect_left(unsettled, stay)]
-            if slot >= gap and whole.fits_at(slot, nodes, length):
-                if all_return:
-                    continue  # all jobs return again and the arriving one starts later
-                first = last
-                all_return = first == len(plan)
-            elif not profiles[stay].fits_at(slot, nodes, length):
-                continue
-            while first < last and profiles[first + 1].fits_at(slot, nodes, length):
-                first += 1
-            profile, own = self._inserted(profiles[first], slot, arriving)
+        for first, slot, profile, own in self._begun(trials):
             # Before the first job that leaves its place no node is freed for others, which could not start earlier so far.
-            since = plan[first].start if settled_from <= first < len(plan) else 0
-            best = _cheaper(self._put_back(plan[first:], requests[first:], profile, own, slot, since=since), best)
+            since = planned[first] if settled_from <= first < jobs else 0
+            starts = profile.book_all(requests[first:], since)
+            if len(starts) == jobs - first:
+                moves: Iterable[float] = map(sub, starts, planned[first:])
+                if alpha_t != 1:
+                    moves = [move(ticks, alpha_t) for ticks in moves]
+                if best is None or not best.is_surely_cheaper(own, list(map(mul, weights[first:], moves))):
+                    best = _cheaper(self._moved(plan[first:], starts, profile, own, slot), best)
         return best
 
-    def _profiles(self) -> list[Profile]:
-        """Return the profiles with the first 0, 1, 2, ... reservations."""
-        profile = self._profile
-        profiles = [profile]
-        for reservation in reversed(self._plan):
-            profile = profile.copy()
-            profile.release(reservation.start, reservation.end, reservation.nodes)
-            profiles.append(profile)
-        profiles.reverse()
-        return profiles
+    def _fitting(self, slots: Iterable[int] | None, arriving: ArrivingJob) -> tuple[list[int], list[int]]:
+        """Return the slots where the arriving job fits with the jobs before them in place, by default of all slots.
 
-    def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
+        Also return the positions, descending, of the jobs at whose start it does not fit with them and those before in place.
+        """
+        # Other jobs only end later, so that no fewer nodes are free then.
+        profile, nodes = self._profile, arriving.nodes
+        free = dict(profile.steps())  # and then without the jobs that start there
+        crowded: list[int] = []
+        for position in range(len(self._plan) - 1, -1, -1):
+            job = self._plan[position]
+            left = free[job.start] if job.start in free else profile.free_at(job.start)
+            if left < nodes:
+                crowded.append(position)
+            free[job.start] = left + job.nodes
+        return [slot for slot in (sorted(free) if slots is None else slots) if free[slot] >= nodes], crowded
+
+    def _begun(self, trials: list[Trial]) -> Iterator[tuple[int, int, Profile, float]]:
+        """Yield each trial with the profile of the jobs that stay and the arriving one, and its price; first where most stay."""
+        plan, arriving, profile = self._plan, self._arriving, self._profile.copy()
+        position = len(plan)
+        for stay, slot in sorted(trials, reverse=True):
+            while position > stay:
+                position -= 1
+                profile.release(plan[position].start, plan[position].end, plan[position].nodes)
+            trial, own = profile.copy(), 0.0
+            if arriving is not None:
+                trial.overbook(slot, slot + arriving.length, arriving.nodes)
+                own = price_of_start(arriving.nodes, (slot - self._now) / TICKS_PER_SECOND, self._weights)
+            yield stay, slot, trial, own
+
+    def _places(self, slots: Iterable[int] | None) -> Iterator[tuple[int, Profile, float]]:
         """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
-        profiles, arriving = self._profiles(), self._arriving
-        for slot in dict.fromkeys(slots):
-            stay = profiles[bisect_left(self._planned, slot)]
-            if arriving is None:
-                yield slot, stay.copy(), 0.0
-            elif stay.fits_at(slot, arriving.nodes, arriving.length):
-                yield slot, *self._inserted(stay, slot, arriving)
-
-    def _inserted(self, profile: Profile, slot: int, arriving: ArrivingJob) -> tuple[Profile, float]:
-        """Return the profile with the arriving job at a slot, and its price there."""
-        profile = profile.copy()
-        profile.reserve(slot, slot + arriving.length, arriving.nodes)
-        return profile, price_of_start(arriving.nodes, (slot - self._now) / TICKS_PER_SECOND, self._weights)
+        arriving, planned = self._arriving, self._planned
+        if arriving is not None:
+            slots, _ = self._fitting(slots, arriving)
+        elif slots is None:
+            slots = planned
+        for _, slot, profile, own in self._begun([(bisect_left(planned, slot), slot) for slot in dict.fromkeys(slots)]):
+            yield slot, profile, own
 
     def _put_back(
-        self,
-        taken: list[SlackReservation],
-        requests: list[Request],
-        profile: Profile,
-        own: float,
-        slot: int,
-        *,
-        since: int = 0,
-        moves: Moves = (),
+        self, taken: list[SlackReservation], profile: Profile, own: float, slot: int, moves: Moves = ()
     ) -> Schedule | None:
         """Put jobs back in their order, after ``moves`` of others; return ``None`` as soon as one would start too late."""
-        starts = profile.book_all(requests, since)
-        if len(starts) < len(taken):
-            return None
+        starts = profile.book_all(_requests(taken))
+        return self._moved(taken, starts, profile, own, slot, moves) if len(starts) == len(taken) else None
+
+    def _moved(
+        self, taken: list[SlackReservation], starts: list[int], profile: Profile, own: float, slot: int, moves: Moves = ()
+    ) -> Schedule:
+        """Return the schedule in which jobs have been put back at these starts, after ``moves`` of others."""
         moved = [(taken[k], start) for k, start in enumerate(starts) if start != taken[k].start]
-        return self._priced(own, slot, [*moves, *moved] if moves else moved, profile)
+        return self._priced(own, slot, [*moves, *moved], profile)
 
     def _priced(self, own: float, slot: int, moves: Moves, profile: Profile) -> Schedule:
         alpha_t, favour = self._weights.t, self._favour
         costs = [cost(job.weight, (start - job.start) / TICKS_PER_SECOND, favour, alpha_t) for job, start in moves]
         return Schedule(slot, own, moves, costs, profile)
 
-    def optimal(self, slots: Sequence[int]) -> Schedule | None:
+    def optimal(self, slots: Sequence[int] | None = None) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity."""
         # Orders of the first MOST_PERMUTED jobs are tried depth first.  A beginning of an order is given up when it costs at
         # least as much as the best schedule so far even if each of the jobs still out were alone in what is left.
@@ -428,7 +455,7 @@ class Search:
         if best is not None and not bound.goes_before(best):
             return best
         if not out or len(rest) == 1:
-            return _cheaper(self._put_back(rest, _requests(rest), profile, own, slot, moves=moves), best)
+            return _cheaper(self._put_back(rest, profile, own, slot, moves), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, reservation in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
