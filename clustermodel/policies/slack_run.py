@@ -247,10 +247,14 @@ class WholeMachineRun(SlackRun):
         best = self._search(now, None)
         is_better = best is not None and best.price < 0
         if best is None or (best.slot == self.plan[0].start and (is_better or not best.starts)):  # all jobs have been tested
-            self.profile.forget_releases()
-            self._is_tested = True
+            self._settle()
         if best is not None and is_better:
             self._carry_out(best)
+
+    def _settle(self) -> None:
+        """Note that no job can start earlier while the others keep their places."""
+        self.profile.forget_releases()
+        self._is_tested = True
 
     def movable_sizes(self) -> tuple[int, int]:
         """Return the least and the largest size of a job that may start earlier while the others keep their places."""
@@ -267,7 +271,12 @@ class WholeMachineRun(SlackRun):
             return search.cheapest_in_place(ranked, self.movable_sizes())
         if arriving is not None and self._compression == SHIFT:
             return search.cheapest_shifted(slots, ranked)
-        return search.cheapest(slots, None if in_order else ranked, self.movable_sizes())
+        if not in_order:
+            return search.cheapest(slots, ranked)
+        unsettled = search.unsettled(self.movable_sizes())
+        if not unsettled:
+            self._settle()
+        return search.cheapest(slots, None, unsettled)
 
     def _carry_out(self, schedule: Priced) -> None:
         assert isinstance(schedule, Schedule)

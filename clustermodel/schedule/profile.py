@@ -51,6 +51,10 @@ class Profile:
         """Return when the steps begin, ascending; not to be changed."""
         return self._times
 
+    def free(self) -> Sequence[int]:
+        """Return how many nodes are free in each step; not to be changed."""
+        return self._free
+
     def steps(self) -> list[tuple[int, int]]:
         return list(zip(self._times, self._free, strict=True))
 
@@ -207,10 +211,10 @@ class Profile:
                 # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
                 end = begin + duration
                 beyond = bisect_left(times, end, first + 1)
-                last = beyond - 1
-                while last > first and free[last] >= nodes:
-                    last -= 1
-                if last == first:
+                for last in range(beyond - 1, first, -1):
+                    if free[last] < nodes:
+                        break
+                else:
                     break
                 first = last + 1
             self._change(first, beyond, end, -nodes)
@@ -267,7 +271,7 @@ class Profile:
             self._add(new_end, end, nodes)
 
     def _add(self, start: int, end: int, nodes: int) -> None:
-        first: i64 = 0 if start == self._times[0] else self._boundary(start)
+        first = self._boundary(start)
         self._change(first, bisect_left(self._times, end, first), end, nodes)
 
     def _change(self, first: i64, beyond: i64, end: int, nodes: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import fsum, inf
-from operator import attrgetter, mul, sub
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.schedule.node_set import bisect_left
@@ -184,11 +184,6 @@ Trial = tuple[int, int]  # how many jobs stay, the first of the plan, and the sl
 Sizes = tuple[int, int]  # the least and the largest
 
 
-def _about(own: float, costs: list[float]) -> tuple[float, float]:
-    """Return about the price of a schedule, and by how much that can be wrong."""
-    return sum(costs, own), _ROUNDING * sum(map(abs, costs), abs(own))
-
-
 class Priced:
     """Moves of waiting jobs, with about what they cost: the exact price takes longer, and is seldom needed."""
 
@@ -199,7 +194,11 @@ class Priced:
 
     def __init__(self, slot: int, own: float, starts: Moves, costs: list[float]) -> None:
         self.slot, self.starts, self._own, self._costs = slot, starts, own, costs
-        self._about, self._rounding = _about(own, costs)
+        about, size = own, abs(own)
+        for price in costs:
+            about += price
+            size += abs(price)
+        self._about, self._rounding = about, _ROUNDING * size
         self._price: float | None = None
 
     @property
@@ -208,10 +207,9 @@ class Priced:
             self._price = total(self._own, self._costs)
         return self._price
 
-    def is_surely_cheaper(self, own: float, costs: list[float]) -> bool:
-        """Return whether it is cheaper than a schedule with an arriving job and moves at about these prices."""
-        about, rounding = _about(own, costs)
-        return about - self._about > rounding + self._rounding
+    def is_surely_cheaper(self, about: float, gain: float) -> bool:
+        """Return whether it is cheaper than a schedule at about this price, in which jobs gain at most ``gain``."""
+        return about - self._about > _ROUNDING * (about + 2 * gain) + self._rounding
 
     def goes_before(self, other: Priced) -> bool:
         """Return whether it is cheaper, or as cheap and moves fewer jobs, or as many and has an earlier slot."""
@@ -248,14 +246,17 @@ class Search:
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(
-        self, slots: Iterable[int] | None = None, ranked: Sequence[SlackReservation] | None = None, sizes: Sizes = ALL_SIZES
+        self,
+        slots: Iterable[int] | None = None,
+        ranked: Sequence[SlackReservation] | None = None,
+        unsettled: list[int] | None = None,
     ) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts.
 
-        Only a job of ``sizes`` can start earlier while the others keep their places.
+        Slots are all of the profile and the plan, unless others are given; ``unsettled`` is what :meth:`unsettled` returned.
         """
         if self._arriving is not None and ranked is None:
-            return self._cheapest_by_start(slots, self._arriving, sizes)
+            return self._cheapest_by_start(slots, self._arriving, self.unsettled() if unsettled is None else unsettled)
         if ranked is None:
             ranked = self._plan
         best: Schedule | None = None
@@ -319,23 +320,24 @@ class Search:
                 moves.append((reservation, start))
         return self._priced(own, slot, moves, profile)
 
-    def _cheapest_by_start(self, slots: Iterable[int] | None, arriving: ArrivingJob, sizes: Sizes) -> Schedule | None:
+    def unsettled(self, sizes: Sizes = ALL_SIZES) -> list[int]:
+        """Return which jobs of the plan, of those of ``sizes``, could start earlier while the others keep their places."""
+        least, largest = sizes
+        return [
+            position
+            for position, job in enumerate(self._plan)
+            if least <= job.nodes <= largest and self._profile.earlier(job.nodes, job.length, job.start, 0) < job.start
+        ]
+
+    def _cheapest_by_start(self, slots: Iterable[int] | None, arriving: ArrivingJob, unsettled: list[int]) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of their starts."""
         # The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can
         # begin with the first job that does not return to its place: one that could start earlier without the arriving job,
         # too, or one that the arriving job leaves too few nodes.
-        plan, planned, alpha_t = self._plan, self._planned, self._weights.t
-        (least, largest), jobs = sizes, len(plan)
-        unsettled = [
-            position
-            for position, job in enumerate(plan)
-            if least <= job.nodes <= largest and self._profile.earlier(job.nodes, job.length, job.start, 0) < job.start
-        ]
+        plan, planned, jobs = self._plan, self._planned, len(self._plan)
         settled_from = unsettled[-1] + 1 if unsettled else 0
-        unsettled.append(jobs)
+        unsettled = [*unsettled, jobs]
         fitting, crowded = self._fitting(slots, arriving)
-        crowded.reverse()
-        crowded.append(jobs)
         trials: list[Trial] = []
         all_return = False  # whether in a trial all jobs return to their places: later slots cost more and change nothing else
         for slot in fitting:
@@ -347,41 +349,52 @@ class Search:
             if first < jobs or not all_return:
                 trials.append((first, slot))
                 all_return |= first == jobs
-        requests = _requests(plan)
-        unit = self._favour * power(TICKS_PER_SECOND, alpha_t)
-        weights = [job.weight / unit for job in plan]
+        requests, weights = _requests(plan), [job.weight for job in plan]
+        is_linear, unit = self._weights.t == 1, self._favour * TICKS_PER_SECOND
+        gain = sum(weights) * (max(planned, default=self._now) - self._now) / unit  # at most
         best: Schedule | None = None
         for first, slot, profile, own in self._begun(trials):
             # Before the first job that leaves its place no node is freed for others, which could not start earlier so far.
             since = planned[first] if settled_from <= first < jobs else 0
             starts = profile.book_all(requests[first:], since)
-            if len(starts) == jobs - first:
-                moves: Iterable[float] = map(sub, starts, planned[first:])
-                if alpha_t != 1:
-                    moves = [move(ticks, alpha_t) for ticks in moves]
-                if best is None or not best.is_surely_cheaper(own, list(map(mul, weights[first:], moves))):
-                    best = _cheaper(self._moved(plan[first:], starts, profile, own, slot), best)
+            if len(starts) < jobs - first:
+                continue
+            if best is not None and is_linear:
+                costs = 0.0
+                for weight_of_job, start, before in zip(weights[first:], starts, planned[first:]):  # noqa: B905
+                    costs += weight_of_job * (start - before)
+                if best.is_surely_cheaper(own + costs / unit, gain):
+                    continue
+            best = _cheaper(self._moved(plan[first:], starts, profile, own, slot), best)
         return best
 
     def _fitting(self, slots: Iterable[int] | None, arriving: ArrivingJob) -> tuple[list[int], list[int]]:
-        """Return the slots where the arriving job fits with the jobs before them in place, by default of all slots.
+        """Return the slots, ascending, where the arriving job fits with the jobs before them in place, by default of all slots.
 
-        Also return the positions, descending, of the jobs at whose start it does not fit with them and those before in place.
+        Also return the positions of the jobs at whose start it does not fit with them and those before in place, and the end.
         """
-        # Other jobs only end later, so that no fewer nodes are free then.
-        profile, nodes = self._profile, arriving.nodes
-        free = dict(profile.steps())  # and then without the jobs that start there
-        crowded: list[int] = []
+        # The others only end later, so that no fewer nodes are free then.
+        nodes, times, free = arriving.nodes, self._profile.times(), self._profile.free()
+        fitting = {times[k] for k, left in enumerate(free) if left >= nodes}
+        crowded = [len(self._plan)]
+        step, left, before = len(times) - 1, 0, -1  # `left`: nodes that are free without the jobs from a position on
         for position in range(len(self._plan) - 1, -1, -1):
             job = self._plan[position]
-            left = free[job.start] if job.start in free else profile.free_at(job.start)
+            start = job.start
+            if start != before:
+                while times[step] > start:
+                    step -= 1
+                left, before = free[step], start
             if left < nodes:
                 crowded.append(position)
-            free[job.start] = left + job.nodes
-        return [slot for slot in (sorted(free) if slots is None else slots) if free[slot] >= nodes], crowded
+            left += job.nodes
+            if left >= nodes:
+                fitting.add(start)
+        crowded.reverse()
+        return sorted(fitting if slots is None else fitting.intersection(slots)), crowded
 
     def _begun(self, trials: list[Trial]) -> Iterator[tuple[int, int, Profile, float]]:
-        """Yield each trial with the profile of the jobs that stay and the arriving one, and its price; first where most stay."""
+        """Yield each trial, first where most jobs stay, with the profile of these and the arriving one, and its price."""
         plan, arriving, profile = self._plan, self._arriving, self._profile.copy()
         position = len(plan)
         for stay, slot in sorted(trials, reverse=True):
