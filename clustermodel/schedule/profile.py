@@ -47,11 +47,11 @@ class Profile:
         """Take over the steps of a trial copy, which must not be used afterwards."""
         self._times, self._free = other._times, other._free
 
-    def times(self) -> Sequence[int]:
+    def times(self) -> list[int]:
         """Return when the steps begin, ascending; not to be changed."""
         return self._times
 
-    def free(self) -> Sequence[int]:
+    def free(self) -> list[int]:
         """Return how many nodes are free in each step; not to be changed."""
         return self._free
 
@@ -142,10 +142,10 @@ class Profile:
                 return reserved
             # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
             start = times[k] if times[k] > not_before else not_before
-            last = min(bisect_left(times, start + duration, k), beyond) - 1
-            while last > k and free[last] >= nodes:
-                last -= 1
-            if last == k:
+            for last in range(min(bisect_left(times, start + duration, k), beyond) - 1, k, -1):
+                if free[last] < nodes:
+                    break
+            else:
                 return start
             first = last + 1
 
@@ -241,12 +241,12 @@ class Profile:
             # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
             end = times[k] + duration
             last = beyond if end >= start else bisect_left(times, end, k)
-            first = last - 1
-            while first > k and free[first] >= nodes:
-                first -= 1
-            if first == k:
+            for before in range(last - 1, k, -1):
+                if free[before] < nodes:
+                    break
+            else:
                 break
-            first += 1
+            first = before + 1
         new = times[k]
         self._change(k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
         self._add(end if end > start else start, start + duration, nodes)
@@ -271,7 +271,7 @@ class Profile:
             self._add(new_end, end, nodes)
 
     def _add(self, start: int, end: int, nodes: int) -> None:
-        first = self._boundary(start)
+        first: i64 = 0 if start == self._times[0] else self._boundary(start)
         self._change(first, bisect_left(self._times, end, first), end, nodes)
 
     def _change(self, first: i64, beyond: i64, end: int, nodes: int) -> None:

@@ -12,7 +12,7 @@ from math import fsum, inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clustermodel.schedule.node_set import bisect_left
+from clustermodel.schedule.node_set import bisect_left, bisect_right
 from clustermodel.schedule.profile import Profile, Request
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -242,8 +242,10 @@ class Search:
     ) -> None:
         self._profile, self._plan, self._weights, self._now, self._arriving = profile, plan, weights, now, arriving
         self._favour = arriving.favour if arriving is not None else 1.0
-        self._planned = [reservation.start for reservation in plan]
         self._others: Sequence[SlackReservation] = ()
+
+    def _planned(self) -> list[int]:
+        return [reservation.start for reservation in self._plan]
 
     def cheapest(
         self,
@@ -271,14 +273,17 @@ class Search:
         Only a job of ``sizes`` can be the first to move; ``None`` if none can.
         """
         least, largest = sizes
+        first = next((k for k, job in enumerate(ranked) if least <= job.nodes <= largest), None)
+        if first is None:
+            return None
         best: Schedule | None = None
         same_until = -1
-        for slot in self._planned:
+        for slot in self._planned():
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
             profile = self._profile.copy()  # it begins now
             pulled: list[tuple[SlackReservation, int]] = []
-            for job in ranked:
+            for job in ranked[first:]:
                 if job.start >= slot and (pulled or least <= job.nodes <= largest):
                     start = profile.pull(job.start, job.length, job.nodes)
                     if start < job.start:
@@ -294,10 +299,10 @@ class Search:
         # Compressing moves one job up after the other, in the order of `ranked`, to the earliest time at or after the slot
         # (short version, section 2.4; long version, section 4.5): before it, the paper assumes, the schedule was optimal.
         assert self._arriving is not None
-        delay = self._arriving.length
+        delay, planned = self._arriving.length, self._planned()
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
-            for reservation in self._plan[bisect_left(self._planned, slot) :]:
+            for reservation in self._plan[bisect_left(planned, slot) :]:
                 profile.reserve(reservation.start + delay, reservation.end + delay, reservation.nodes)
             best = _cheaper(self._compressed(ranked, profile, own, slot, delay), best)
         return best
@@ -334,7 +339,7 @@ class Search:
         # The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can
         # begin with the first job that does not return to its place: one that could start earlier without the arriving job,
         # too, or one that the arriving job leaves too few nodes.
-        plan, planned, jobs = self._plan, self._planned, len(self._plan)
+        plan, planned, jobs = self._plan, self._planned(), len(self._plan)
         settled_from = unsettled[-1] + 1 if unsettled else 0
         unsettled = [*unsettled, jobs]
         fitting, crowded = self._fitting(slots, arriving)
@@ -377,14 +382,12 @@ class Search:
         nodes, times, free = arriving.nodes, self._profile.times(), self._profile.free()
         fitting = {times[k] for k, left in enumerate(free) if left >= nodes}
         crowded = [len(self._plan)]
-        step, left, before = len(times) - 1, 0, -1  # `left`: nodes that are free without the jobs from a position on
+        left, before = 0, -1  # `left`: nodes that are free without the jobs from a position on
         for position in range(len(self._plan) - 1, -1, -1):
             job = self._plan[position]
             start = job.start
             if start != before:
-                while times[step] > start:
-                    step -= 1
-                left, before = free[step], start
+                left, before = free[bisect_right(times, start) - 1], start
             if left < nodes:
                 crowded.append(position)
             left += job.nodes
@@ -400,7 +403,8 @@ class Search:
         for stay, slot in sorted(trials, reverse=True):
             while position > stay:
                 position -= 1
-                profile.release(plan[position].start, plan[position].end, plan[position].nodes)
+                job = plan[position]
+                profile.release(job.start, job.end, job.nodes)
             trial, own = profile.copy(), 0.0
             if arriving is not None:
                 trial.overbook(slot, slot + arriving.length, arriving.nodes)
@@ -409,7 +413,7 @@ class Search:
 
     def _places(self, slots: Iterable[int] | None) -> Iterator[tuple[int, Profile, float]]:
         """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
-        arriving, planned = self._arriving, self._planned
+        arriving, planned = self._arriving, self._planned()
         if arriving is not None:
             slots, _ = self._fitting(slots, arriving)
         elif slots is None:
