@@ -235,7 +235,8 @@ class Search:
 
     # At each slot, it takes out the waiting jobs that are scheduled at or after it, puts the arriving job there, puts the
     # others back at their earliest times in the order of a heuristic, and prices the result (sections 4.2 to 4.6).
-    # The plan comes by start; slots ascend, and may repeat; `arriving` is None for the dummy of *remove*, which takes no time.
+    # The plan comes by start; `arriving` is None for the dummy of *remove*, which takes no time.  The profile lacks the nodes
+    # of the plan and those in use now: nothing else that begins later has any.
 
     def __init__(
         self, profile: Profile, plan: list[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
@@ -255,7 +256,7 @@ class Search:
     ) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts.
 
-        Slots are all of the profile and the plan, unless others are given; ``unsettled`` is what :meth:`unsettled` returned.
+        Slots are all of the profile and the plan, unless some of them are given; ``unsettled`` is what that method returned.
         """
         if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving, self.unsettled() if unsettled is None else unsettled)
@@ -378,7 +379,7 @@ class Search:
 
         Also return the positions of the jobs at whose start it does not fit with them and those before in place, and the end.
         """
-        # The others only end later, so that no fewer nodes are free then.
+        # The jobs before a slot only end after it: where the arriving one fits at the slot, it fits for as long as it takes.
         nodes, times, free = arriving.nodes, self._profile.times(), self._profile.free()
         fitting = {times[k] for k, left in enumerate(free) if left >= nodes}
         crowded = [len(self._plan)]

@@ -141,6 +141,7 @@ def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
     profile.reserve(0, 10, 3)
     profile.reserve(15, 20, 4)
     assert profile.steps() == [(0, 1), (10, 4), (15, 0), (20, 4)]
+    assert (profile.times(), profile.free()) == ([0, 10, 15, 20], [1, 4, 0, 4])
     assert [profile.earliest(4, 5), profile.earliest(4, 6)] == [10, 20]
     assert [profile.earliest(1, 15), profile.earliest(1, 16)] == [0, 20]
     assert [profile.fits(1, 15), profile.fits(1, 16), profile.fits(2, 1)] == [True, False, False]
