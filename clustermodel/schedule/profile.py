@@ -180,7 +180,7 @@ class Profile:
         for k in range(first, beyond):
             if free[k] < nodes:
                 raise DecisionError(f"profile: {nodes} nodes reserved at {times[k]} where only {free[k]} are free")
-        self._change(first, beyond, end, -nodes)
+        _change(times, free, first, beyond, end, -nodes)
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
@@ -217,7 +217,7 @@ class Profile:
                 else:
                     break
                 first = last + 1
-            self._change(first, beyond, end, -nodes)
+            _change(times, free, first, beyond, end, -nodes)
             starts.append(begin)
         return starts
 
@@ -248,7 +248,7 @@ class Profile:
                 break
             first = before + 1
         new = times[k]
-        self._change(k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
+        _change(times, free, k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
         self._add(end if end > start else start, start + duration, nodes)
         return new
 
@@ -271,24 +271,9 @@ class Profile:
             self._add(new_end, end, nodes)
 
     def _add(self, start: int, end: int, nodes: int) -> None:
-        first: i64 = 0 if start == self._times[0] else self._boundary(start)
-        self._change(first, bisect_left(self._times, end, first), end, nodes)
-
-    def _change(self, first: i64, beyond: i64, end: int, nodes: int) -> None:
-        """Add nodes in steps ``first`` to ``beyond``, the first one not before ``end``."""
         times, free = self._times, self._free
-        if is_new := beyond == len(times) or times[beyond] != end:
-            times.insert(beyond, end)
-            free.insert(beyond, free[beyond - 1])
-        for k in range(first, beyond):
-            free[k] = free[k] + nodes  # compiled, this needs no objects
-        # Steps at both ends go where they are none any more; a new one is one.
-        if not is_new and free[beyond] == free[beyond - 1]:
-            times.pop(beyond)  # compiled, faster than del
-            free.pop(beyond)
-        if first and free[first] == free[first - 1]:
-            times.pop(first)
-            free.pop(first)
+        first: i64 = 0 if start == times[0] else self._boundary(start)
+        _change(times, free, first, bisect_left(times, end, first), end, nodes)
 
     def _boundary(self, start: int) -> i64:
         """Let a step begin at ``start``, and return which."""
@@ -300,6 +285,22 @@ class Profile:
             times.insert(first, start)
             free.insert(first, free[first - 1])
         return first
+
+
+def _change(times: list[int], free: list[int], first: i64, beyond: i64, end: int, nodes: int) -> None:
+    """Add nodes in steps ``first`` to ``beyond`` of a profile, the first one not before ``end``."""
+    if is_new := beyond == len(times) or times[beyond] != end:
+        times.insert(beyond, end)
+        free.insert(beyond, free[beyond - 1])
+    for k in range(first, beyond):
+        free[k] = free[k] + nodes  # compiled, this needs no objects
+    # Steps at both ends go where they are none any more; a new one is one.
+    if not is_new and free[beyond] == free[beyond - 1]:
+        times.pop(beyond)  # compiled, faster than del
+        free.pop(beyond)
+    if first and free[first] == free[first - 1]:
+        times.pop(first)
+        free.pop(first)
 
 
 class RunningProfile(Profile):
