@@ -28,7 +28,7 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.worker import Origin, execute, opened
 from tests.bench.study_of_runs import study
-from tests.bench.timing import ROOT, best_of, keeping_bytecode
+from tests.bench.timing import ROOT, best_of, with_bytecode
 
 SCRIPT: Final = Path(__file__).with_name("study_of_runs.py")
 PAGE: Final = ROOT / "docs" / "design.md"
@@ -77,7 +77,20 @@ class TwoProcesses(NamedTuple):
 
 
 def two_processes(*, jobs: int = 2_000, replications: int = 50) -> TwoProcesses:
-    """Measure two processes against the sum of single runs."""
+    """Measure two processes against the sum of single runs, in a process that lets its workers find bytecode."""
+    return TwoProcesses(**in_fresh_process("two", jobs, replications))
+
+
+def in_fresh_process(measurement: str, *sizes: int) -> dict[str, Any]:
+    """Return the fields of a measurement that a fresh process makes, which keeps bytecode as that of a user does."""
+    # To set the environment here would not be enough: worker processes also get the options of the interpreter.
+    command = [sys.executable, "-m", "tests.bench.studies", "--in-this-process", measurement, *map(str, sizes)]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, env=with_bytecode())
+    fields: dict[str, Any] = json.loads(done.stdout)
+    return fields
+
+
+def _two_processes_here(jobs: int, replications: int) -> TwoProcesses:
     design = study(jobs, replications)
     in_runs_s, began, cpu_began = 0.0, perf_counter(), process_time()
     for trial in sorted(design.trials(design.first_table()), key=lambda trial: trial.replication):
@@ -90,7 +103,7 @@ def two_processes(*, jobs: int = 2_000, replications: int = 50) -> TwoProcesses:
     single_s, single_cpu_s = perf_counter() - began, process_time() - cpu_began
 
     def swept(**values: int) -> tuple[float, float, StudyTable]:
-        with keeping_bytecode(), tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             began, cpu_began = perf_counter(), cpu_s()
             table = sweep(SCRIPT, folder, workers=2, settings=settings(**values))
             return perf_counter() - began, cpu_s() - cpu_began, table
@@ -199,9 +212,7 @@ class Many(NamedTuple):
 
 def many_runs(*, runs: int = 10_000, jobs: int = 20) -> Many:
     """Measure a study of many short runs in a fresh process, the only one whose memory means something."""
-    command = [sys.executable, "-m", "tests.bench.studies", "--in-this-process", str(runs), str(jobs)]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return Many(**json.loads(done.stdout))
+    return Many(**in_fresh_process("many", runs, jobs))
 
 
 def _many_runs_here(runs: int, jobs: int) -> Many:
@@ -314,6 +325,7 @@ def rows_of_dask(*, quick: bool) -> Rows:
     }
 
 
+IN_FRESH_PROCESS: Final[dict[str, Callable[..., TwoProcesses | Many]]] = {"two": _two_processes_here, "many": _many_runs_here}
 PARTS: Final = {"two": rows_of_two, "overhead": rows_of_overhead, "many": rows_of_many, "dask": rows_of_dask}
 BEGIN, END = "<!-- studies -->\n", "\n<!-- end -->"
 
@@ -330,7 +342,7 @@ def filled(page: str, rows: Rows, *, keep: bool) -> str:
 def main(arguments: list[str]) -> None:
     """Measure parts, print their rows, and write them to the page unless they are only tried."""
     if arguments[:1] == ["--in-this-process"]:
-        print(json.dumps(_many_runs_here(*map(int, arguments[1:]))._asdict()))
+        print(json.dumps(IN_FRESH_PROCESS[arguments[1]](*map(int, arguments[2:]))._asdict()))
         return
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure; default: all")

@@ -2,8 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from math import inf
@@ -12,7 +11,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Final
-from unittest import mock
 
 import pytest
 
@@ -65,13 +63,6 @@ def with_bytecode(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a process that keeps and finds bytecode, as that of a user does, wherever benches run."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": _bytecode().name, **(changes or {})}
-
-
-@contextmanager
-def keeping_bytecode() -> Iterator[None]:
-    """Let processes that start meanwhile have this environment."""
-    with mock.patch.dict(os.environ, with_bytecode(), clear=True):
-        yield
 
 
 def floor_of(workload: Workload) -> Callable[[], int]:
