@@ -1,6 +1,7 @@
 """Execution: the missing runs of an experiment are assigned to workers, those with most jobs first; their results are stored.
 
-The workers are this process, a :class:`~concurrent.futures.ProcessPoolExecutor`, or a Dask cluster through its own executor.
+Of the last runs, those that take longest are first, so that the workers end together.  The workers are this process, a
+:class:`~concurrent.futures.ProcessPoolExecutor`, or a Dask cluster through its own executor.
 Only the process that started the experiment writes results.
 """
 
@@ -20,12 +21,13 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package
-from clustermodel.experiment.factors import Trial
+from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, number_of_runs
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
+LAST: Final = 8  # runs of each worker at the end of which the longest are first; before, policies share jobs
 _NUMBERS_OF_THREADS: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")  # variables, of numpy's libraries
 _LOOK_S: Final = 1.0  # interval between two checks of the workers, seconds
 
@@ -139,6 +142,7 @@ class _Outcomes:
         self._design, self._store, self._options = design, store, options
         self.unplayed: set[str] = set()  # policies of runs in the slow mode that had no time slice to simulate
         self.in_runs_s, self.preparing_s = 0.0, 0.0  # of all workers together
+        self._took: dict[tuple[Label, ...], float] = {}  # wall time of a run of each point, seconds
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs to do, trials with the same key once, those with most jobs first."""
@@ -171,6 +175,12 @@ class _Outcomes:
             self._failed += self._trials[run.key]
         else:
             self._done += self._trials[run.key]
+            self._took[run.trial.point] = outcome.seconds
+
+    def sort_last(self, waiting: list[Run], workers: int) -> None:
+        """Sort the last runs, the next one last: most jobs, then the longest time of another replication, if there was one."""
+        if workers > 1 and len(waiting) <= workers * LAST:
+            waiting.sort(key=lambda run: (run.jobs, self._took.get(run.trial.point, inf)))
 
     def report(self, running: int) -> None:
         if self._options.progress is not None:
@@ -188,6 +198,7 @@ def _run_all(order: Sequence[Run], workers: _Serial, outcomes: _Outcomes) -> Non
             side_by_side = workers.capacity()
             at_once = side_by_side * AHEAD if side_by_side > 1 else 1
             repeating = bool(suspects) or (repeating and bool(running))
+            outcomes.sort_last(waiting, side_by_side)
             queue = suspects or waiting
             while queue and len(running) < (1 if repeating else at_once):
                 run = queue.pop()

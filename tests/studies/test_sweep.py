@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
+from clustermodel.experiment import executor
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import Opened, Run
 from clustermodel.experiment.script import load_experiment, sweep
@@ -124,6 +126,31 @@ def test_two_processes_give_the_same_results(whole: Path, tmp_path: Path) -> Non
     assert_same(tmp_path / "out", whole)
     assert seen[-1] == Progress(RUNS, RUNS - FAILING, 0, FAILING)
     assert max(progress.running for progress in seen) == 2
+
+
+def test_the_longest_runs_are_first_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    took, order = {"fcfs": 1.0, "easy": 3.0, "conservative": 2.0}, []
+
+    class Two(executor._Serial):
+        def capacity(self) -> int:
+            return 2
+
+        def submit(self, run: Run) -> Future[Outcome]:
+            order.append((run.jobs, str(run.about["policy"]), run.trial.replication))
+            future: Future[Outcome] = Future()
+            future.set_result(Outcome({"jobs": run.jobs}, seconds=took[order[-1][1]]))
+            return future
+
+    monkeypatch.setattr(executor, "_workers", lambda origin, options, _: Two(origin, options))
+    workloads = {
+        "short": lambda seed: synthetic_workload(jobs=10, seed=seed),
+        "long": lambda seed: synthetic_workload(jobs=20, seed=seed),
+    }
+    sweep(Study.grid(name="s", workloads=workloads, policies=list(took), replications=8), tmp_path)
+    by_replication = [(jobs, policy, number) for jobs in (20, 10) for number in range(1, 9) for policy in took]
+    before = len(order) - 2 * executor.LAST
+    assert order[:before] == by_replication[:before]
+    assert order[before:] == sorted(by_replication[before:], key=lambda run: -took[run[1]])
 
 
 def test_equal_trials_share_one_run(tmp_path: Path) -> None:
