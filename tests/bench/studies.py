@@ -15,7 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel import sweep
 from clustermodel.experiment.executor import Progress
+from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.script import origin_of_script
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
@@ -92,15 +93,20 @@ def in_fresh_process(measurement: str, *sizes: int) -> dict[str, Any]:
 
 def _two_processes_here(jobs: int, replications: int) -> TwoProcesses:
     design = study(jobs, replications)
-    in_runs_s, began, cpu_began = 0.0, perf_counter(), process_time()
-    for trial in sorted(design.trials(design.first_table()), key=lambda trial: trial.replication):
-        scenario = design.scenario_of(trial)
-        assert scenario is not None
-        starts = perf_counter()
-        result = scenario.run()
-        in_runs_s += perf_counter() - starts
-        design.numbers_of(result)
-    single_s, single_cpu_s = perf_counter() - began, process_time() - cpu_began
+    trials = sorted(design.trials(design.first_table()), key=lambda trial: trial.replication)
+    single_s = single_cpu_s = in_runs_s = 0.0
+
+    def run_alone(some: Sequence[Trial]) -> None:
+        nonlocal single_s, single_cpu_s, in_runs_s
+        began, cpu_began = perf_counter(), process_time()
+        for trial in some:
+            scenario = design.scenario_of(trial)
+            assert scenario is not None
+            starts = perf_counter()
+            result = scenario.run()
+            in_runs_s += perf_counter() - starts
+            design.numbers_of(result)
+        single_s, single_cpu_s = single_s + perf_counter() - began, single_cpu_s + process_time() - cpu_began
 
     def swept(**values: int) -> tuple[float, float, StudyTable]:
         with tempfile.TemporaryDirectory() as folder:
@@ -110,9 +116,11 @@ def _two_processes_here(jobs: int, replications: int) -> TwoProcesses:
 
     swept(jobs=20, replications=1)  # keeps the bytecode of what workers import
     start_s, *_ = swept(jobs=20, replications=1)
+    run_alone(trials[: len(trials) // 2])  # before and after the sweep: a machine is not equally fast all the time
     sweep_s, sweep_cpu_s, table = swept(jobs=jobs, replications=replications)
     assert (len(table), table.failures) == (len(design), ())
     assert table.spent is not None
+    run_alone(trials[len(trials) // 2 :])
     slower = table.spent.in_runs_s / in_runs_s
     return TwoProcesses(len(design), single_s, sweep_s, single_cpu_s, sweep_cpu_s, start_s, slower)
 
