@@ -121,7 +121,8 @@ class OusterhoutMatrix:
         self._all_columns = (1 << nodes) - 1
         self._taken = [0] * mpl  # the columns of each row that are not free, bitmasks
         self.rows_in_use: list[int] = []  # those with gangs at home, ascending
-        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
+        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since CollapseMatrix has looked at them
+        self._uncollapsed: set[int] = set()  # rows with room for a gang, but not on its columns: it can only migrate there
         # While the matrix is filled: free columns left and those taken, with replicas counted as well.
         self._room_left = self.room.copy()
         self._filled: list[int] = []
@@ -409,35 +410,40 @@ class OusterhoutMatrix:
 
     def _collapse(self, guard: Guard | None, *, migrates: bool) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by migration."""
-        # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        sizes_decide = guard is None and not migrates and not self.migration_counts
-        rows, changed = self.rows_in_use, self._changed_homes
-        if len(rows) < 2 or (sizes_decide and not changed):
+        # A gang that was too large for another row, or found its columns taken there, still does if neither row has changed.
+        changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
+        if migrates:
+            changed |= self._uncollapsed
+            self._uncollapsed.clear()
+        rows = self.rows_in_use
+        if not changed or len(rows) < 2:
             return False
-        if sizes_decide:
-            self._changed_homes = set()  # moves fill it again
-        else:
-            changed = set(rows)
         room, taken, homes = self.room, self._taken, self.homes
         smallest = self._sizes[0]
-        if len([row for row in rows if room[row] >= smallest]) < 2:
-            return False  # all rows but the least populated one are full
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        while order and room[order[-1]] < smallest:
+            order.pop()  # it is full
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
-                largest = room[target]
-                if largest < smallest or not (target in changed or source in changed):
+                if not (target in changed or source in changed):
                     continue
+                largest = room[target]
                 for gang in list(homes[source].values()):
                     if gang.nodes > largest:
                         continue
                     fits = not gang.columns & taken[target]
-                    may_move = fits and self._within_limit(gang, target) if gang.migrating else fits or migrates
-                    if not may_move or (guard is not None and not guard.may_enter(gang, target, migrates=not fits)):
+                    if not (fits or migrates):
+                        self._uncollapsed.add(target)
                         continue
                     columns = gang.columns
-                    if not (self._change_home(gang, target) if fits else self._move_by_migration(gang, target)):
+                    may_move = self._within_limit(gang, target) if fits else not gang.migrating
+                    if (
+                        not may_move
+                        or (guard is not None and not guard.may_enter(gang, target, migrates=not fits))
+                        or not (self._change_home(gang, target) if fits else self._move_by_migration(gang, target))
+                    ):
+                        self._changed_homes.add(target)  # what was in its way may go while the rows remain as they are
                         continue
                     any_moved = True
                     changed |= {source, target}
