@@ -71,15 +71,11 @@ class Profile:
         available = nodes - sum([size for _, size in changes])
         changes += reserved
         changes.sort()
-        times, free = [now], [available]
+        steps = {now: available}
         for time, change in changes:
             available += change
-            if time == times[-1]:
-                free[-1] = available
-            else:
-                times.append(time)
-                free.append(available)
-        profile._times, profile._free = times, free
+            steps[time] = available
+        profile._times, profile._free = list(steps), list(steps.values())
         return profile
 
     def advance(self, now: int) -> None:
@@ -636,15 +632,16 @@ class RowPlans(ReservationBook):
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
         reservation = best = self.reserved[job.id]
         start, length, nodes, row = reservation
-        if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
-            best = reservation._replace(start=earlier)
+        profile = self.profiles[row]
+        if profile.most_free_before(start) >= nodes:
+            best = reservation._replace(start=profile.earlier(nodes, length, start, self.now))
         for other in rows:
             profile = self.profiles[other]
             if other == row or profile.most_free_before(best.start) < nodes:
                 continue
             if (found := profile.earliest(nodes, length, best.start - 1)) >= 0:
                 best = Reservation(found, length, nodes, other)
-        if best is not reservation:
+        if best.start < start:
             self.move(job, best)
         return best
 

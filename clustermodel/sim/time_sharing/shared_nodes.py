@@ -197,6 +197,9 @@ class MatrixRows:
         self.held = [0] * self.mpl  # number of columns in use in each row
         self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]  # gangs by job id in each row
         self.changed: set[SlicedGang] = set()  # whose rows, columns or overheads have changed since the rotation went on
+        # Gangs that have moved, or have pending overheads or periodic checkpoints to come; the fast mode keeps here what their
+        # pace had served at the last event.
+        self.held_up: dict[SlicedGang, int] = {}
         self.last = -1  # the row that ran last: the next one in use comes next
         self.in_use_changed = True  # whether a row has come into use or been emptied since the last rotation()
         self.down = 0  # columns whose nodes are down, a bitmask
@@ -234,21 +237,27 @@ class MatrixRows:
     def remove(self, gang: SlicedGang) -> None:
         self.withdraw(gang, gang.rows)
         self.changed.discard(gang)
+        self.held_up.pop(gang, None)
+
+    def hold_up(self, gang: SlicedGang) -> None:
+        """Note that ``gang`` has something to spend before it goes on."""
+        self.changed.add(gang)
+        self.held_up[gang] = 0
 
     def migrate(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         """Give gangs in no row new columns, and them and the blocked ones their overheads (Zhang et al. 2003, section 5.4)."""
         checkpoint = 0  # the longest of those that are written
         for gang, columns in moves:
             checkpoint = max(checkpoint, gang.migrate_to(columns))
-            self.changed.add(gang)
+            self.hold_up(gang)
         for gang in blocked:
             if checkpoint:
                 gang.pending.append((Account.BLOCKED, checkpoint))
-                self.changed.add(gang)
+                self.hold_up(gang)
 
     def require_possible(self) -> None:
         """Check that no more tasks are written or read in a slice than the store takes; a move that costs nothing is over."""
-        transferring = [gang for gang in self.changed if (gang.pending or gang.state is MIGRATING) and gang.migrating]
+        transferring = [gang for gang in self.held_up if gang.migrating and gang in self.changed]
         limit = self.machine.checkpointing.max_tasks_per_slice
         if limit is not None:
             for row in sorted({row for gang in transferring for row in rows_of(gang.rows)}):
@@ -257,6 +266,8 @@ class MatrixRows:
                     raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
         for gang in transferring:
             gang.end_migration()  # a move that costs nothing is over at once
+            if not gang.pending and gang.interval is None:
+                del self.held_up[gang]
 
     def tasks_at_the_store(self, gang: SlicedGang) -> int:
         """Return how many tasks of a gang are written or read at a time, as far as they count against Q."""
@@ -343,7 +354,7 @@ class TimeSharing:
 
     def hold_up(self, gang: SlicedGang) -> None:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
-        self.rows.changed.add(gang)
+        self.rows.hold_up(gang)
 
     def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
         self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
@@ -367,7 +378,7 @@ class TimeSharing:
     def resume(self, *, waiting: bool) -> None:
         """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
         rows = self.rows
-        if rows.changed:
+        if rows.held_up:
             rows.require_possible()
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
@@ -427,6 +438,8 @@ class TimeSharing:
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
         self.saved.begin(gang)
         self.rows.place(gang, 1 << row)
+        if gang.pending or gang.interval is not None:
+            self.rows.hold_up(gang)
         return gang
 
     def enter(self, places: list[tuple[Execution, int, int, int]]) -> None:

@@ -150,8 +150,7 @@ class ComputedSlices(TimeSharing):
         self._loaded = LoadedTasks(self.rows, self.switch)
         self._since = env.now
         self._switches: list[RowSwitches] = []  # for each place in the rotation; empty where switches take no time
-        # Gangs with pending overheads, or periodic checkpoints to come -> what their pace had served at the last event.
-        self._held_up: dict[SlicedGang, int] = {}
+        self._held_up = self.rows.held_up
         self._alarm = AlarmClock(env, self._wake)
 
     def _wake(self) -> None:
@@ -167,7 +166,6 @@ class ComputedSlices(TimeSharing):
     def dismiss(self, gang: SlicedGang) -> None:
         super().dismiss(gang)
         self._rotation.leave(gang)
-        self._held_up.pop(gang, None)
         self._loaded.of.pop(gang, None)
 
     def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
@@ -196,8 +194,9 @@ class ComputedSlices(TimeSharing):
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
         left: dict[int, int] = {}
         others: dict[int, Execution] = {}
+        held_up = self._held_up
         for number, gang in cast("Mapping[int, SlicedGang]", running).items():
-            if gang.pending or gang.interval is not None or (pace := gang.pace) is None:
+            if (pace := gang.pace) is None or gang in held_up:
                 others[number] = gang
             else:
                 left[number] = gang.due - pace.served + gang.overestimated
@@ -293,9 +292,6 @@ class ComputedSlices(TimeSharing):
 
     def _note_held_up(self) -> None:
         """Note from where on gangs with overheads count what they spend, and when what was saved of them is restored."""
-        for gang in self.rows.changed:
-            if gang.pending or gang.interval is not None:
-                self._held_up[gang] = 0
         for gang in self._held_up:
             assert gang.pace is not None
             self._held_up[gang] = gang.pace.served
