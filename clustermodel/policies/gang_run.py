@@ -92,11 +92,10 @@ class GangRun:
             return decisions  # no step changes anything
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
         queue = in_order(queue, self._order, view.now)
-        nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
         # Without reservations and migrations every step has the same result if the same job is first and could not start.
         is_stuck = self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
         guard = self if self._planning else None  # without reservations nothing can be violated
-        if not matrix.compact(guard) and not nodes_changed and is_stuck:
+        if not matrix.compact(guard) and is_stuck and not (batch.ended or batch.failed or batch.repaired):
             return decisions
         matrix.clean()
         waiting = self._schedule(queue, decisions)

@@ -297,16 +297,16 @@ class Decisions:
 
     def _place_by_masks(self, decision: Any) -> None:
         """Do the same where a policy of this package has bitmasks."""
-        waiting, running, reasons = self._pool.waiting, self._running, decision.reasons
+        running, reasons = self._running, decision.reasons
         stay: list[tuple[Execution, int, int, int]] = []
         start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]] = []
         places: list[MaskedPlace] = decision.masks
         for job, columns, rows, home in places:
-            if waiting.get(job.id) is job:
-                in_system = self._jobs[job.id]
-                start.append((in_system, self._terms(decision, in_system), columns, rows, home, reasons.get(job.id)))
-            else:
-                stay.append((running[job.id], columns, rows, home))
+            if (gang := running.get(job.id)) is not None:
+                stay.append((gang, columns, rows, home))
+                continue
+            in_system = self._jobs[job.id]
+            start.append((in_system, self._terms(decision, in_system), columns, rows, home, reasons.get(job.id)))
         migrations = [
             ([running[job.id] for job in moves], [running[job.id] for job in blocked]) for moves, blocked in decision.migrations
         ]

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simpy import Event, Interrupt
 
@@ -408,14 +408,14 @@ class TimeSharing:
         raise DecisionError(f"job {moves[0][0].job.id} cannot migrate without a row: nodes are shared in time, use Rows")
 
     def rearrange(
-        self, places: list[tuple[Execution, int, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
+        self, places: list[tuple[Any, int, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
     ) -> None:
         """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices."""
         # `places` are gangs, their columns and their rows (bitmasks) and their home rows; `migrations` are gangs that migrate
         # together, and those that wait meanwhile.
         rows, moving = self.rows, dict[Execution, int]()
+        gang: SlicedGang
         for gang, columns, target, _ in places:
-            assert isinstance(gang, SlicedGang), _ALL_OR_NONE
             leaving = gang.rows & ~target
             if columns != gang.mask:
                 if gang.stopping or gang.fetching:
@@ -442,10 +442,10 @@ class TimeSharing:
             self.rows.hold_up(gang)
         return gang
 
-    def enter(self, places: list[tuple[Execution, int, int, int]]) -> None:
+    def enter(self, places: list[tuple[Any, int, int, int]]) -> None:
         """Let gangs run in all their rows, of which one is the home row; ``places`` as for :meth:`rearrange`."""
+        gang: SlicedGang
         for gang, _, rows, home in places:
-            assert isinstance(gang, SlicedGang), _ALL_OR_NONE
             if new := rows & ~gang.rows:
                 self.rows.place(gang, new)
             gang.home = home
