@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import gcd
 from typing import TYPE_CHECKING
 
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
@@ -68,7 +69,9 @@ class GangRun:
         self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
         switch = 0 if setup.own_switches else machine.switch_ticks
         self._switches = setup.own_switches or switch > 0  # whether context switches take time
-        self._own = 0 if setup.own_switches else self._quantum - switch  # of a slice, without the switch; 0: gangs differ
+        # Of how many ticks of a slice are how many without the switch, the ratio in lowest terms; 0 where gangs differ in that.
+        own = 0 if setup.own_switches else self._quantum - switch
+        self._slice, self._own = self._quantum // gcd(self._quantum, own), own // gcd(self._quantum, own)
         self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(mpl)
         self._rows_at_worst = mpl
@@ -272,10 +275,11 @@ class GangRun:
 
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        now, occupants, time, own = self._view.now, self.matrix.occupants, self._rows_at_worst * self._quantum, self._own
+        now, occupants, time, own = self._view.now, self.matrix.occupants, self._rows_at_worst * self._slice, self._own
         left = dict(self._left_of_gangs())
-        for number in occupants.keys() - left.keys():  # they start at this instant
-            left[number] = self._length(occupants[number].job)
+        if len(left) < len(occupants):
+            for number in occupants.keys() - left.keys():  # they start at this instant
+                left[number] = self._length(occupants[number].job)
         if own:
             ends = {number: now - -left[number] * time // own for number in occupants}  # as _stretched has it
         else:
@@ -313,7 +317,9 @@ class GangRun:
     def _stretched(self, ticks: int, job: QueuedJob, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
         rows = self._rows_at_worst if rows is None else rows
-        return -(-ticks * rows * self._quantum // (self._own or self._quantum - self._switch_time(job)))
+        if self._own:
+            return -(-ticks * rows * self._slice // self._own)
+        return -(-ticks * rows * self._quantum // (self._quantum - self._switch_time(job)))
 
     def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""

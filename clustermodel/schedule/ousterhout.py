@@ -166,7 +166,8 @@ class OusterhoutMatrix:
 
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
-        return self._free(row) & (self._with_memory(job, end) | kept)
+        free = self._free(row)
+        return free if self.memory is None else free & (self._with_memory(job, end) | kept)
 
     def _free(self, row: int) -> int:
         """Return the free columns of a row, a bitmask."""
@@ -252,8 +253,9 @@ class OusterhoutMatrix:
 
     def remove(self, job_id: int) -> None:
         gang = self.occupants.pop(job_id)
-        for changed in (self._touched, self._replicated, self._cleaned):
-            changed.discard(gang)
+        self._touched.discard(gang)
+        self._replicated.discard(gang)
+        self._cleaned.discard(gang)
         place = self._by_size.index(gang, bisect_left(self._sizes, gang.nodes))
         del self._sizes[place], self._by_size[place]
         if job_id not in self.undivided:
@@ -329,9 +331,9 @@ class OusterhoutMatrix:
             fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
             if not fitting:
                 continue
-            if len(fitting) > 1:
+            if len(fitting) > 1 and (len(rows) > 2 or self._max_tasks is not None):
                 fitting.sort(key=STARTING_ORDER)
-                if replicated and len(rows) > 2:
+                if replicated:
                     fitting.sort(key=_number_of_rows)
             for gang in fitting:
                 columns = gang.columns

@@ -157,7 +157,7 @@ class PooledMatrix(OusterhoutMatrix):
     def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
         kept = kept and kept & self.eligible(job)
-        suitable = super().columns_for(job, row, kept=kept, end=end)
+        suitable = self._free(row) & (self._with_memory(job, end) | kept)
         return self._choose(0, suitable, job.nodes, self._allowances(job, row, end))
 
     def has_columns_for(self, job: QueuedJob, row: int, end: int) -> bool:

@@ -147,7 +147,8 @@ class Profile:
 
     def most_free_before(self, time: int) -> int:
         """Return the largest number of free nodes of the steps that begin before ``time``, 0 if none does."""
-        return max(self._free[: bisect_left(self._times, time)], default=0)
+        beyond = bisect_left(self._times, time)
+        return max(self._free[:beyond]) if beyond else 0
 
     def free_until(self, nodes: int) -> int | None:
         """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""

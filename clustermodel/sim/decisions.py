@@ -319,7 +319,7 @@ class Decisions:
         migrations: list[tuple[list[Execution], list[Execution]]],
     ) -> None:
         """Let gangs leave rows, migrate, start and enter rows, in this order; all have columns, rows and a home row."""
-        self._run.sharing = sharing = self._run.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
+        self._run.sharing = sharing = self._run.sharing.shared_in_time(self._run.states.down)
         if (reservations := self._run.reservations) is not None:
             for gang, columns, _, _ in stay:
                 reservations.require_free(gang, from_mask(columns), gang.columns)

@@ -321,7 +321,7 @@ class DedicatedNodes:
             self._gang = PayingInRounds if charge == "every-round" else RechargedGang
         self.store = run.store
 
-    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
+    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
         """Return time sharing of the same nodes, of which some are down; gangs in rows go on without a restart."""
         if self.is_settled:
             raise DecisionError(
@@ -349,8 +349,8 @@ class DedicatedNodes:
         else:
             keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.costs.switch_of_all is None
             sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
-        for columns in down:
-            sharing.change_nodes(columns, down=True)
+        for node in down:
+            sharing.change_nodes((node, node + 1), down=True)
         return sharing
 
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:

@@ -398,7 +398,7 @@ class TimeSharing:
         self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, waiting=self.waiting, begun=self.begun)
         self.overhead = 0
 
-    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
+    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
         return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
