@@ -40,7 +40,7 @@ class Occupant:
 
     def __init__(self, job: QueuedJob, columns: int, home: int, order: int) -> None:
         self.job = job
-        self.order = order  # its number in the order of starts
+        self.order: object = order  # its number in the order of starts; kept as an object, for sorts, where this is compiled
         self.nodes = job.nodes
         self.columns = columns  # its columns, a bitmask
         self.home = home  # its home row
@@ -278,13 +278,16 @@ class OusterhoutMatrix:
 
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
-        freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
-        self._taken[gang.home] ^= freed
-        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
-        at_home = self.homes[gang.home]
+        row, freed, nodes = gang.home, gang.columns, gang.nodes
+        if self.set_aside:
+            freed &= ~self.set_aside
+            nodes = freed.bit_count()
+        self._taken[row] ^= freed
+        self.room[row] += nodes
+        at_home = self.homes[row]
         del at_home[gang.job.id]
         if not at_home:
-            self.rows_in_use.remove(gang.home)
+            self.rows_in_use.remove(row)
 
     def _settle_in(self, gang: Occupant, row: int) -> None:
         self._changed_homes.add(row)
@@ -626,14 +629,20 @@ class OusterhoutMatrix:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = {gang for gang in self._cleaned | self._replicated | self._touched if gang.rows != gang.placed_rows}
-        changed.update([gang for gang in self._touched if gang.columns != gang.placed_columns or gang.home != gang.placed_home])
+        replicated, touched = self._cleaned, self._touched
+        replicated |= self._replicated
+        changed = {gang for gang in replicated if gang.rows != gang.placed_rows}
+        changed |= {
+            gang
+            for gang in touched
+            if gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home
+        }
         for gang in sorted(changed, key=STARTING_ORDER) if len(changed) > 1 else changed:
             gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
             change.places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()
-        self._touched.clear()
-        self._cleaned.clear()
+        touched.clear()
+        replicated.clear()
         self._filled = []  # until it is filled again
         return change
 
