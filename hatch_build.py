@@ -28,7 +28,8 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 options, modules, folder = json.loads(sys.argv[1])
-extensions = mypycify([*options, *modules], opt_level="3", debug_level="0", multi_file=True, group_name="clustermodel",
+# Level 3 makes more code than the cache of instructions holds, and waits for it: everything takes 2 to 5 % longer.
+extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
 for module in modules:
     add_docstrings(folder + "/source/__native_" + module.removesuffix(".py").replace("/", "___") + ".c", module)
