@@ -631,20 +631,18 @@ class RowPlans(ReservationBook):
 
     def improve(self, job: QueuedJob, rows: Iterable[int]) -> Reservation:
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
-        reservation = best = self.reserved[job.id]
-        start, length, nodes, row = reservation
-        profile = self.profiles[row]
-        if profile.most_free_before(start) >= nodes:
-            best = reservation._replace(start=profile.earlier(nodes, length, start, self.now))
+        start, length, nodes, row = reservation = self.reserved[job.id]
+        best, best_row, profiles = start, row, self.profiles
+        if profiles[row].most_free_before(start) >= nodes:
+            best = profiles[row].earlier(nodes, length, start, self.now)
         for other in rows:
-            profile = self.profiles[other]
-            if other == row or profile.most_free_before(best.start) < nodes:
+            if other == row or profiles[other].most_free_before(best) < nodes:
                 continue
-            if (found := profile.earliest(nodes, length, best.start - 1)) >= 0:
-                best = Reservation(found, length, nodes, other)
-        if best.start < start:
-            self.move(job, best)
-        return best
+            if (found := profiles[other].earliest(nodes, length, best - 1)) >= 0:
+                best, best_row = found, other
+        if best < start:
+            self.move(job, reservation := Reservation(best, length, nodes, best_row))
+        return reservation
 
     def place(self, job: QueuedJob, length: int, rows: Iterable[int]) -> Reservation:
         """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""

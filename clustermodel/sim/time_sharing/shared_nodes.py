@@ -411,8 +411,8 @@ class TimeSharing:
         self, places: list[tuple[Any, int, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
     ) -> None:
         """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices."""
-        # `places` are gangs, their columns and their rows (bitmasks) and their home rows; `migrations` are gangs that migrate
-        # together, and those that wait meanwhile.
+        # `places` are gangs (of this kind, which nothing checks one by one), their columns and their rows (bitmasks) and their
+        # home rows; `migrations` are gangs that migrate together, and those that wait meanwhile.
         rows, moving = self.rows, dict[Execution, int]()
         gang: SlicedGang
         for gang, columns, target, _ in places:
