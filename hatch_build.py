@@ -28,8 +28,8 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 options, modules, folder = json.loads(sys.argv[1])
-# Level 3 makes more code than the cache of instructions holds, and waits for it.  Of what it adds to level 2, only operations
-# on several digits of an integer at a time are missed, where sets of nodes of wide machines are compared.
+# Level 3 makes more code, which is no faster here, perhaps as the processor's cache of instructions holds less of it.  Of what
+# it adds, only operations on several digits of an integer at a time matter, where sets of nodes of wide machines are compared.
 extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
 for module in modules:

@@ -94,8 +94,7 @@ class GangRun:
             matrix.fill()
             return decisions  # no step changes anything
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
-        if self._order is not None:
-            queue = in_order(queue, self._order, view.now)
+        queue = in_order(queue, self._order, view.now)
         # Without reservations and migrations every step has the same result if the same job is first and could not start.
         is_stuck = self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
         guard = self if self._planning else None  # without reservations nothing can be violated

@@ -230,8 +230,7 @@ class WholeMachineRun(SlackRun):
     def _place(self, job: QueuedJob, now: int, favour: float) -> tuple[int, Split]:
         plan, profile = self.plan, self.profile
         if not plan:
-            profile.forget_releases()
-            self._is_tested = True
+            self._settle()
             return profile.book(job.nodes, job.estimate), ()
         best = self._search(now, ArrivingJob(job.nodes, job.estimate, favour))
         assert best is not None, "the slot after the last reservation moves no job"
