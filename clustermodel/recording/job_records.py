@@ -26,20 +26,25 @@ from clustermodel.ticks import TICKS_PER_SECOND
 _AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
 """A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
-# The columns of a run attempt: those of RunAttempts, then where the nodes that it held are among all ranges.
-_START: Final = 1
-_END: Final = 2
-_NODES: Final = 3
-_BACKFILLED: Final = 4
-_HEAD_SINCE: Final = 5
-_WORKED: Final = 6
-_LOST: Final = 7
-_ENDED_AS: Final = 8
-_FIRST_BOUND: Final = 9
-_BOUNDS: Final = 10
+# The columns of a run attempt: those of RunAttempts, and where the nodes that it held are among all ranges.  What is known at
+# the same time stands together.
+_HEAD_SINCE: Final = 1
+_BACKFILLED: Final = 2
+_START: Final = 3
+_NODES: Final = 4
+_FIRST_BOUND: Final = 5
+_BOUNDS: Final = 6
+_END: Final = 7
+_WORKED: Final = 8
+_LOST: Final = 9
+_ENDED_AS: Final = 10
 _WIDTH: Final = 11
+_OF_ATTEMPT: Final = [0, _START, _END, _NODES, _BACKFILLED, _HEAD_SINCE, _WORKED, _LOST, _ENDED_AS]
+"""The columns of RunAttempts, in the order of its fields."""
+_FOUR: Final = Struct("4q")  # those of a start, or of an end
 BLOCK: Final = 16_384  # jobs that are passed on at once
-_BLANK: Final = array("q", [0, UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, UNKNOWN, 0, Status.UNFINISHED, 0, 0])
+_BLANK: Final = array("q", [0, UNKNOWN, 0, UNKNOWN, 0, 0, 0, UNKNOWN, UNKNOWN, 0, Status.UNFINISHED])
+_NO_START: Final = array("q", [UNKNOWN, UNKNOWN])
 
 
 class EndedPhase(NamedTuple):
@@ -75,8 +80,7 @@ class JobRecords:
     def __init__(self) -> None:
         # Of each job, in order of submission:
         self._submitted = array("q")  # the JobRow
-        self._reserved = array("q")
-        self._due = array("q")
+        self._guaranteed = array("q")  # start: the first one, and the earliest after renewals
         self._attempt = array("q")  # where its last run attempt begins
         self._attempts = array("q")  # in the order in which the jobs joined the queue
         self._bounds = array("q")  # of each run of neighbouring nodes, first and beyond the last, in order of start
@@ -94,15 +98,14 @@ class JobRecords:
         self._in_all: dict[int, int] = {}  # how long malleable jobs executed in all their run attempts
 
     def __len__(self) -> int:
-        return len(self._reserved)
+        return len(self._attempt)
 
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 
     def submitted(self, row: JobRow) -> int:
-        index = len(self._reserved)
+        index = len(self._attempt)
         self._submitted.frombytes(_AS_NUMBERS.pack(*row))
-        self._reserved.append(UNKNOWN)
-        self._due.append(UNKNOWN)
+        self._guaranteed.extend(_NO_START)
         self._attempt.append(self._open_attempt(index))
         return index
 
@@ -129,22 +132,17 @@ class JobRecords:
         self.cap_waits[index] = self.cap_waits.get(index, 0) + ticks
 
     def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
-        attempts, attempt = self._attempts, self._attempt[index]
-        attempts[attempt + _START] = now
-        attempts[attempt + _NODES] = nodes
-        self._hold(attempt, columns)
-
-    def _hold(self, attempt: int, columns: NodeSet) -> None:
-        attempts, bounds = self._attempts, self._bounds
-        attempts[attempt + _FIRST_BOUND] = len(bounds)
-        attempts[attempt + _BOUNDS] = len(columns)
+        bounds = self._bounds
+        _FOUR.pack_into(self._attempts, 8 * (self._attempt[index] + _START), now, nodes, len(bounds), len(columns))
         bounds.extend(columns)
 
     def moved(self, index: int, now: int, columns: NodeSet) -> None:
         """Note that the gang has migrated to other nodes, as many as it had."""
-        attempt = self._attempt[index]
-        self._moves.extend((attempt, now, *self._attempts[attempt + _FIRST_BOUND : attempt + _WIDTH]))
-        self._hold(attempt, columns)
+        attempt, attempts, bounds = self._attempt[index], self._attempts, self._bounds
+        first, number = attempt + _FIRST_BOUND, attempt + _BOUNDS
+        self._moves.extend((attempt, now, attempts[first], attempts[number]))
+        attempts[first], attempts[number] = len(bounds), len(columns)
+        bounds.extend(columns)
 
     def attempt_of(self, index: int) -> int:
         """Return where the job's last run attempt is, for :meth:`lost`."""
@@ -171,11 +169,7 @@ class JobRecords:
         """
         if in_all != UNKNOWN:
             self._in_all[index] = in_all
-        attempts, attempt = self._attempts, self._attempt[index]
-        attempts[attempt + _END] = now
-        attempts[attempt + _ENDED_AS] = status
-        attempts[attempt + _WORKED] = executed
-        attempts[attempt + _LOST] = lost
+        _FOUR.pack_into(self._attempts, 8 * (self._attempt[index] + _END), now, executed, lost, status)
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
         """Note that the run attempt ended, and the job is queued again."""
@@ -225,10 +219,11 @@ class JobRecords:
 
     def reserved(self, index: int, start: int, now: int) -> None:
         """Note a guaranteed start, the job's first or one that is renewed."""
-        if self._reserved[index] == UNKNOWN:
-            self._reserved[index] = self._due[index] = start
-        elif self._due[index] > now:
-            self._due[index] = start
+        guaranteed, first, last = self._guaranteed, 2 * index, 2 * index + 1
+        if guaranteed[first] == UNKNOWN:
+            guaranteed[first] = guaranteed[last] = start
+        elif guaranteed[last] > now:
+            guaranteed[last] = start
 
     # Read afterwards.
 
@@ -238,7 +233,7 @@ class JobRecords:
             rows = np.asarray(self._submitted, dtype=np.int64).reshape(-1, len(JobRow._fields))
             return rows[:, JobRow._fields.index(name)].copy()
         if name in ("reserved", "due"):
-            return _numbers(self._reserved if name == "reserved" else self._due)
+            return _rows(self._guaranteed, 2)[:, int(name == "due")].copy()
         if name == "cap_wait":
             waits = np.zeros(len(self), dtype=np.int64)
             waits[list(self.cap_waits)] = list(self.cap_waits.values())
@@ -246,7 +241,7 @@ class JobRecords:
         if name == "eligible":
             values, others = self.column("submit"), self._eligible
         else:
-            values = self._of_last(RunAttempts._fields.index(name))
+            values = self._of_last(_OF_ATTEMPT[RunAttempts._fields.index(name)])
             others = {"start": self._begun, "worked": self._in_all}.get(name, {})
         values[list(others)] = list(others.values())
         return values
@@ -312,12 +307,15 @@ class JobRecords:
     @property
     def runs(self) -> RunAttempts:
         """All run attempts that started, the last ones included, in the order in which the jobs joined the queue."""
-        return RunAttempts(*np.ascontiguousarray(self._table()[self._table()[:, _START] != UNKNOWN, :_FIRST_BOUND].T))
+        return self._attempts_of(self._table()[:, _START] != UNKNOWN)
 
     @property
     def stopped_runs(self) -> RunAttempts:
         """The run attempts after which jobs returned to the queue, in the order in which they were stopped."""
-        return RunAttempts(*np.ascontiguousarray(self._table()[self._stopped(), :_FIRST_BOUND].T))
+        return self._attempts_of(self._stopped())
+
+    def _attempts_of(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
+        return RunAttempts(*np.ascontiguousarray(self._table()[which][:, _OF_ATTEMPT].T))
 
     def _stopped(self) -> npt.NDArray[np.intp]:
         """Return the attempts that were stopped, in that order, which is the order of the attempts that follow them."""
@@ -330,7 +328,7 @@ class JobRecords:
         """Yield the attempts of :attr:`stopped_runs` one by one, with the nodes held."""
         for place in self._stopped().tolist():
             attempt = place * _WIDTH
-            job, start, end, _, backfilled, _, worked, lost, ended_as = self._attempts[attempt : attempt + _FIRST_BOUND]
+            job, _, backfilled, start, _, _, _, end, worked, lost, ended_as = self._attempts[attempt : attempt + _WIDTH]
             yield RunAttempt(job, start, end, self._nodes_of(attempt), bool(backfilled), Status(ended_as), worked, lost)
 
     @property
@@ -339,7 +337,7 @@ class JobRecords:
         table, moves = self._table(), _rows(self._moves, 4)
         attempt = np.concatenate([moves[:, 0] // _WIDTH, np.arange(len(table))])
         until = np.concatenate([moves[:, 1], table[:, _END]])
-        first, bounds = np.concatenate([moves[:, 2:], table[:, _FIRST_BOUND:]]).T
+        first, bounds = np.concatenate([moves[:, 2:], table[:, [_FIRST_BOUND, _BOUNDS]]]).T
         since = table[attempt, _START]
         in_time = np.argsort(first, kind="stable")
         order = in_time[np.argsort(attempt[in_time], kind="stable")]  # by attempt; after a migration, since the end before it

@@ -9,6 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from clustermodel.recording.ledger import Account, Amount
 
 
@@ -92,16 +94,18 @@ class LoggedRotation(NamedTuple):
     begun: int = 0  # how long the first slice had run before, ticks: the event at the beginning did not cut it short
 
 
+_MANY: Final = 4_096  # numbers that are kept as Python's for a while
 _WORD: Final = 2**62  # node-ticks may exceed 64 bits: the multiples of this number are stored together with ``waiting``
 
 
 class SliceLog:
     """The rotations of one run, as flat integers: 48 bytes each, and 8 per row in use, 24 where context switches cost time."""
 
-    __slots__ = ("_flat",)
+    __slots__ = ("_flat", "_recent")
 
     def __init__(self) -> None:
         self._flat = array("q")
+        self._recent: list[int] = []
 
     def note(
         self,
@@ -119,9 +123,17 @@ class SliceLog:
         row = [length, 2 * high + waiting, low, up, begun, len(held) if switching else -len(held), *held]
         for of_row in switching:
             row.extend(of_row)
-        self._flat.extend(row)
+        self._recent += row
+        if len(self._recent) > _MANY:
+            self._keep()
+
+    def _keep(self) -> None:
+        """Keep recent rotations as machine integers."""
+        self._flat.frombytes(np.array(self._recent, dtype=np.int64).tobytes())  # extend() converts one after the other
+        self._recent.clear()
 
     def __iter__(self) -> Iterator[LoggedRotation]:
+        self._keep()
         flat, place = self._flat, 0
         while place < len(flat):
             length, high_and_waiting, low, up, begun, rows = flat[place : place + 6]

@@ -208,8 +208,9 @@ class IdleNodes:
     def take(self, nodes: NodeSet) -> bool:
         """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
         bounds = self._bounds
-        taken = 0
-        for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
+        taken, given = 0, iter(nodes)
+        for low in given:
+            high = next(given)
             index = self._place_of(low, high)
             if index < 0:
                 self.give_back(nodes[:taken])
@@ -223,8 +224,9 @@ class IdleNodes:
 
     def give_back(self, nodes: NodeSet) -> None:
         """Add ``nodes``; neighbouring ranges merge.  A node that is idle already is a ValueError."""
-        bounds = self._bounds
-        for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
+        bounds, given = self._bounds, iter(nodes)
+        for low in given:
+            high = next(given)
             index = bisect_left(bounds, low)
             joins_left = index % 2  # then bounds[index] is where the idle range on the left ends
             right = index + joins_left

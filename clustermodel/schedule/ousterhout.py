@@ -357,9 +357,12 @@ class OusterhoutMatrix:
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
         room, filled = self._room_left, self._filled
-        if len(self.rows_in_use) < 2 or not (rows := [row for row in self.rows_in_use if room[row]]):
-            return
-        most, bits = max(map(room.__getitem__, rows)), sum([1 << row for row in rows])
+        rows, most, bits = [], 0, 0
+        for row in self.rows_in_use if len(self.rows_in_use) > 1 else ():
+            if left := room[row]:
+                rows.append(row)
+                bits |= 1 << row
+                most = left if left > most else most
         # Rows only become fuller, so the others never can be replicated later.
         candidates = [gang for gang in self._of_at_most(most) if bits & ~gang.rows]
         if not candidates:
@@ -372,8 +375,6 @@ class OusterhoutMatrix:
             moved = refused = False
             for gang in gangs:
                 nodes, standing, columns = gang.nodes, gang.rows, gang.columns
-                if nodes > most:
-                    continue
                 for row in rows:
                     if nodes > room[row] or standing >> row & 1:
                         continue
@@ -394,7 +395,6 @@ class OusterhoutMatrix:
                     fixed[row] |= columns
                     fixed[gang.home] |= columns
                     again.append(gang)
-                    most = max(map(room.__getitem__, rows))
                     break
             self._replicated.update(again)
             # Rows only become fuller, but columns that have changed may suit a gang that was refused.
@@ -404,7 +404,7 @@ class OusterhoutMatrix:
         """Return, for each row, the columns of replicas and of gangs at home there that have replicas: these do not move."""
         if len(self.rows_in_use) == 2:
             return [0] * self.mpl  # they are not in the way of the gangs of the other row
-        fixed = [filled ^ taken for filled, taken in zip(self._filled, self._taken, strict=True)]
+        fixed = [filled ^ taken for filled, taken in zip(self._filled, self._taken)]  # noqa: B905  equally many
         for gang in self._replicated:
             fixed[gang.home] |= gang.columns
         for gang in self.undivided.values():
@@ -425,9 +425,10 @@ class OusterhoutMatrix:
             return False
         room, taken, homes = self.room, self._taken, self.homes
         smallest = self._sizes[0]
-        order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
-        while order and room[order[-1]] < smallest:
-            order.pop()  # it is full
+        order = [row for row in rows if room[row] >= smallest]  # the others are full
+        if len(order) < 2:
+            return False
+        order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
@@ -624,11 +625,12 @@ class OusterhoutMatrix:
 
     def changes(self) -> Change:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change: Change = tuple.__new__(Change, ([], []))  # calling Change takes thrice the time
+        places: list[MaskedPlace] = []
+        migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]] = []
         for moves, blocked in self._migrations:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
-                change.migrations.append((moved, tuple([gang.job for gang in blocked])))
+                migrations.append((moved, tuple([gang.job for gang in blocked])))
         replicated, touched = self._cleaned, self._touched
         replicated |= self._replicated
         changed = {gang for gang in replicated if gang.rows != gang.placed_rows}
@@ -639,12 +641,12 @@ class OusterhoutMatrix:
         }
         for gang in sorted(changed, key=STARTING_ORDER) if len(changed) > 1 else changed:
             gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
-            change.places.append((gang.job, gang.columns, gang.rows, gang.home))
+            places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()
         touched.clear()
         replicated.clear()
         self._filled = []  # until it is filled again
-        return change
+        return tuple.__new__(Change, (places, migrations))  # calling Change takes thrice the time
 
 
 # Which gangs to preempt so that a job gets columns of its own in every row.

@@ -41,7 +41,7 @@ class Profile:
         self._free = free or [nodes]
 
     def copy(self) -> Profile:
-        return Profile(self.nodes, self._times[:], self._free[:])
+        return Profile(self.nodes, self._times.copy(), self._free.copy())
 
     def take_steps_of(self, other: Profile) -> None:
         """Take over the steps of a trial copy, which must not be used afterwards."""
@@ -129,21 +129,20 @@ class Profile:
         """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start."""
         times, free = self._times, self._free
         beyond = bisect_left(times, reserved)
-        first: i64 = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
+        k: i64 = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
         while True:
-            for k in range(first, beyond):
-                if free[k] >= nodes:
-                    break
-            else:
+            while k < beyond and free[k] < nodes:
+                k += 1
+            if k >= beyond:
                 return reserved
             # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
             start = times[k] if times[k] > not_before else not_before
-            for last in range(min(bisect_left(times, start + duration, k), beyond) - 1, k, -1):
-                if free[last] < nodes:
-                    break
-            else:
+            last = min(bisect_left(times, start + duration, k), beyond) - 1
+            while last > k and free[last] >= nodes:
+                last -= 1
+            if last <= k:
                 return start
-            first = last + 1
+            k = last + 1
 
     def most_free_before(self, time: int) -> int:
         """Return the largest number of free nodes of the steps that begin before ``time``, 0 if none does."""
@@ -208,10 +207,10 @@ class Profile:
                 # A window begins here.  Examined from its end, it shows the last step with too few nodes first.
                 end = begin + duration
                 beyond = bisect_left(times, end, first + 1)
-                for last in range(beyond - 1, first, -1):
-                    if free[last] < nodes:
-                        break
-                else:
+                last = beyond - 1
+                while last > first and free[last] >= nodes:
+                    last -= 1
+                if last == first:
                     break
                 first = last + 1
             _change(times, free, first, beyond, end, -nodes)
@@ -228,22 +227,21 @@ class Profile:
             if latest < times[0]:
                 return start
             begins = bisect_right(times, latest)
-        first: i64 = 0
+        k: i64 = 0
         while True:
-            for k in range(first, begins):
-                if free[k] >= nodes:
-                    break
-            else:
+            while k < begins and free[k] < nodes:
+                k += 1
+            if k >= begins:
                 return start
             # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
             end = times[k] + duration
             last = beyond if end >= start else bisect_left(times, end, k)
-            for before in range(last - 1, k, -1):
-                if free[before] < nodes:
-                    break
-            else:
+            before = last - 1
+            while before > k and free[before] >= nodes:
+                before -= 1
+            if before <= k:
                 break
-            first = before + 1
+            k = before + 1
         new = times[k]
         _change(times, free, k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
         self._add(end if end > start else start, start + duration, nodes)
@@ -289,8 +287,10 @@ def _change(times: list[int], free: list[int], first: i64, beyond: i64, end: int
     if is_new := beyond == len(times) or times[beyond] != end:
         times.insert(beyond, end)
         free.insert(beyond, free[beyond - 1])
-    for k in range(first, beyond):
+    k = first
+    while k < beyond:  # faster than range() for so few steps
         free[k] = free[k] + nodes  # compiled, this needs no objects
+        k += 1
     # Steps at both ends go where they are none any more; a new one is one.
     if not is_new and free[beyond] == free[beyond - 1]:
         times.pop(beyond)  # compiled, faster than del
@@ -618,7 +618,7 @@ class RowPlans(ReservationBook):
                 start = now
                 self.reserved[job_id] = reservation._replace(start=now)
             reserved[row] += ((start, -nodes), (start + length, nodes))
-        self.profiles = [Profile.of_running(self._nodes, now, *of_row) for of_row in zip(ends, reserved, strict=True)]
+        self.profiles = [Profile.of_running(self._nodes, now, *of_row) for of_row in zip(ends, reserved)]  # noqa: B905
 
     def may_enter(self, row: int, nodes: int, end: int) -> bool:
         """Return whether ``nodes`` of ``row`` are not reserved from now until ``end``."""

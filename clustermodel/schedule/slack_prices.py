@@ -351,13 +351,15 @@ class Search:
             first = crowded[bisect_left(crowded, stay)]
             if first < jobs and planned[first] >= slot + arriving.length:
                 first = jobs
-            first = min(first, unsettled[bisect_left(unsettled, stay)])
+            moves = unsettled[bisect_left(unsettled, stay)]
+            if moves < first:  # noqa: PLR1730  faster than min()
+                first = moves
             if first < jobs or not all_return:
                 trials.append((first, slot))
                 all_return |= first == jobs
         requests, weights = _requests(plan), [job.weight for job in plan]
         is_linear, unit = self._weights.t == 1, self._favour * TICKS_PER_SECOND
-        gain = sum(weights) * (max(planned, default=self._now) - self._now) / unit  # at most
+        gain = sum(weights) * (planned[-1] - self._now) / unit if plan else 0.0  # at most
         best: Schedule | None = None
         for first, slot, profile, own in self._begun(trials):
             # Before the first job that leaves its place no node is freed for others, which could not start earlier so far.
@@ -399,7 +401,7 @@ class Search:
 
     def _begun(self, trials: list[Trial]) -> Iterator[tuple[int, int, Profile, float]]:
         """Yield each trial, first where most jobs stay, with the profile of these and the arriving one, and its price."""
-        plan, arriving, profile = self._plan, self._arriving, self._profile.copy()
+        plan, arriving, profile, now, weights = self._plan, self._arriving, self._profile.copy(), self._now, self._weights
         position = len(plan)
         for stay, slot in sorted(trials, reverse=True):
             while position > stay:
@@ -409,7 +411,7 @@ class Search:
             trial, own = profile.copy(), 0.0
             if arriving is not None:
                 trial.overbook(slot, slot + arriving.length, arriving.nodes)
-                own = price_of_start(arriving.nodes, (slot - self._now) / TICKS_PER_SECOND, self._weights)
+                own = price_of_start(arriving.nodes, (slot - now) / TICKS_PER_SECOND, weights)
             yield stay, slot, trial, own
 
     def _places(self, slots: Iterable[int] | None) -> Iterator[tuple[int, Profile, float]]:

@@ -259,9 +259,10 @@ def submit_jobs(
     """Submit each row at its time; rows must be in order of submission."""
     env, now, reported = coordinator.env, coordinator.env.now, 0
     for row in rows:
-        if row.submit > now:
-            yield Timeout(env, row.submit - now)
-            now = row.submit
+        due = row.submit
+        if due > now:
+            yield Timeout(env, due - now)
+            now = due
         submit(row)
         if progress is not None:
             reported += 1

@@ -413,7 +413,8 @@ class TimeSharing:
         """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices."""
         # `places` are gangs (of this kind, which nothing checks one by one), their columns and their rows (bitmasks) and their
         # home rows; `migrations` are gangs that migrate together, and those that wait meanwhile.
-        rows, moving = self.rows, dict[Execution, int]()
+        rows = self.rows
+        moving: dict[Execution, int] = {}
         gang: SlicedGang
         for gang, columns, target, _ in places:
             leaving = gang.rows & ~target
