@@ -124,13 +124,14 @@ class GangRun:
     def _settle_matrix(self, batch: Batch) -> None:
         """Bring the matrix up to what has happened."""
         matrix = self.matrix
-        for gang in batch.ended:
+        ended, _, _, _, failed, repaired, _ = batch
+        for gang in ended:
             matrix.remove(gang.job.id)
-        for outage in batch.failed:
+        for outage in failed:
             matrix.keep_free(1 << outage.node, outage.id)
-        for outage in batch.repaired:
+        for outage in repaired:
             matrix.give_up(outage.id)
-        if batch.failed:
+        if failed:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         if self._limits_memory:
             matrix.memory, matrix.promised = self._view.free_memory(), None

@@ -106,6 +106,10 @@ class Ledger:
         """Charge ``node_ticks`` to an account of time that passes, by whether a job was waiting."""
         self._amounts[account][waiting] += node_ticks
 
+    def charge_idle(self, node_ticks: int, waiting: bool) -> None:
+        """Charge ``node_ticks`` of idle nodes where nodes are shared in time."""
+        self._idle_ticks[waiting] += node_ticks
+
     def charge_work(self, useful: int, discarded: int) -> None:
         """Charge the node-ticks executed by a completed run attempt, or move work between accounts."""
         self._useful[0] += useful

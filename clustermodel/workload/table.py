@@ -567,7 +567,8 @@ class Workload:
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
         for start in range(0, len(self.table), _CHUNK):
-            yield from map(row_of, self.table[start : start + _CHUNK, : len(JobRow._fields)].tolist())
+            columns = self.table[start : start + _CHUNK, : len(JobRow._fields)].T
+            yield from map(row_of, zip(*columns.tolist(), strict=True))
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""

@@ -231,14 +231,14 @@ class ComputedSlices(TimeSharing):
 
     def _idle(self, elapsed: int) -> None:
         self._rotation.now += elapsed
-        self.ledger.charge(Account.IDLE, self.nodes * elapsed, waiting=self.waiting)
+        self.ledger.charge_idle(self.nodes * elapsed, self.waiting)
 
     def _advance(self, elapsed: int) -> tuple[list[int], Advance]:
         """Let the rows take turns, and charge idle nodes, switches and overheads; return the rows, and what they have done."""
         rows, rotation = self.rows, self._rotation
         order, advance = rotation.order, rotation.advance(elapsed, rows.held)
         rows.last = rotation.order[-1]
-        self.ledger.charge(Account.IDLE, self.nodes * elapsed - advance.in_use, waiting=self.waiting)
+        self.ledger.charge_idle(self.nodes * elapsed - advance.in_use, self.waiting)
         if self.switch:
             self._charge_switches(advance)
         if self._held_up:
