@@ -179,7 +179,8 @@ class EasyRun:
     def _start(self, job: QueuedJob, now: int, *, reserved: int | None = None) -> Start:
         if not self._are_estimates:
             self._lengths.started(job)
-        end = now + self._length_of(job)
+        length_of = self._length_of
+        end = now + length_of(job)
         reason = self._reason(job, end, reserved) if self._explain else None
         insort(self._ends, (end, job.id, job.nodes))
         if self._may_overrun:

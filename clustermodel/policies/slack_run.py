@@ -69,18 +69,19 @@ class SlackRun(ABC):
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Remove jobs that have ended, insert the submitted jobs, start those that are due."""
         now = view.now
-        if batch.alarm:
+        ended, submitted, alarm_rang, requeued, failed, repaired, _ = batch
+        if alarm_rang:
             self._alarm = None
-        self._nodes_freed |= self._running.catch_up(batch.ended, now, batch.failed, batch.repaired)
-        for gang in batch.ended:
+        self._nodes_freed |= self._running.catch_up(ended, now, failed, repaired)
+        for gang in ended:
             self._over_quota.ended(gang.job, now - gang.start)
-        arrivals = [*batch.submitted, *batch.requeued]
+        arrivals = [*submitted, *requeued]
         if len(arrivals) > 1:
             arrivals.sort(key=lambda job: job.queue_order)
         self._submitted += arrivals
         late = self._running.overrunning(now, view.running)
-        if batch.failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
-            self._delay(late, batch.failed, now)  # nodes are down, or longer than expected, or jobs run on
+        if failed or (late and (not self._extend_unfinished or any(number not in view.running for number in late))):
+            self._delay(late, failed, now)  # nodes are down, or longer than expected, or jobs run on
         elif kills := [number for number in late if not self._extend(number, view)]:
             # The policy is called again at the current time, when their nodes are idle.
             return [Kill(job=view.running[number].job) for number in kills]

@@ -171,7 +171,7 @@ class Profile:
             ValueError: ``start`` lies in the past.
         """
         times, free = self._times, self._free
-        first: i64 = 0 if start == times[0] else self._boundary(start)
+        first: i64 = 0 if start == times[0] else _boundary(times, free, start)
         beyond = bisect_left(times, end, first)
         for k in range(first, beyond):
             if free[k] < nodes:
@@ -244,42 +244,43 @@ class Profile:
             k = before + 1
         new = times[k]
         _change(times, free, k, last, end if end < start else start, -nodes)  # only the difference changes: the two may overlap
-        self._add(end if end > start else start, start + duration, nodes)
+        _add(times, free, end if end > start else start, start + duration, nodes)
         return new
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free."""
-        self._add(start, end, -nodes)
+        _add(self._times, self._free, start, end, -nodes)
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
-        self._add(start, end, nodes)
+        _add(self._times, self._free, start, end, nodes)
 
     def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
         """Move a reservation to an earlier start; errors as of :meth:`~Profile.reserve`."""
         new_end, end = new_start + duration, start + duration  # only the difference changes: the two may overlap
         if new_end < start:
             self.reserve(new_start, new_end, nodes)
-            self._add(start, end, nodes)
+            _add(self._times, self._free, start, end, nodes)
         else:
             self.reserve(new_start, start, nodes)
-            self._add(new_end, end, nodes)
+            _add(self._times, self._free, new_end, end, nodes)
 
-    def _add(self, start: int, end: int, nodes: int) -> None:
-        times, free = self._times, self._free
-        first: i64 = 0 if start == times[0] else self._boundary(start)
-        _change(times, free, first, bisect_left(times, end, first), end, nodes)
 
-    def _boundary(self, start: int) -> i64:
-        """Let a step begin at ``start``, and return which."""
-        times, free = self._times, self._free
-        first = bisect_left(times, start)
-        if first == len(times) or times[first] != start:
-            if not first:
-                raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
-            times.insert(first, start)
-            free.insert(first, free[first - 1])
-        return first
+def _add(times: list[int], free: list[int], start: int, end: int, nodes: int) -> None:
+    """Add nodes to the steps of a profile during [``start``, ``end``)."""
+    first: i64 = 0 if start == times[0] else _boundary(times, free, start)
+    _change(times, free, first, bisect_left(times, end, first), end, nodes)
+
+
+def _boundary(times: list[int], free: list[int], start: int) -> i64:
+    """Let a step of a profile begin at ``start``, and return which."""
+    first = bisect_left(times, start)
+    if first == len(times) or times[first] != start:
+        if not first:
+            raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
+        times.insert(first, start)
+        free.insert(first, free[first - 1])
+    return first
 
 
 def _change(times: list[int], free: list[int], first: i64, beyond: i64, end: int, nodes: int) -> None:
@@ -316,7 +317,7 @@ class RunningProfile(Profile):
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
-        self._add(start, end, nodes)
+        _add(self._times, self._free, start, end, nodes)
         self.note_release(end, nodes)
 
     def note_release(self, end: int, nodes: int) -> None:

@@ -179,6 +179,8 @@ class ArrivingJob(NamedTuple):
     favour: float  # p^alpha_p, by which the costs of moving other jobs are divided
 
 
+NO_JOB: Final = ArrivingJob(0, 0, 1.0)
+"""The dummy of *remove*."""
 Moves = Sequence[tuple[SlackReservation, int]]  # jobs that are moved, and their new starts
 Trial = tuple[int, int]  # how many jobs stay, the first of the plan, and the slot
 Sizes = tuple[int, int]  # the least and the largest
@@ -344,12 +346,13 @@ class Search:
         settled_from = unsettled[-1] + 1 if unsettled else 0
         unsettled = [*unsettled, jobs]
         fitting, crowded = self._fitting(slots, arriving)
+        length = arriving.length
         trials: list[Trial] = []
         all_return = False  # whether in a trial all jobs return to their places: later slots cost more and change nothing else
         for slot in fitting:
             stay = bisect_left(planned, slot)
             first = crowded[bisect_left(crowded, stay)]
-            if first < jobs and planned[first] >= slot + arriving.length:
+            if first < jobs and planned[first] >= slot + length:
                 first = jobs
             moves = unsettled[bisect_left(unsettled, stay)]
             if moves < first:  # noqa: PLR1730  faster than min()
@@ -401,7 +404,8 @@ class Search:
 
     def _begun(self, trials: list[Trial]) -> Iterator[tuple[int, int, Profile, float]]:
         """Yield each trial, first where most jobs stay, with the profile of these and the arriving one, and its price."""
-        plan, arriving, profile, now, weights = self._plan, self._arriving, self._profile.copy(), self._now, self._weights
+        plan, profile, now, weights = self._plan, self._profile.copy(), self._now, self._weights
+        nodes, length, _ = self._arriving or NO_JOB
         position = len(plan)
         for stay, slot in sorted(trials, reverse=True):
             while position > stay:
@@ -409,9 +413,9 @@ class Search:
                 job = plan[position]
                 profile.release(job.start, job.end, job.nodes)
             trial, own = profile.copy(), 0.0
-            if arriving is not None:
-                trial.overbook(slot, slot + arriving.length, arriving.nodes)
-                own = price_of_start(arriving.nodes, (slot - now) / TICKS_PER_SECOND, weights)
+            if nodes:
+                trial.overbook(slot, slot + length, nodes)
+                own = price_of_start(nodes, (slot - now) / TICKS_PER_SECOND, weights)
             yield stay, slot, trial, own
 
     def _places(self, slots: Iterable[int] | None) -> Iterator[tuple[int, Profile, float]]:

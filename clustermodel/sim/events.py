@@ -30,7 +30,7 @@ class Clock(Environment):
         """Handle events until a process ends, and ring ``settled`` at the end of each instant in which it is armed."""
         queue = self._queue
         while True:  # a loop whose jump back has no condition: CPython 3.11 specializes no other in a function called once
-            if not settled.is_armed or (queue and queue[0] < (self._now, OVER)):
+            if not settled.is_armed or (queue and queue[0][0] == self._now and queue[0][1] < OVER):
                 self.step()
                 continue
             settled.is_armed = False
