@@ -344,19 +344,17 @@ class Search:
         # too, or one that the arriving job leaves too few nodes.
         plan, planned, jobs = self._plan, self._planned(), len(self._plan)
         settled_from = unsettled[-1] + 1 if unsettled else 0
-        unsettled = [*unsettled, jobs]
-        fitting, crowded = self._fitting(slots, arriving)
+        fitting, crowded_from = self._fitting(slots, arriving)
         length = arriving.length
         trials: list[Trial] = []
         all_return = False  # whether in a trial all jobs return to their places: later slots cost more and change nothing else
         for slot in fitting:
             stay = bisect_left(planned, slot)
-            first = crowded[bisect_left(crowded, stay)]
+            first = crowded_from[stay]
             if first < jobs and planned[first] >= slot + length:
                 first = jobs
-            moves = unsettled[bisect_left(unsettled, stay)]
-            if moves < first:  # noqa: PLR1730  faster than min()
-                first = moves
+            if stay < settled_from:
+                first = min(first, unsettled[bisect_left(unsettled, stay)])
             if first < jobs or not all_return:
                 trials.append((first, slot))
                 all_return |= first == jobs
@@ -382,25 +380,28 @@ class Search:
     def _fitting(self, slots: Iterable[int] | None, arriving: ArrivingJob) -> tuple[list[int], list[int]]:
         """Return the slots, ascending, where the arriving job fits with the jobs before them in place, by default of all slots.
 
-        Also return the positions of the jobs at whose start it does not fit with them and those before in place, and the end.
+        Also return, for each position in the plan and its end, which job from there on is the first at whose start it does not
+        fit with that job and those before in place.
         """
         # The jobs before a slot only end after it: where the arriving one fits at the slot, it fits for as long as it takes.
-        nodes, times, free = arriving.nodes, self._profile.times(), self._profile.free()
+        plan, nodes, times, free = self._plan, arriving.nodes, self._profile.times(), self._profile.free()
         fitting = {times[k] for k, left in enumerate(free) if left >= nodes}
-        crowded = [len(self._plan)]
+        crowded = len(plan)
+        crowded_from = [crowded]
         left, before = 0, -1  # `left`: nodes that are free without the jobs from a position on
-        for position in range(len(self._plan) - 1, -1, -1):
-            job = self._plan[position]
+        for position in range(len(plan) - 1, -1, -1):
+            job = plan[position]
             start = job.start
             if start != before:
                 left, before = free[bisect_right(times, start) - 1], start
             if left < nodes:
-                crowded.append(position)
+                crowded = position
+            crowded_from.append(crowded)
             left += job.nodes
             if left >= nodes:
                 fitting.add(start)
-        crowded.reverse()
-        return sorted(fitting if slots is None else fitting.intersection(slots)), crowded
+        crowded_from.reverse()
+        return sorted(fitting if slots is None else fitting.intersection(slots)), crowded_from
 
     def _begun(self, trials: list[Trial]) -> Iterator[tuple[int, int, Profile, float]]:
         """Yield each trial, first where most jobs stay, with the profile of these and the arriving one, and its price."""
