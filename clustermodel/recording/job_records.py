@@ -41,7 +41,7 @@ _ENDED_AS: Final = 10
 _WIDTH: Final = 11
 _OF_ATTEMPT: Final = [0, _START, _END, _NODES, _BACKFILLED, _HEAD_SINCE, _WORKED, _LOST, _ENDED_AS]
 """The columns of RunAttempts, in the order of its fields."""
-_FOUR: Final = Struct("4q")  # those of a start, or of an end
+_FOUR_COLUMNS: Final = Struct("4q")  # those of a start, or of an end
 BLOCK: Final = 16_384  # jobs that are passed on at once
 _BLANK: Final = array("q", [0, UNKNOWN, 0, UNKNOWN, 0, 0, 0, UNKNOWN, UNKNOWN, 0, Status.UNFINISHED])
 _NO_START: Final = array("q", [UNKNOWN, UNKNOWN])
@@ -133,7 +133,7 @@ class JobRecords:
 
     def started(self, index: int, now: int, columns: NodeSet, nodes: int) -> None:
         bounds = self._bounds
-        _FOUR.pack_into(self._attempts, 8 * (self._attempt[index] + _START), now, nodes, len(bounds), len(columns))
+        _FOUR_COLUMNS.pack_into(self._attempts, 8 * (self._attempt[index] + _START), now, nodes, len(bounds), len(columns))
         bounds.extend(columns)
 
     def moved(self, index: int, now: int, columns: NodeSet) -> None:
@@ -169,7 +169,7 @@ class JobRecords:
         """
         if in_all != UNKNOWN:
             self._in_all[index] = in_all
-        _FOUR.pack_into(self._attempts, 8 * (self._attempt[index] + _END), now, executed, lost, status)
+        _FOUR_COLUMNS.pack_into(self._attempts, 8 * (self._attempt[index] + _END), now, executed, lost, status)
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
         """Note that the run attempt ended, and the job is queued again."""

@@ -147,8 +147,7 @@ class Decisions:
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
         job.execution = self._running[queued.id] = gang
-        leave_queue = self._leave_queue
-        leave_queue(queued.id)
+        self._leave_queue(queued.id)
         job.attempts += 1
         process = job.process  # which waits to go on
         if self._interrupts:
