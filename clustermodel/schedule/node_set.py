@@ -68,9 +68,9 @@ def text(nodes: NodeSet) -> str:
 
 def as_mask(nodes: NodeSet) -> int:
     """Return the set as an integer bitmask, node 0 in the lowest bit."""
-    mask = 0
-    for place in range(0, len(nodes), 2):
-        mask |= (1 << nodes[place + 1]) - (1 << nodes[place])
+    mask, bounds = 0, iter(nodes)
+    for low in bounds:
+        mask |= (1 << next(bounds)) - (1 << low)
     return mask
 
 

@@ -508,10 +508,12 @@ class PoolPlan(RunningPlan):
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
-        for k in range(first, beyond):
+        k = first
+        while k < beyond:  # faster than range() for so few steps
             free[k] = left = free[k] + change
             if left & guards != guards:
                 raise DecisionError(f"plan: nodes reserved at {times[k]} are not free")
+            k += 1
         # Steps that do not differ from those before them are none.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]
