@@ -176,7 +176,7 @@ class EasyRun:
     def _reserve(self, job: QueuedJob) -> Reserve:
         return Reserve(job=job, start=self._shadow, guaranteed=self._are_estimates)
 
-    def _start(self, job: QueuedJob, now: int, *, reserved: int | None = None) -> Start:
+    def _start(self, job: QueuedJob, now: int, reserved: int | None = None) -> Start:
         if not self._are_estimates:
             self._lengths.started(job)
         length_of = self._length_of

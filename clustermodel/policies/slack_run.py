@@ -283,7 +283,7 @@ class WholeMachineRun(SlackRun):
         self.profile.take_steps_of(schedule.profile)
         for reservation, _ in schedule.starts:
             self.profile.note_release(reservation.end, reservation.nodes)
-        super()._carry_out(schedule)
+        SlackRun._carry_out(self, schedule)
 
     def _longer(self, job: QueuedJob, length: int, now: int, favour: float) -> Priced | None:
         return self._search(now, ArrivingJob(job.nodes, length, favour), [now])

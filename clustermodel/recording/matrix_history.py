@@ -114,7 +114,6 @@ class SliceLog:
         switching: Sequence[Sequence[int]],
         migration: int,
         up: int,
-        *,
         waiting: bool,
         begun: int = 0,
     ) -> None:

@@ -146,11 +146,11 @@ class OusterhoutMatrix:
 
     # Jobs come and go.
 
-    def add(self, job: QueuedJob, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant:
+    def add(self, job: QueuedJob, row: int, columns: int | None = None, kept: int = 0, end: int | None = None) -> Occupant:
         """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named."""
         # `kept` are the columns whose memory holds the job already, `end` is when it is predicted to end.
         if columns is None:
-            columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
+            columns = lowest(self.columns_for(job, row, kept, end), job.nodes)
         gang = self._new(job, columns, row, kept, end)
         self._settle_in(gang, row)
         return gang
@@ -164,7 +164,7 @@ class OusterhoutMatrix:
         self._take_memory(job, columns & ~kept, end)
         return gang
 
-    def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
+    def columns_for(self, job: QueuedJob, row: int, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
         free = self._free(row)
         return free if self.memory is None else free & (self._with_memory(job, end) | kept)
@@ -272,10 +272,6 @@ class OusterhoutMatrix:
                 best, least = row, self.room[row]
         return best
 
-    def _of_at_most(self, nodes: int) -> list[Occupant]:
-        """Return the gangs of at most so many nodes, the smallest first."""
-        return self._by_size[: bisect_right(self._sizes, nodes)]
-
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
         row, freed, nodes = gang.home, gang.columns, gang.nodes
@@ -312,7 +308,7 @@ class OusterhoutMatrix:
 
     def compact(self, guard: Guard | None = None) -> bool:
         """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, to more populated rows; return whether one moved."""
-        return self._collapse(guard, migrates=False)
+        return self._collapse(guard, False)
 
     def fill(self) -> None:
         """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
@@ -326,12 +322,12 @@ class OusterhoutMatrix:
         # The paper gives each gang a replica, in the first row where it fits, before any gets another one.  So the gangs that
         # fit in a row take it in the order of their replicas in the rows before it, then of their starts.  Those of one other
         # row are not in each other's way.
-        replicated = self._replicated
+        replicated, sizes, by_size = self._replicated, self._sizes, self._by_size
         for row in rows:
             if not (room := self.room[row]):
                 continue
             taken, bit = self._taken[row], 1 << row
-            fitting = [gang for gang in self._of_at_most(room) if not gang.columns & taken]
+            fitting = [gang for gang in by_size[: bisect_right(sizes, room)] if not gang.columns & taken]
             if not fitting:
                 continue
             if len(fitting) > 1 and (len(rows) > 2 or self._max_tasks is not None):
@@ -352,7 +348,7 @@ class OusterhoutMatrix:
 
     def collapse_with_migration(self, guard: Guard | None = None) -> bool:
         """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
-        return self._collapse(guard, migrates=True)
+        return self._collapse(guard, True)
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, which came before, but gangs in the way migrate within the target row (option 1)."""
@@ -364,7 +360,7 @@ class OusterhoutMatrix:
                 bits |= 1 << row
                 most = left if left > most else most
         # Rows only become fuller, so the others never can be replicated later.
-        candidates = [gang for gang in self._of_at_most(most) if bits & ~gang.rows]
+        candidates = [gang for gang in self._by_size[: bisect_right(self._sizes, most)] if bits & ~gang.rows]
         if not candidates:
             return
         candidates.sort(key=STARTING_ORDER)
@@ -413,7 +409,7 @@ class OusterhoutMatrix:
 
     # How the steps go about it.
 
-    def _collapse(self, guard: Guard | None, *, migrates: bool) -> bool:
+    def _collapse(self, guard: Guard | None, migrates: bool) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by migration."""
         # A gang that was too large for another row, or found its columns taken there, still does if neither row has changed.
         changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
@@ -631,20 +627,22 @@ class OusterhoutMatrix:
             # One that came back to its own columns, which happens where migration is free, has not moved.
             if moved := tuple([gang.job for gang in moves if gang.placed_columns != gang.columns and gang.placed_rows]):
                 migrations.append((moved, tuple([gang.job for gang in blocked])))
-        replicated, touched = self._cleaned, self._touched
-        replicated |= self._replicated
-        changed = {gang for gang in replicated if gang.rows != gang.placed_rows}
-        changed |= {
+        suspects = self._cleaned
+        suspects |= self._replicated
+        suspects |= self._touched
+        changed = [
             gang
-            for gang in touched
+            for gang in suspects
             if gang.rows != gang.placed_rows or gang.columns != gang.placed_columns or gang.home != gang.placed_home
-        }
-        for gang in sorted(changed, key=STARTING_ORDER) if len(changed) > 1 else changed:
+        ]
+        if len(changed) > 1:
+            changed.sort(key=STARTING_ORDER)
+        for gang in changed:
             gang.placed_columns, gang.placed_rows, gang.placed_home = gang.columns, gang.rows, gang.home
             places.append((gang.job, gang.columns, gang.rows, gang.home))
         self._migrations.clear()
-        touched.clear()
-        replicated.clear()
+        self._touched.clear()
+        suspects.clear()
         self._filled = []  # until it is filled again
         return tuple.__new__(Change, (places, migrations))  # calling Change takes thrice the time
 

@@ -154,7 +154,7 @@ class PooledMatrix(OusterhoutMatrix):
         """Return how many free columns of a row a job may have, reservations aside."""
         return (self._free(row) & self.eligible(job)).bit_count()
 
-    def columns_for(self, job: QueuedJob, row: int, *, kept: int = 0, end: int | None = None) -> int:
+    def columns_for(self, job: QueuedJob, row: int, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
         kept = kept and kept & self.eligible(job)
         suitable = self._free(row) & (self._with_memory(job, end) | kept)

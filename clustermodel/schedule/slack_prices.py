@@ -228,7 +228,7 @@ class Schedule(Priced):
     __slots__ = ("profile",)
 
     def __init__(self, slot: int, own: float, starts: Moves, costs: list[float], profile: Profile) -> None:
-        super().__init__(slot, own, starts, costs)
+        Priced.__init__(self, slot, own, starts, costs)
         self.profile = profile
 
 

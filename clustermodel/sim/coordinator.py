@@ -336,7 +336,7 @@ class Coordinator:
             if decided:
                 decisions.carry_out(decided, now, self._policy)
             if run.sharing.is_settled and not idles:
-                run.sharing.resume(waiting=bool(waiting))
+                run.sharing.resume(bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
         started = decisions.started

@@ -307,9 +307,9 @@ class Decisions:
                 continue
             in_system = self._jobs[job.id]
             start.append((in_system, self._terms(decision, in_system), columns, rows, home, reasons.get(job.id)))
-        migrations = [
-            ([running[job.id] for job in moves], [running[job.id] for job in blocked]) for moves, blocked in decision.migrations
-        ]
+        migrations: list[tuple[list[Execution], list[Execution]]] = []
+        for moves, blocked in decision.migrations:
+            migrations.append(([running[job.id] for job in moves], [running[job.id] for job in blocked]))
         self._arrange(start, stay, migrations)
 
     def _arrange(

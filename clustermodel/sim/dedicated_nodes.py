@@ -404,7 +404,7 @@ class DedicatedNodes:
                 assert isinstance(gang, RechargedGang)
                 gang.settle(now)
 
-    def resume(self, *, waiting: bool) -> None:
+    def resume(self, waiting: bool) -> None:
         """Do nothing: gangs run on."""
 
 

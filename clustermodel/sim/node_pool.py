@@ -65,7 +65,7 @@ class NodePool:
             self.queue.join(submitted)
         return submitted, requeued
 
-    def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
+    def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, to: str = "start") -> NodeSet:
         """Give a gang its nodes: ``columns`` if named, else the lowest idle ones that it may have, so that runs repeat."""
         idle = self.idle_nodes
         if columns is None:

@@ -60,7 +60,7 @@ class BackfillingRun:
         if not (view.waiting or plan.reserved or late or failed):
             return []
         if self._only_reserves and not (late or failed or requeued):
-            decisions = self._reserve_for_all(submitted, view, nodes_freed=nodes_freed)
+            decisions = self._reserve_for_all(submitted, view, nodes_freed)
         else:
             decisions = self._go_through_phases(batch, view, late, nodes_freed=nodes_freed)
         if (alarm := plan.new_alarm()) is not None:
@@ -83,7 +83,7 @@ class BackfillingRun:
             decisions.append(WakeAt(time=min(later)))
         return decisions
 
-    def _reserve_for_all(self, submitted: Sequence[QueuedJob], view: View, *, nodes_freed: bool) -> list[Decision]:
+    def _reserve_for_all(self, submitted: Sequence[QueuedJob], view: View, nodes_freed: bool) -> list[Decision]:
         """Run a cycle of :class:`EveryJob` in which nothing else can matter, without the steps that only others need."""
         plan, shapes, now, waiting = self.plan, self.shapes, view.now, view.waiting
         decisions: list[Decision] = []

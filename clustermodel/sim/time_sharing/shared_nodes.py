@@ -44,7 +44,7 @@ class SlicedGang(Execution):
     )  # fmt: skip
 
     def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: int, terms: Terms, home: int, order: int) -> None:
-        super().__init__(owner, nodes.env.now, from_mask(columns), terms)
+        Execution.__init__(self, owner, nodes.env.now, from_mask(columns), terms)
         self._sharing = nodes
         self.home = home  # its home row
         self.mask = columns  # its columns, a bitmask
@@ -375,7 +375,7 @@ class TimeSharing:
         self.rows.last = self.ran_row if goes_on is None else goes_on - 1
         return 0 if goes_on is None else self.ran_for
 
-    def resume(self, *, waiting: bool) -> None:
+    def resume(self, waiting: bool) -> None:
         """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
         rows = self.rows
         if rows.held_up:
@@ -395,7 +395,7 @@ class TimeSharing:
             self._history.moments.append(Moment(self.env.now, contents, tuple(order), amounts, self.begun))
 
     def log(self, elapsed: int, switching: Sequence[Sequence[int]] = ()) -> None:
-        self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, waiting=self.waiting, begun=self.begun)
+        self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, self.waiting, self.begun)
         self.overhead = 0
 
     def shared_in_time(self, down: Iterable[int]) -> TimeSharing:

@@ -164,13 +164,13 @@ class ComputedSlices(TimeSharing):
             self._plan()
 
     def dismiss(self, gang: SlicedGang) -> None:
-        super().dismiss(gang)
+        TimeSharing.dismiss(self, gang)
         self._rotation.leave(gang)
         self._loaded.of.pop(gang, None)
 
     def move(self, moves: list[tuple[SlicedGang, int]], blocked: list[SlicedGang]) -> None:
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
-        super().move(moves, blocked)
+        TimeSharing.move(self, moves, blocked)
         for gang, overhead in before.items():
             if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
@@ -287,7 +287,8 @@ class ComputedSlices(TimeSharing):
                 rotation.join(gang, (gang.rows, switches, switches))
             if switch:
                 self._switches = [RowSwitches(rows.held[row], 0, rows.held[row], 0) for row in rotation.order]
-        self._note_held_up()
+        if self._held_up:
+            self._note_held_up()
         self._alarm.set(rotation.next_finish())
 
     def _note_held_up(self) -> None:
@@ -401,11 +402,11 @@ class KeptSlices(ComputedSlices):
         self.ran_row, self.ran_for = row, 0 if over else advance.length
         self.running = set() if over else set(gangs)
 
-    def resume(self, *, waiting: bool) -> None:
+    def resume(self, waiting: bool) -> None:
         if elapsed := self.env.now - self._event:
             self._event = self.env.now
             self.log(elapsed)
-        super().resume(waiting=waiting)
+        super().resume(waiting)
 
     def _plan(self) -> None:
         rows, rotation = self.rows, self._rotation
