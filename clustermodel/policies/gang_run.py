@@ -234,7 +234,7 @@ class GangRun:
     def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
         """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
         if self._urgent is None or job.id not in self._urgent.saved:
-            self.matrix.add(job, rows[0], None, 0, end)
+            self.matrix.add(job, rows[0], None, end)
             return True
         place = self._urgent.place_of(job, rows, end)
         if place is not None:

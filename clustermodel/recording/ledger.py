@@ -107,7 +107,7 @@ class Ledger:
         self._amounts[account][waiting] += node_ticks
 
     def charge_idle(self, node_ticks: int, waiting: bool) -> None:
-        """Charge ``node_ticks`` of idle nodes where nodes are shared in time."""
+        """Charge ``node_ticks`` of idle nodes, as :meth:`charge` does, without a search for the account."""
         self._idle_ticks[waiting] += node_ticks
 
     def charge_work(self, useful: int, discarded: int) -> None:

@@ -146,7 +146,7 @@ class OusterhoutMatrix:
 
     # Jobs come and go.
 
-    def add(self, job: QueuedJob, row: int, columns: int | None = None, kept: int = 0, end: int | None = None) -> Occupant:
+    def add(self, job: QueuedJob, row: int, columns: int | None = None, end: int | None = None, kept: int = 0) -> Occupant:
         """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named."""
         # `kept` are the columns whose memory holds the job already, `end` is when it is predicted to end.
         if columns is None:

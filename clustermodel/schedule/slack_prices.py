@@ -244,7 +244,7 @@ class Search:
         self, profile: Profile, plan: list[SlackReservation], weights: Weights, now: int, arriving: ArrivingJob | None
     ) -> None:
         self._profile, self._plan, self._weights, self._now, self._arriving = profile, plan, weights, now, arriving
-        self._favour = arriving.favour if arriving is not None else 1.0
+        self._favour = (arriving or NO_JOB).favour
         self._others: Sequence[SlackReservation] = ()
 
     def _planned(self) -> list[int]:
