@@ -144,7 +144,8 @@ class Outages:
         first = 0
         keep = np.ones(len(node), dtype=np.bool_)
         for place in range(1, len(node)):
-            keep[place] = node[place] != node[first] or down[place] > up[first]
+            # In ticks, as they are played: a failure at the instant of a repair would be of a node that is down.
+            keep[place] = node[place] != node[first] or to_ticks(float(down[place])) > to_ticks(float(up[first]))
             first = place if keep[place] else first
             up[first] = max(up[first], up[place])
         cause = tuple(self.cause[place] for place in order[keep]) if self.cause else ()

@@ -177,8 +177,8 @@ class View:
         checkpoints (the periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it
         depends on the queue at the checkpoint store.""",
         "expected_left": """How long each running gang is expected to need its nodes, or slices, from now on, by job id, ticks
-        of its own: its estimate less its progress (one that is late already: as long as it is late, at least a second), and its
-        pending overhead; that overhead alone once it has been preempted.""",
+        of its own: of what it was expected to execute on its nodes when it started, within its time limit, what is left (of one
+        that is late: as much as it is late, at least a second), and its pending overhead; that alone once it is preempted.""",
         "saved": "How much of a waiting job's run time has been saved, ticks.",
         "saved_on": """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved;
         ``None`` where it can start on any number.""",

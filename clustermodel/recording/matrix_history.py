@@ -74,7 +74,7 @@ class History:
             since = moment.ticks - moment.begun
             number = (max(first, moment.ticks) - since) // quantum
             begin = since + number * quantum
-            while rotation and begin < min(stop, last) and first < stop:
+            while rotation and max(begin, moment.ticks) < min(stop, last) and first < stop:
                 row = rotation[number % len(rotation)]
                 yield Slice(max(begin, moment.ticks), min(begin + quantum, stop), row, moment.rows[row], at_event=not number)
                 number, begin = number + 1, begin + quantum

@@ -6,6 +6,7 @@ It knows neither policies nor kinds of gangs: see :mod:`clustermodel.sim.decisio
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 
+BY_START: Final = attrgetter("start")
 _new_tuple: Final = tuple.__new__  # calling Batch takes thrice the time
 
 
@@ -267,6 +269,7 @@ class Coordinator:
         if submitted:
             self._ended, pool.submitted = [], submitted[:1]
             return ended, submitted[1:]
+        ended = sorted(ended, key=BY_START)
         self._ended = ended[:1]
         return ended[1:], []
 

@@ -52,7 +52,6 @@ class Decisions:
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
         self._limits_memory = run.saved.free is not None
         self._alarm = alarm
-        self._bits: dict[int, int] = {}  # of each row, once there are rows
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[JobProcess] = []  # of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
@@ -111,6 +110,9 @@ class Decisions:
         terms = self._terms(decision, job)
         if columns is not None:
             columns = _plain_columns(columns, queued, terms[0])
+            if not (self._any_node or self._are_columns(terms[0], columns)):
+                needed = f"they must be ascending ranges, (low, high, ...), of {terms[0]} nodes in all"
+                raise DecisionError(f"job {queued.id} cannot start on columns {columns!r}: {needed}")
         if self._any_node:
             gang = self._run.sharing.start(job, terms, columns)
         else:
@@ -237,7 +239,7 @@ class Decisions:
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
             moves[gang] = _allowed_columns(columns, job, gang.nodes)
-        if not self._run.sharing.is_settled:  # gangs on dedicated nodes are interrupted
+        if not self._run.sharing.is_settled:  # running gangs are interrupted
             self._begin_in_turn()
         before = {gang: gang.columns for gang in moves}
         self._run.sharing.migrate(list(moves.items()))
@@ -296,7 +298,7 @@ class Decisions:
         return within and is_node_set(columns) and count(columns) == nodes
 
     def _place_by_masks(self, decision: Any) -> None:
-        """Do the same where a policy of this package has bitmasks."""
+        """Carry out a decision on rows that has bitmasks, those of a policy of this package, which are not checked."""
         running, reasons = self._running, decision.reasons
         stay: list[tuple[Execution, int, int, int]] = []
         start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]] = []
@@ -335,23 +337,22 @@ class Decisions:
 
     def _rows(self, place: Any) -> tuple[int, int]:
         """Return the rows of a place, a bitmask, and the home row."""
-        if not (bits := self._bits):
-            bits = self._bits = {row: 1 << row for row in range(self._run.machine.time_slicing.mpl)}
-        mask, rows = 0, place.rows
+        job_id, mpl, given = place.job.id, self._run.machine.time_slicing.mpl, place.rows
         try:
-            for row in rows:
-                mask |= bits[row]
-            return mask, operator.index(rows[0])
-        except IndexError:
-            raise DecisionError(f"job {place.job.id} is left in no row: each running gang must be in at least one") from None
-        except KeyError as problem:
-            if hasattr(row := problem.args[0], "__index__"):
-                level = f"the multiprogramming level is {len(bits)}"
-                raise DecisionError(f"job {place.job.id} cannot run in row {row}: {level}") from None
-        except TypeError:
-            pass
-        given = shown(repr(rows))
-        raise DecisionError(f"job {place.job.id} cannot run in rows {given}: they are not a tuple of whole numbers")
+            rows = tuple(map(operator.index, given[:]))
+        except (TypeError, KeyError):  # a set has no order, a dictionary no slice
+            shown_rows = shown(repr(given))
+            raise DecisionError(
+                f"job {job_id} cannot run in rows {shown_rows}: they are not a tuple of whole numbers"
+            ) from None
+        if not rows:
+            raise DecisionError(f"job {job_id} is left in no row: each running gang must be in at least one")
+        mask = 0
+        for row in rows:
+            if not 0 <= row < mpl:
+                raise DecisionError(f"job {job_id} cannot run in row {row}: the multiprogramming level is {mpl}")
+            mask |= 1 << row
+        return mask, rows[0]
 
     def _migration(self, pair: Any) -> tuple[list[Execution], list[Execution]]:
         """Return the gangs that migrate together, and those that wait meanwhile."""
@@ -448,6 +449,6 @@ def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
 def _allowed_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
     """Return the columns of a decision as ranges, of nodes that the job may have."""
     plain = _plain_columns(columns, job, nodes)
-    if job.allowed is not None and is_node_set(plain) and plain[0] >= 0 and as_mask(plain) & ~as_mask(job.allowed):
+    if job.allowed is not None and plain and is_node_set(plain) and plain[0] >= 0 and as_mask(plain) & ~as_mask(job.allowed):
         raise DecisionError(f"job {job.id} cannot run on nodes {text(plain)}: it may have {text(job.allowed)} only")
     return plain

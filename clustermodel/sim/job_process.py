@@ -196,7 +196,7 @@ class Execution(RunningJob):
         return 0
 
     def overhead_to_come(self) -> int:
-        """Return the same with its periodic checkpoints to come."""
+        """Return its pending overhead and its periodic checkpoints to come, ticks of its own slices."""
         return 0
 
     @abstractmethod
@@ -228,7 +228,7 @@ def expected_left(running: Mapping[int, Execution]) -> dict[int, int]:
     """Return how long each running gang is expected to need its nodes, or slices, by job id, ticks of its own."""
     left: dict[int, int] = {}
     for number, gang in running.items():
-        ticks = 0 if gang.stopping else gang.job.estimate - progress(gang)
+        ticks = 0 if gang.stopping else gang.length - gang.executed()
         if ticks <= 0 and not gang.stopping:
             ticks = if_late(ticks)
         left[number] = ticks + gang.overhead_to_come()

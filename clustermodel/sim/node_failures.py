@@ -44,6 +44,8 @@ def require_progress(job: JobInSystem, policy: str) -> None:
                 f"Machine.failures: {started} its nodes fail before; "
                 "give it checkpoints (Checkpointing.interval_s), or nodes that fail less often"
             )
+        if job.execution.outcome is Status.REQUEUED:
+            raise SpecificationError(f"policy {policy}: {started} its time limit ends before; give longer ones (Start.limit)")
         raise SpecificationError(
             f"policy {policy}: {started} it is preempted before; "
             "let preemption keep its work (checkpoint or suspend instead of kill), or preempt less often"

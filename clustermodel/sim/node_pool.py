@@ -36,7 +36,7 @@ class NodePool:
         self.waiting = self.queue.jobs
         self._env, self._size = env, nodes
         self.idle_nodes = IdleNodes(nodes)  # the nodes that a gang could have
-        # Else the lowest idle ones.
+        # How processors are chosen where nodes have several; ``None``: the lowest idle nodes.
         self.allocation = Allocation(machine.node_sizes[0], machine.allocation) if machine.has_shared_nodes else None
         self.down = 0  # number of nodes that are out of service
         self.switched_off: SwitchedOff | None = None  # which of them are, where idle ones are switched off

@@ -200,7 +200,7 @@ class Resizes:
         """Resize a gang; ``columns`` are of nodes that its job may have at some time."""
         refused = f"job {gang.job.id} cannot be resized"
         if columns is not None:
-            if not is_node_set(columns):
+            if not is_node_set(columns) or columns[:1] < (0,):
                 raise DecisionError(f"{refused} to columns {columns!r}: they must be ascending ranges, (low, high, ...)")
             if nodes is not None and count(columns) != nodes:
                 raise DecisionError(f"{refused} to {nodes} nodes: {count(columns)} columns are given ({text(columns)})")

@@ -301,4 +301,4 @@ class Feedback:
         self.submit(follower.row._replace(submit=env.now))
         coordinator.stream_finished()
         if self._progress is not None:
-            self._progress(1)
+            _report(self._progress, 1)

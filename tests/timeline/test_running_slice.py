@@ -9,7 +9,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import LoggedRotation
-from tests.timeline.script import Script, abort, checkpoint, place, start
+from tests.timeline.script import Script, abort, checkpoint, kill, place, start, then
 from tests.timeline.timeline import accounts, play_both, spans
 
 
@@ -49,6 +49,16 @@ def test_an_arrival_leaves_the_slice_alone_and_an_end_that_empties_the_row_does_
     assert turns == [
         (b * 1_000_000, e * 1_000_000, r) for b, e, r in ((0, 10, 0), (10, 14, 1), (14, 20, 1), (20, 30, 2), (30, 40, 0))
     ]
+
+
+def test_two_cycles_at_one_instant_leave_no_slice_of_length_zero() -> None:
+    # At 4 s job 2 is killed, which frees its node; then, in a cycle of its own, job 3 starts there.
+    in_row_0 = {"columns": (1, 2), "row": 0}
+    starts = [start(1, columns=(0, 1), row=0), start(2, **in_row_0), start(4, columns=(0, 1), row=1)]
+    policy = Script({0: starts, 4: [kill(2), then, start(3, **in_row_0)], 30: [start(2, **in_row_0)]})
+    result = play(2, "1 0 1 30\n2 0 1 30\n3 4 1 8\n4 0 1 30", policy)
+    turns = [(turn.begin, turn.end, turn.row) for turn in result.history.slices(0, 20_000_000, 20_000_000)]
+    assert turns == [(b * 1_000_000, e * 1_000_000, r) for b, e, r in ((0, 4, 0), (4, 10, 0), (10, 20, 1))]
 
 
 def test_a_job_that_is_added_to_the_running_row_begins_at_once_and_disturbs_nobody() -> None:

@@ -190,3 +190,88 @@ def test_a_job_saved_in_a_test_run_gives_up_its_reservation_of_another_size(
     machine = cm.Machine(nodes=5, kill_at_estimate=False, checkpointing=costs)
     result = cm.Scenario(machine=machine, workload=cm.Workload.from_jobs(jobs), policy="1/L:test_runs=true,width=greedy").run()
     assert result.summary().jobs == 4
+
+
+MACHINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "plain": ({"nodes": 4}, {}),
+    "partitions": (
+        {"nodes": 4, "partitions": (cm.Partition(name="a", nodes="0-1"), cm.Partition(name="b", nodes="2-3"))},
+        {"partition": "a"},
+    ),
+    "reservations": ({"nodes": 4, "reservations": (cm.Reservation(nodes="0-1", start_s=1_000, end_s=2_000),)}, {}),
+    "shapes": ({"nodes": 2, "processors_per_node": 2, "node_memory_gib": 4}, {"memory_gib": 1}),
+    "speeds": (
+        {"nodes": 4, "node_types": (cm.NodeType(name="x", nodes="0-1", speed=2.0), cm.NodeType(name="y", nodes="2-3"))},
+        {},
+    ),
+}
+"""Fields of the machine, and of its job."""
+BEGIN: dict[str, Callable[[cm.QueuedJob, Any], Any]] = {
+    "start": lambda job, columns: cm.Start(job=job, columns=columns),
+    "rows": lambda job, columns: cm.Rows(places=(cm.Place(job, columns, (0,)),)),
+}
+CHANGE: dict[str, Callable[[cm.QueuedJob, Any], Any]] = {
+    "rows": BEGIN["rows"],
+    "migrate": lambda job, columns: cm.Migrate(moves=((job, columns),)),
+    "resize": lambda job, columns: cm.Resize(job=job, nodes=None, columns=columns),
+}
+
+
+class Tolerant(Mine):
+    """A policy of one function for every machine."""
+
+    takes_partitions = takes_shapes = takes_reservations = takes_node_types = takes_resizes = True
+
+    def decide(self, batch: object, view: View) -> Any:
+        return self._decide(view)
+
+
+@pytest.mark.parametrize(
+    "columns", [[], range(0), [-1], (-1, 1), (1, 0), (0, 1, 1), (3, 9), [9], (0, 1, 2), (0, 2, 1, 3)], ids=str
+)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_columns_that_no_gang_can_have_are_refused_on_every_machine(machine: str, columns: Any) -> None:
+    fields, of_job = MACHINES[machine]
+    slices = {} if machine in {"shapes", "speeds"} else {"time_slicing": cm.TimeSlicing(quantum_s=10, mpl=2)}
+
+    def refused(decide: Callable[[View], Any], **malleable: bool) -> None:
+        jobs = cm.Workload.from_jobs([cm.Job(id=1, submit_s=0, nodes=1, run_s=10, **of_job, **malleable)])
+        with pytest.raises(cm.DecisionError, match=r"^policy mine: job 1 "):
+            cm.Scenario(machine=cm.Machine(**fields, **slices), workload=jobs, policy=Tolerant(decide)).run()
+
+    for name, begin in BEGIN.items():
+        if slices or name != "rows":
+            refused(lambda view, begin=begin: [begin(job, columns) for job in view.waiting.values()])
+    for name, change in CHANGE.items():
+        if not slices and name == "rows":
+            continue
+
+        def in_turn(view: View, change: Callable[[cm.QueuedJob, Any], Any] = change, *, in_row: bool = name == "rows") -> Any:
+            if not view.waiting:
+                return [change(gang.job, columns) for gang in view.running.values()]
+            begin = BEGIN["rows" if in_row else "start"]
+            starts = [begin(job, (0, 1) if in_row else None) for job in view.waiting.values()]
+            return [*starts, cm.WakeAt(time=view.now + 1_000_000)]
+
+        refused(in_turn, **({"malleable": True} if name == "resize" else {}))
+
+
+def test_a_job_that_never_gets_further_than_its_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = Mine(lambda view: [cm.Start(job=job, limit=1_000_000) for job in view.waiting.values()])
+    monkeypatch.setattr(node_failures, "MOST_ATTEMPTS", 20)
+    with pytest.raises(cm.SpecificationError, match=r"not completed, because its time limit ends before; give longer ones"):
+        cm.Scenario(machine=cm.Machine(nodes=2), workload=JOBS, policy=policy).run()
+
+
+@pytest.mark.parametrize(("given", "left_s"), [({"nodes": 2}, 40), ({"limit": 20_000_000}, 10), ({}, 90)])
+def test_what_a_running_gang_is_expected_to_need_is_that_of_its_nodes_and_limit(given: dict[str, int], left_s: int) -> None:
+    seen = []
+
+    def decide(view: View) -> list[cm.Start]:
+        if view.now == 10_000_000:
+            seen.extend([view.expected_left()[1], view.running[1].expected_end - view.now])
+        return [cm.Start(job=job, **given if view.now == 0 else {}) for job in view.waiting.values()]
+
+    jobs = [cm.Job(id=1, submit_s=0, nodes=1, run_s=100), cm.Job(id=2, submit_s=10, nodes=1, run_s=5)]
+    cm.Scenario(machine=cm.Machine(nodes=4), workload=cm.Workload.from_jobs(jobs), policy=Tolerant(decide)).run()
+    assert seen == [left_s * 1_000_000] * 2

@@ -6,7 +6,21 @@ from itertools import product
 
 import pytest
 
-from clustermodel import Account, Job, Machine, Scenario, SpecificationError, Workload, to_ticks
+from clustermodel import (
+    Account,
+    Batch,
+    Checkpointing,
+    Job,
+    Machine,
+    Scenario,
+    Setup,
+    SpecificationError,
+    Start,
+    View,
+    Workload,
+    to_ticks,
+)
+from clustermodel.policies.interface import Decide
 from clustermodel.policies.registry import policy_names
 from tests.timeline.timeline import spans
 
@@ -82,6 +96,24 @@ def test_nodes_of_a_job_that_ends_just_as_corrected_are_idle_before_its_end_is_r
         policy = f"easy:predictor=last-two,correction={correction}"
         result = Scenario(workload=workload, policy=policy, events="one-by-one").run()
         assert spans(result) == {1: (0, 10), 2: (0, 10), 3: (20, 120), 4: (120, 170), 5: (170, 171)}
+
+
+def test_ends_come_in_the_order_in_which_the_gangs_have_started() -> None:
+    # Job 1 is checkpointed at 4 and 8 s, so that its end is scheduled after that of job 2; both end at 10 s.
+    told = []
+
+    def watching(setup: Setup) -> Decide:
+        def decide(batch: Batch, view: View) -> list[Start]:
+            told.extend(gang.job.id for gang in batch.ended)
+            return [Start(job=job) for job in view.waiting.values()]
+
+        return decide
+
+    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=10, checkpoint_interval_s=4), Job(id=2, nodes=1, submit_s=1, run_s=9)]
+    machine = Machine(nodes=2, checkpointing=Checkpointing(interval_s="own"))
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=watching, events="one-by-one").run()
+    assert spans(result) == {1: (0, 10), 2: (1, 10)}
+    assert told == [1, 2]
 
 
 @pytest.mark.parametrize("policy", sorted(SHARED_IN_TIME))

@@ -192,6 +192,8 @@ def test_outages_of_a_node_that_overlap_or_adjoin_are_merged() -> None:
     assert merged.merged() == merged
     adjoining = some(node=[0, 0], down_s=[0, 5], up_s=[5, 6]).merged()
     assert (adjoining.down_s.tolist(), adjoining.up_s.tolist()) == ([0], [6])
+    within_a_tick = some(node=[0, 0], down_s=[0.1, 0.1 + 0.2], up_s=[0.3, 10.0]).merged()
+    assert (within_a_tick.down_s.tolist(), within_a_tick.up_s.tolist()) == ([0.1], [10.0])
     facts = outage_facts(outages)
     assert (facts["failures"], facts["failures_of_nodes_already_down"]) == (6, 2)
     assert facts["unavailability"] == (12 + 1 + 7 + 1) / (2 * 21)

@@ -241,7 +241,7 @@ class Rotation:
 
 
 class RotationOfKinds(Rotation):
-    """The same where gangs differ in how long their context switches take: those of one *kind* take equally long."""
+    """A rotation in which gangs differ in how long their context switches take: those of one *kind* take equally long."""
 
     # The rows in the bitmasks of a pace's switches are counted from `mpl` times its kind on, and so are the times of switches.
 

@@ -61,7 +61,7 @@ class SlicedGang(Execution):
         # Kept by the rotation of the fast mode, which explains them:
         self.pace: Pace | None = None  # the pace at which it runs
         self.due = 0  # what the pace has served when the gang finishes, ticks
-        self.overestimated = self.job.estimate - owner.saved - self.duration  # how long it will not need its estimate, ticks
+        self.overestimated = self.length - self.duration  # by how much more it is expected to execute than it does, ticks
         self.left = self.duration  # ticks of its own slices that it still needs; valid while it has no pace
         self.done = 0  # how long it has executed up to the last event, ticks; in the fast mode, with periodic checkpoints only
 

@@ -108,7 +108,7 @@ class LoadedTasks:
 
 
 class LoadedTasksOfKinds(LoadedTasks):
-    """The same where gangs differ in how long their context switches take, by the kinds of the rotation."""
+    """Loaded tasks where gangs differ in how long their context switches take, by the kinds of the rotation."""
 
     def __init__(self, rows: MatrixRows, rotation: RotationOfKinds, *, on_change: bool) -> None:
         super().__init__(rows, 0)
@@ -305,7 +305,7 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """The same where a scheduling event leaves the running slice alone, or where gangs differ in their switches."""
+    """Computed slices where a scheduling event leaves the running slice alone, or where gangs differ in their switches."""
 
     # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
     # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
