@@ -145,10 +145,7 @@ class _Run:
     def _reserve(self, job: QueuedJob, length: int, due: int, reserved: list[tuple[int, int, int]]) -> Iterator[Reserve]:
         """Subtract a job from the profile for the rest of the cycle, from when it is due or as soon as it fits then."""
         profile, nodes = self._profile, job.nodes
-        if profile.fits_at(due, nodes, length):
-            profile.reserve(due, due + length, nodes)
-        else:
-            due = profile.book(nodes, length, not_before=due)
+        due = profile.book(nodes, length, not_before=due)
         reserved.append((due, due + length, nodes))
         if self._told.get(job.id) != due:
             self._told[job.id] = due

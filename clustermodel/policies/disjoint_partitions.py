@@ -25,7 +25,7 @@ class _Partition:
 
     def __init__(self, nodes: NodeSet, policy: Policy, setup: Setup) -> None:
         self.mask, self._nodes = as_mask(nodes), count(nodes)
-        sets = [each for each in setup.node_sets if as_mask(each) & self.mask]
+        sets = [each for each in setup.node_sets if not as_mask(each) & ~self.mask]
         if all(each == nodes for each in sets):
             own = setup._replace(nodes=self._nodes, node_sets=(), disjoint=())
         else:

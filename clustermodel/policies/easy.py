@@ -19,7 +19,7 @@ from clustermodel.validation import choice, require_whole
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
 """Named orders: queue order, and by expected run time, which is the SJF-EASY of Yuan et al. 2010, section 5.2.2."""
 RESERVATIONS: Final = ("renewed", "kept")
-"""Whether the shadow time is found again whenever running jobs end early, or once, when the job becomes the first blocked."""
+"""Whether the shadow time is recomputed whenever running jobs end early, or kept as it was for the first blocked job."""
 
 
 @dataclass(frozen=True, kw_only=True)

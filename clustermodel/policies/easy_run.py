@@ -152,7 +152,7 @@ class EasyRun:
         self._protected, self._shadow, self._extra = job, shadow, free - nodes
 
     def _renew(self, job: QueuedJob, now: int, idle: int) -> list[Reserve]:
-        """Reserve for the protected job anew; return that if it is earlier than before, and not now."""
+        """Recompute the protected job's reservation; return it if it is earlier than before, and not now."""
         before = self._shadow
         self._protect(job, now, idle)
         return [self._reserve(job)] if now < self._shadow < before else []

@@ -159,7 +159,7 @@ class PoolBackfilling:
             first = self._first_start()
         elif freed or batch.reservations or (self._kept and (batch.ended or batch.repaired)):
             if reserved:
-                decisions += self._renew(view)
+                decisions += self._renew(view, windows_change=batch.reservations)
                 first = self._first_start()
         elif not (batch.ended or batch.repaired or batch.alarm or self._earn or self._one_by_one):
             candidates = batch.submitted  # no nodes have become free, so that no job that waited before can start
@@ -231,9 +231,10 @@ class PoolBackfilling:
         if start + length > now:
             self._plan.release(max(start, now), start + length - max(start, now), split)
 
-    def _renew(self, view: View) -> Iterator[Reserve]:
+    def _renew(self, view: View, *, windows_change: bool) -> Iterator[Reserve]:
         """Move reservations to earlier starts, or kept ones to the present; yield those moved to a later time than that."""
         plan, now, reserved, kept = self._plan, view.now, self._reserved, self._kept
+        nodes = -1 if kept or windows_change else plan.connected(plan.freed_early)
         jobs: Iterable[QueuedJob] = view.waiting.values()
         if self._depth < inf:
             jobs = [view.waiting[job_id] for job_id in reserved]
@@ -244,7 +245,7 @@ class PoolBackfilling:
                 continue
             start, length, split, tested = old
             group = self._group_of[job.id]
-            if not (kept or plan.freed_since(tested, group)):
+            if not (group.allowed & nodes and (kept or plan.freed_since(tested, group))):
                 continue
             if kept or plan.may_improve(start, length, split, job, group):
                 plan.release(start, length, split)
@@ -258,10 +259,10 @@ class PoolBackfilling:
                 if start < old.start:
                     heappush(self._starts, (start, job.id))
                     if start > now:
-                        yield self._told(job, start)
+                        yield self._reserve_decision(job, start)
             reserved[job.id] = _Reservation(start, length, split, plan.clock)
 
-    def _told(self, job: QueuedJob, start: int) -> Reserve:
+    def _reserve_decision(self, job: QueuedJob, start: int) -> Reserve:
         return Reserve(job=job, start=start, guaranteed=not self._lengths.may_overrun)
 
     def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason) -> Start:
@@ -291,7 +292,7 @@ class PoolBackfilling:
         """Reserve for all jobs."""
         for job in self._sorted([job for job in candidates if job.id not in self._reserved], now):
             if (start := self._reserve(job, self._group_of[job.id], now)) > now:
-                yield self._told(job, start)
+                yield self._reserve_decision(job, start)
 
     def _schedule(self, candidates: Iterable[QueuedJob], batch: Batch, view: View, decisions: list[Decision]) -> None:
         """Start jobs that fit, and reserve for those that are blocked."""
@@ -335,7 +336,7 @@ class PoolBackfilling:
         if group.protected < self._depth and (self._earn is None or self._earn(job, now)):
             start = self._reserve(job, group, now)
             if start >= 0 and not self._afresh:
-                decisions.append(self._told(job, start))
+                decisions.append(self._reserve_decision(job, start))
 
     def _reserve(self, job: QueuedJob, group: Group, now: int) -> int:
         """Reserve the earliest start of a job, or that which it keeps, and return it; -1 if windows let it start at no time."""

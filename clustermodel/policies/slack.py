@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.pools import in_pools
-from clustermodel.policies.predictors import may_overrun
+from clustermodel.policies.predictors import holds_longer, may_overrun
 from clustermodel.policies.slack_in_pools import PoolSlackRun
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun, WholeMachineRun
 from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
@@ -180,5 +180,5 @@ class Slack:
         require(setup.nodes <= largest, "slack: awt", largest, must, " as the largest size")
         where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
-        kind = PoolSlackRun if in_pools(setup) or setup.occupies else WholeMachineRun
+        kind = PoolSlackRun if in_pools(setup) or holds_longer(setup) else WholeMachineRun
         return kind(self, setup, may_overrun=may_overrun(setup))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from clustermodel.policies.interface import Decision, Setup, Start
 from clustermodel.policies.pools import idle_now, nodes_of, plan_of, pools_of
-from clustermodel.policies.predictors import as_late_again
+from clustermodel.policies.predictors import as_late_again, holds_longer
 from clustermodel.policies.slack_run import AFRESH, SHIFT, SlackRun
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.schedule.by_node import IdleProcessors
@@ -34,7 +34,7 @@ class PoolSlackRun(SlackRun):
         self._profile: RunningPlan = plan_of(self._pools, self._nodes, may_overrun=may_overrun)
         super().__init__(policy, setup, self._profile)
         # Windows bar a job for as long as it can be expected to hold its nodes; its start-up and epilog always count.
-        self._holding = setup.holding if setup.machine.windows or setup.occupies else None
+        self._holding = setup.holding if setup.machine.windows or holds_longer(setup) else None
         self._groups: dict[tuple[NodeSet | None, int], Group] = {}
         self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._clock = 0  # of the last *remove*

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # an integer of the machine, where this is compiled
 
 NodeSet = tuple[int, ...]  # bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7
-_NARROW: Final = 1024  # bits of a mask of which _set_bits looks at one after the other, however many are set
+_NARROW: Final = 1024  # a mask of up to so many bits is walked bit by bit (_set_bits) or run by run (lowest)
 _MANY: Final = 16  # bits after which it halves the rest of a wider mask
 _BEYOND: Final = 2**60  # beyond all nodes
 

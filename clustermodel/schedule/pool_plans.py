@@ -44,15 +44,6 @@ class IdlePools:
         """Return from which pools a job can have idle nodes; ``None`` if they are too few."""
         return split_of(self.counts(), job.nodes, self._pools.of(job.eligible))
 
-    def has(self, nodes: int, pools: Iterable[int]) -> bool:
-        """Return whether so many nodes of some pools are idle."""
-        counts = self.counts()
-        return sum([counts[pool] for pool in pools]) >= nodes
-
-    def take(self, nodes: int, pools: Iterable[int]) -> NodeSet:
-        """Return idle nodes of some pools, those of the first pools first, which are not idle any more."""
-        return self.take_split(split_of(self.counts(), nodes, pools) or ())
-
     def take_nodes(self, nodes: NodeSet) -> bool:
         """Take particular nodes; return ``False``, with nothing changed, unless all of them are idle."""
         counts, mask = self.counts(), as_mask(nodes)
@@ -124,6 +115,7 @@ class RunningPlan(ABC):
         self._times = [0]
         self.groups: list[Group] = []
         self.clock = 0  # counts changes by which jobs can start earlier
+        self.freed_early = 0  # nodes, a bitmask, of the gangs and outages that have ended early in this cycle
         self.freed = 0  # bits of the parts of which something has become free; a policy sets it back
         self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
@@ -245,7 +237,7 @@ class RunningPlan(ABC):
     def catch_up(self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage], repaired: Iterable[Outage]) -> bool:
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
-        early = False
+        self.freed_early = 0
         for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
             length, split = outage.expected_end - now, self.split_of((outage.node, outage.node + 1))
             self.reserve(now, length, split, beyond_capacity=True)
@@ -260,8 +252,18 @@ class RunningPlan(ABC):
             if end > now:
                 self.release(now, end - now, split)
                 self.note_freed(split)
-                early = True
-        return early
+                self.freed_early |= self.nodes_of(split)
+        return self.freed_early != 0
+
+    def connected(self, nodes: int) -> int:
+        """Return nodes with those of all groups with reservations that share some with them, perhaps through others."""
+        before = 0
+        while before != nodes:
+            before = nodes
+            for group in self.groups:
+                if group.protected and group.allowed & nodes:
+                    nodes |= group.allowed
+        return nodes
 
     def start(self, number: int, split: Split, now: int, length: int) -> None:
         """Subtract a job that starts now."""

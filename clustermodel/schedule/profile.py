@@ -180,6 +180,9 @@ class Profile:
 
     def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """:meth:`earliest`, from ``not_before`` on, and :meth:`~Profile.reserve` in one walk."""
+        if self._times[0] < not_before <= not_after and self.fits_at(not_before, nodes, duration):
+            self.reserve(not_before, not_before + duration, nodes)
+            return not_before
         starts = self.book_all(((nodes, duration, not_after),), not_before + duration - 1)
         return starts[0] if starts else -1
 

@@ -258,7 +258,8 @@ class Search:
     ) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``, by default (faster) of their starts.
 
-        Slots are all of the profile and the plan, unless some of them are given; ``unsettled`` is what that method returned.
+        Slots are all of the profile and the plan, or without an arriving job the starts of the plan, unless some are given;
+        ``unsettled`` is what that method returned.
         """
         if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving, self.unsettled() if unsettled is None else unsettled)

@@ -120,7 +120,7 @@ class BackfillingRun:
         """Change the shapes of jobs that have been saved on a number of nodes; return whether reserved nodes were freed."""
         plan, nodes_freed = self.plan, False
         for job in requeued:
-            if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
+            if (nodes := view.saved_on(job)) is not None:  # it restarts after a node failure, on as many nodes
                 run_time = self.setup.speedup.time_on(self.lengths.predicted(job), job.nodes, nodes)
                 self.shapes[job.id] = ((nodes, self.setup.holding(job, run_time, nodes)),)
                 if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:

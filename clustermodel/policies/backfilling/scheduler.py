@@ -25,6 +25,8 @@ from clustermodel.validation import choice, require
 PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
 _PLAIN: Final[dict[str, Any]] = {"width": "asked", "speculation": None, "test_runs": False, "widening": False}
 """Fields, and what they must be where jobs differ in the nodes that they may have."""
+_PLANNED: Final = (EveryJob, NoJob, Selective)
+"""Guarantees that plans over pools know; subclasses may schedule otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class Backfilling:
     @property
     def takes_partitions(self) -> bool:
         """Whether all its parts support jobs limited to some nodes, or with shapes."""
-        planned = isinstance(self._guarantees(), EveryJob | NoJob | Selective)
+        planned = type(self._guarantees()) in _PLANNED
         return planned and all(getattr(self, field) == plain for field, plain in _PLAIN.items())
 
     takes_shapes = takes_reservations = takes_partitions
@@ -109,7 +111,7 @@ class Backfilling:
             value = getattr(self, field)
             require(value == plain, f"backfilling: {field}", value, f"it must be {plain!r}", where)
         kind = self._guarantees()
-        known = isinstance(kind, EveryJob | NoJob | Selective)
+        known = type(kind) in _PLANNED
         require(known, "backfilling: guarantees", self.guarantees, "they must be all, none or selective", where)
         sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
         earn = kind.earns if isinstance(kind, Selective) else None
