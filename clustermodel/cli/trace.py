@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -50,7 +50,8 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
         if key in header:
             out.print(f"{key}: " + "\n".join(map(literal, header[key].split("\n"))))  # several where the key is repeated
-    out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
+    jobs, users = counted(len(workload), "job"), counted(cast("int", facts["users"]), "user")
+    out.print(f"{jobs} of {users}, submitted over {workload.span_s / 86400:,.1f} days")
     if isinstance(machine := facts["machine_nodes"], int) and machine:
         if facts["offered_load"] is not None:
             without = f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"

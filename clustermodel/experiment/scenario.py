@@ -29,7 +29,7 @@ from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label, policy_names, site_order_of
-from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords
+from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords, in_seconds
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.node_requests import requests_of
@@ -38,7 +38,6 @@ from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Ou
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site import FairShare, Multifactor, Site
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require, whole_fields
 from clustermodel.workload.streams import JobStreams, submissions
 from clustermodel.workload.table import JobSource, Workload, require_no_circle
@@ -395,7 +394,7 @@ def _jobs_file(path: str, has_malleable: bool) -> Iterator[Callable[[Jobs], None
 
     def table_of(jobs: Jobs) -> Any:
         others = {"resizes": jobs.resizes} if has_malleable else {}
-        return arrow_table({**job_columns(jobs), "dedicated_run_s": jobs.dedicated / TICKS_PER_SECOND, **others})
+        return arrow_table({**job_columns(jobs), "dedicated_run_s": in_seconds(jobs.dedicated), **others})
 
     schema = table_of(Jobs.of_streamed([])).schema
     with replacing(path) as file, pq.ParquetWriter(file, schema) as writer:

@@ -195,7 +195,8 @@ def draw_gantt(
     stop = min(begin + 200, len(ids)) if last is None else int(np.argmax(ids == last)) + 1
     shown = [index for index in range(begin, stop) if len(records.columns_of(index))]
     if not shown:
-        raise SpecificationError(f"gantt: no job ran between first={first} and last={last}")
+        given = ", ".join(f"{field}={job}" for field, job in (("first", first), ("last", last)) if job is not None)
+        raise SpecificationError(f"gantt: no job ran{given and f' ({given})'}")
     if len(shown) > MOST_RECTANGLES:
         raise SpecificationError(f"gantt: {len(shown)} jobs are too many to draw; choose at most {MOST_RECTANGLES}")
     starts, ends = records.seconds("start"), records.seconds("end")

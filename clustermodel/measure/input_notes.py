@@ -271,6 +271,8 @@ def same_results(policies: int, load: float, *, waits: bool) -> Note:
     fact = f"all {policies} policies give the same results"
     if waits:
         return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")
+    if isnan(load):  # all jobs are submitted at one instant
+        return Note(f"{fact}, because no job waits", "compare policies on more jobs")
     fact = f"{fact}, because no job waits at an offered load of {load:.2g}"
     return Note(fact, "raise the load for a comparison", "--scale-interarrival 0.5 doubles it")
 

@@ -74,6 +74,8 @@ def test_without_a_crossing_one_policy_is_lower_throughout(zero: float, lower: s
     assert list(found.differences) == [0, 2, 5, 8, 10]  # the first look is all
     assert found.certain
     assert str(found) == f"{lower} is lower throughout"
+    nowhere = crossing(line(20.0, zero), 0, 10, step=1)
+    assert str(nowhere) == f"{lower} is lower throughout, nowhere significantly"
     doubtful = crossing(line(2.0, zero), 0, 10, step=1)
     assert not doubtful.certain
     assert str(doubtful) == f"{lower} is lower throughout, not significantly everywhere"

@@ -71,6 +71,9 @@ def test_policies_without_effect() -> None:
         "all 3 policies give the same results, because no job waits at an offered load of 0.016; raise the load for a "
         "comparison (--scale-interarrival 0.5 doubles it)"
     )
+    at_once = [(0.0, 100.0, 120.0, 1)] * 3
+    (note,) = run_notes(runs(*at_once, policies=("fcfs", "easy")))
+    assert str(note) == "all 2 policies give the same results, because no job waits; compare policies on more jobs"
     whole = [(400.0 * at, 100.0 if at else 420.0, 420.0, 8) for at in range(6)]
     (note,) = run_notes(runs(*whole, policies=("fcfs", "easy")))
     assert str(note) == "all 2 policies give the same results; compare policies whose rules differ on these jobs, or other jobs"

@@ -194,7 +194,7 @@ def test_rejected_jobs_are_not_drawn() -> None:
     [
         (99, None, "gantt: first: job 99 is not in this run"),
         (None, 99, "gantt: last: job 99 is not in this run"),
-        (3, 2, "gantt: no job ran between first=3 and last=2"),
+        (3, 2, "gantt: no job ran (first=3, last=2)"),
     ],
 )
 def test_a_range_without_jobs_is_refused(four: Result, first: int | None, last: int | None, message: str) -> None:

@@ -44,6 +44,7 @@ def assert_streams_alike(scenario: cm.Scenario, path: Path) -> cm.Result:
     pd.testing.assert_frame_equal(
         jobs.drop(columns="dedicated_run_s").loc[expected_jobs.index], expected_jobs, check_dtype=False, check_exact=True
     )
+    assert (jobs["dedicated_run_s"] >= 0).equals(jobs["status"] != "rejected")  # else unknown
     return kept
 
 
