@@ -35,7 +35,7 @@ _RUN_OPTIONS: Final = option_group(
     option("--out", "Directory of the results; created if need be.", FILE, required=True),
     option("--set settings", "Set a parameter of the script's function `study`, or with a dotted name a field of all "
            "scenarios: machine.time_slicing.quantum_s=60; repeat.", multiple=True, metavar="NAME=VALUE"),
-    option("--workers", "Processes of this machine; default: one for each processor.", click.IntRange(1)),
+    option("--workers", "Processes of this machine; default: one for each processor that it may use.", click.IntRange(1)),
     option("--dask", "Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.", metavar="ADDRESS"),
     option("--shard", "Run part I of N, as a task of a job array.", metavar="I/N"),
 )  # fmt: skip

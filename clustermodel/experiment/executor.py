@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
-LAST: Final = 8  # runs of each worker at the end of which the longest are first; before, policies share jobs
+LAST: Final = 8  # runs of each worker at the end, sorted longest first; earlier ones by replication, whose policies share jobs
 _NUMBERS_OF_THREADS: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")  # variables, of numpy's libraries
 _LOOK_S: Final = 1.0  # interval between two checks of the workers, seconds
 
@@ -62,7 +62,7 @@ class Options:
     """How an experiment is executed."""
 
     workers: int | None = None
-    """Number of processes, 1 for this process; by default one for each processor, but not more than there are runs."""
+    """Number of processes, 1 for this process; by default one for each processor that it may use, but not more than runs."""
     dask: str | None = None
     """Address of a Dask scheduler, instead of processes."""
     dask_options: Mapping[str, Any] = field(default_factory=dict)
@@ -233,9 +233,14 @@ def _run_all(order: Sequence[Run], workers: _Serial, outcomes: _Outcomes) -> Non
         raise
 
 
+def _processors() -> int:
+    """Return how many processors this process may use: in a job of a cluster, not all of the node's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _workers(origin: Origin, options: Options, most: int) -> _Serial:
     """Return workers, at most so many processes."""
-    count = options.workers or min(os.cpu_count() or 1, most)
+    count = options.workers or min(_processors(), most)
     if options.dask is not None:
         return _Cluster(origin, options, options.dask)
     if count > 1 or (options.run_timeout_s is not None and origin.design is None):

@@ -128,6 +128,17 @@ def test_two_processes_give_the_same_results(whole: Path, tmp_path: Path) -> Non
     assert max(progress.running for progress in seen) == 2
 
 
+def test_by_default_there_are_as_many_workers_as_processors_that_may_be_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5}, raising=False)  # as in a job of a cluster
+    monkeypatch.setattr(executor, "ProcessPoolExecutor", None)  # nothing is started
+    workloads = {"short": lambda seed: synthetic_workload(jobs=10, seed=seed)}
+    study = Study.grid(name="s", workloads=workloads, policies=["fcfs"], replications=3)
+    assert len(sweep(study, tmp_path)) == 3
+
+
 def test_the_longest_runs_are_first_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     took, order = {"fcfs": 1.0, "easy": 3.0, "conservative": 2.0}, []
 
