@@ -122,7 +122,14 @@ class Result:
         return columns
 
     def columns(self, table: str) -> Columns | pd.DataFrame:
-        """Return ``"jobs"``, ``"placements"`` or ``"states"``, as columns of numpy unless pandas is needed, slow to import."""
+        """Return the table ``"jobs"``, ``"placements"`` or ``"states"`` for writing, without pandas, which is slow to import.
+
+        Columns are arrays of NumPy, shape ``(rows,)``; one of repeated texts is :class:`~clustermodel.arrays.Coded`.  Jobs with
+        recorded facts, such as accounts, are a table of pandas.
+
+        Raises:
+            SpecificationError: there is no such table.
+        """
         if table == "jobs" and self.scenario.streams.has_recorded_facts:
             return self.jobs
         tables = {"jobs": self._job_columns, "placements": self._placement_columns, "states": self._state_columns}

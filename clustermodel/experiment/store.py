@@ -388,7 +388,7 @@ class Store:
 
     def table(self) -> StudyTable:
         """Return the table of the finished trials."""
-        return StudyTable.of_rows(self._rows(), self.study.factors, self.study.study, self.failures(), self.study.shown)
+        return StudyTable(self._rows(), self.study.factors, self.study.study, self.failures(), self.study.shown)
 
     def _rows(self) -> list[dict[str, Any]]:
         return [_row(run, self.factors_of(entry), entry.about) for entry, run in self._trials("done")]

@@ -149,7 +149,7 @@ class Experiment(ABC, Generic[Conclusion]):
 
     def first_table(self) -> StudyTable:
         """Return the table before any trial is finished."""
-        return StudyTable.of_rows([], self.levels.names, self.name)
+        return StudyTable([], self.levels.names, self.name)
 
     def __len__(self) -> int:
         """Return the number of trials that are wanted before any is finished."""

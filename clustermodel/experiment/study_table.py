@@ -87,11 +87,6 @@ class StudyTable:
         self._columns: dict[str, list[Any]] = {}
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
 
-    @classmethod
-    def of_rows(cls, rows: Sequence[Mapping[str, Any]], factors: Sequence[str], *others: Any, **options: Any) -> StudyTable:
-        """Return the table with these rows; the other arguments are those of the class."""
-        return cls(rows, factors, *others, **options)
-
     @property
     def frame(self) -> pd.DataFrame:
         """The table as pandas; do not change it, but a copy."""

@@ -1,4 +1,4 @@
-"""Columns of numpy as tables: of pandas, or as Parquet files, which need no pandas, slow to import."""
+"""Tables as columns of NumPy: converted to pandas, or written as Parquet without pandas, which is slow to import."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from typing import Final
 
 import pandas as pd
 
+from tests.bench.record import conditions, require_compiled, require_this_commit
 from tests.bench.timing import MOST_JOBS, ROOT, with_bytecode
 from tests.scripts import make_studies
 from tests.shared_data import trace_path
@@ -27,6 +28,8 @@ NAME: Final = "file_to_table"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PAGE: Final = ROOT / "CONTRIBUTING.md"
 TRACES: Final = {"KTH-SP2": "KTH-SP2-1996-2.2", "CEA-Curie": "CEA-Curie-2011-2.1-cln"}
+MEASURED: Final = "measured"
+"""The row of the stored table that says where and when."""
 PARTS: Final = ("import", "read", "simulate", "measure", "write")
 MOST: Final = 0.25
 """The largest share of any part but the simulation."""
@@ -64,16 +67,21 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--package", type=Path, help="folder of compiled modules")
     parser.add_argument("--stored", action="store_true", help="measure nothing: fill in the stored table again")
     options = parser.parse_args(argv)
-    stored = pd.read_csv(STORED).set_index("seconds") if STORED.exists() else pd.DataFrame()
+    stored = pd.read_csv(STORED, index_col="seconds", dtype=str) if STORED.exists() else pd.DataFrame()
     if not options.stored:
+        require_this_commit()
+        if options.package is not None:
+            require_compiled(options.package)
         for trace, name in TRACES.items():
             seconds = best_parts(name, ROUNDS[trace], options.package or ROOT)
             print(f"{trace}: the longest part but the simulation is {100 * largest_share(seconds):.0f} %")
-            stored[f"{trace}, compiled" if options.package else trace] = pd.Series(seconds).round(3)[[*PARTS, "whole"]]
-        stored.rename_axis("seconds").to_csv(STORED)
-    made, table = make_studies(), stored.rename_axis("seconds").reset_index()
-    page = made.with_tables(PAGE.read_text(encoding="utf-8"), NAME, made.markdown_table(table, "---:"))
-    PAGE.write_text(page, encoding="utf-8")
+            texts = {part: f"{seconds[part]:.3f}" for part in (*PARTS, "whole")} | {MEASURED: conditions()}
+            stored[f"{trace}, compiled" if options.package else trace] = pd.Series(texts)
+        stored.to_csv(STORED, index_label="seconds")
+    made, table = make_studies(), stored.drop(index=MEASURED).rename_axis("seconds").reset_index()
+    measured = "; ".join(dict.fromkeys(stored.loc[MEASURED]))
+    text = f"Measured: {measured}.\n\n{made.markdown_table(table, '---:')}"
+    PAGE.write_text(made.with_tables(PAGE.read_text(encoding="utf-8"), NAME, text), encoding="utf-8")
     print(table.to_string(index=False))
 
 

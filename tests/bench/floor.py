@@ -1,6 +1,6 @@
 """The bare-SimPy floor: one process per job and a coordinator woken at each submission and end; it schedules nothing.
 
-Every timed claim of this project is a ratio to this program, measured in the same run on the same jobs.
+Watched ratios that name nothing else are ratios to this program, measured in the same run on the same jobs.
 """
 
 from collections.abc import Generator, Iterable

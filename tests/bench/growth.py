@@ -12,11 +12,10 @@ take minutes, and nothing else should run meanwhile.
 
 import argparse
 import json
-import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,9 +26,10 @@ from matplotlib.lines import Line2D
 from clustermodel import Machine, Scenario
 from clustermodel.figures.style import legend_below, policy_colour
 from tests.bench.floor import bare_simpy
-from tests.bench.record import git
+from tests.bench.record import package_commit, require_this_commit
 from tests.bench.scale import ManyJobs, peak_kb
 from tests.bench.timing import ROOT, best_of
+from tests.scripts import make_studies
 
 NAME: Final = "growth"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
@@ -152,7 +152,7 @@ class Series(NamedTuple):
     multiples: Sequence[float]
     """Of the floor."""
     exponent: float
-    """Of the CPU time of a run."""
+    """Of the CPU time of a run, where nodes grow of the last decade."""
     bytes_per_job: int
     """Where there are the most jobs or nodes."""
 
@@ -169,12 +169,13 @@ def series_of(table: pd.DataFrame) -> list[Series]:
         values = rows["jobs" if growth == "jobs" else "nodes"].tolist()
         multiples = rows["us_per_job"] / rows["floor_us_per_job"]
         if len(values) > 1:
-            slope = exponent(values, (multiples * rows["jobs"]).tolist())
+            last = -2 if growth != "jobs" else 0  # of nodes, where bitmasks become long, those of the last decade
+            slope = exponent(values[last:], (multiples * rows["jobs"]).tolist()[last:])
             found.append(Series(growth, policy, values, multiples.tolist(), slope, int(rows["bytes_per_job"].iloc[-1])))
     return found
 
 
-EXPONENTS: Final = {"jobs": "exponent, jobs", "nodes": "exponent, nodes (even, uneven)"}
+EXPONENTS: Final = {"jobs": "exponent, jobs", "nodes": "exponent, last decade of nodes (even, uneven)"}
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -205,8 +206,8 @@ def shown(power_of_ten: int) -> str:
 
 def with_summary(page: str, table: pd.DataFrame) -> str:
     """Return the text of the page with the table of stored points."""
-    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
-    text: str = make["with_tables"](page, NAME, make["markdown_table"](summary(table), "---:"))
+    made = make_studies()
+    text: str = made.with_tables(page, NAME, made.markdown_table(summary(table), "---:"))
     return text
 
 
@@ -271,9 +272,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not points:
         raise SystemExit(f"no point has the words {' '.join(options.only)}; the last one is {POINTS[-1].name}")
     if not options.stored:
-        if changes := git("status", "--porcelain", "--", "clustermodel").decode():
-            raise SystemExit(f"{changes.split()[1]} differs from the commit: commit it first")
-        commit = git("log", "-1", "--abbrev=7", "--format=%h", "--", "clustermodel").decode().strip()
+        require_this_commit()
+        commit = package_commit()
         for point in points:
             found = measure(point)
             us, floor_us, memory = found.values()

@@ -12,12 +12,9 @@ is skipped.  Results go to docs/data/peers.csv.
 import argparse
 import json
 import os
-import platform
-import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from operator import ne
 from pathlib import Path
 from shutil import which
@@ -27,8 +24,9 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from clustermodel import Workload, read_swf
-from tests.bench.record import git
+from tests.bench.record import conditions, require_compiled, require_this_commit
 from tests.bench.timing import ROOT
+from tests.scripts import make_studies
 from tests.shared_data import trace_path
 
 NAME: Final = "peers"
@@ -164,21 +162,13 @@ SHOWN: Final = {OURS: "pure", COMPILED: "compiled", PYSS: PYSS, ACCASIM: "AccaSi
 """In the columns of the page's table."""
 
 
-def conditions() -> str:
-    """Return where and when this is measured: date, processor, Python and the commit of the package."""
-    cpus = [line.partition(":")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    commit = git("log", "-1", "--abbrev=7", "--format=%h", "--", "clustermodel").decode().strip()
-    processor = f"{len(cpus)} x {cpus[0].strip()}" if cpus else platform.machine()
-    return f"{datetime.now(UTC):%Y-%m-%d}, {processor}, CPython {platform.python_version()}, commit {commit}"
-
-
 def with_summary(page: str, table: pd.DataFrame) -> str:
     """Return the text of the page with the stored table, and a line that says where it was measured."""
-    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
+    made = make_studies()
     line = table["conditions"].iloc[0]
     if (versions := table.loc[table["simulator"] == ACCASIM, "version"]).size:
         line += f", AccaSim {versions.iloc[0]}"
-    text: str = make["with_tables"](page, NAME, f"{line}:\n\n{make['markdown_table'](summary(table), '---:')}")
+    text: str = made.with_tables(page, NAME, f"{line}:\n\n{made.markdown_table(summary(table), '---:')}")
     return text
 
 
@@ -196,6 +186,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--stored", action="store_true", help="measure nothing: fill in the stored results again")
     options = parser.parse_args(argv)
     if not options.stored:
+        require_this_commit()
+        if options.package is not None:
+            require_compiled(options.package)
         chosen = simulators(dict(text.split("=", 1) for text in options.python), options.package)
         rows = [row for trace in TRACES for row in measure(trace, chosen, options.rounds)]
         pd.DataFrame(rows).assign(conditions=conditions()).to_csv(STORED, index=False)

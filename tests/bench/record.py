@@ -13,12 +13,13 @@ import argparse
 import io
 import json
 import os
-import runpy
+import platform
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,7 @@ from matplotlib.figure import Figure
 from clustermodel.figures.style import BLUE, ORANGE, legend_below
 from tests.bench.timing import ROOT
 from tests.bench.watched import WATCHED, Watched
+from tests.scripts import make_studies
 
 NAME: Final = "bench_ratios"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
@@ -64,6 +66,18 @@ def git(*arguments: str) -> bytes:
     if done.returncode:
         raise SystemExit(f"git {arguments[0]}: {done.stderr.decode().strip().splitlines()[-1]}")
     return done.stdout
+
+
+def package_commit() -> str:
+    """Return the short hash of the last commit that changed the package."""
+    return git("log", "-1", "--abbrev=7", "--format=%h", "--", "clustermodel").decode().strip()
+
+
+def conditions() -> str:
+    """Return where and when something is measured: date, processor, Python and the commit of the package."""
+    cpus = [line.partition(":")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    processor = f"{len(cpus)} x {cpus[0].strip()}" if cpus else platform.machine()
+    return f"{datetime.now(UTC):%Y-%m-%d}, {processor}, CPython {platform.python_version()}, commit {package_commit()}"
 
 
 def changed() -> list[str]:
@@ -102,6 +116,30 @@ def differing(package: Path) -> str | None:
         if not (package / name).is_file() or (package / name).read_bytes() != path.read_bytes():
             return name.as_posix()
     return None
+
+
+def require_this_commit(package: Path | None = None) -> None:
+    """Refuse to measure changes that are not committed, or a folder that has another package than this checkout.
+
+    Raises:
+        SystemExit: with the first file that differs.
+    """
+    for file in changed():
+        raise SystemExit(f"{file} differs from the commit: commit it first")
+    if package is not None and (module := differing(package)) is not None:
+        raise SystemExit(f"{package}: {module} is missing or differs from this checkout")
+
+
+def require_compiled(package: Path) -> None:
+    """Refuse to measure a folder as this commit's package with compiled modules if it is not.
+
+    Raises:
+        SystemExit: in one line.
+    """
+    require_this_commit(package)
+    command = [sys.executable, "-P", "-c", "from clustermodel.compiled import is_compiled; raise SystemExit(not is_compiled())"]
+    if subprocess.run(command, env={**os.environ, "PYTHONPATH": str(package.resolve())}, check=False).returncode:
+        raise SystemExit(f"{package}: no module is compiled")
 
 
 def measure(package: Path, rounds: int, names: Sequence[str]) -> tuple[str, dict[str, float | str]]:
@@ -154,8 +192,8 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 def with_summary(page: str, table: pd.DataFrame) -> str:
     """Return the text of the page with the table of stored ratios."""
-    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
-    text: str = make["with_tables"](page, NAME, make["markdown_table"](summary(table), "---:"))
+    made = make_studies()
+    text: str = made.with_tables(page, NAME, made.markdown_table(summary(table), "---:"))
     return text
 
 
@@ -170,8 +208,8 @@ def speed(table: pd.DataFrame) -> pd.DataFrame:
 
 def with_speed(page: str, table: pd.DataFrame) -> str:
     """Return the text of a page with the table of speeds."""
-    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
-    text: str = make["with_tables"](page, "speed", make["markdown_table"](speed(table), "---:"))
+    made = make_studies()
+    text: str = made.with_tables(page, "speed", made.markdown_table(speed(table), "---:"))
     return text
 
 
@@ -242,11 +280,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"in which sides take turns (default: {ROUNDS})")
     options = parser.parse_args(argv)
     names = options.ratio or NAMES
-    files = [] if options.stored else changed()
-    if files:
-        raise SystemExit(f"{files[0]} differs from the commit: commit it first")
-    if options.package is not None and (module := differing(options.package)) is not None:
-        raise SystemExit(f"{options.package}: {module} is missing or differs from this checkout")
+    if not options.stored:
+        require_this_commit(options.package)
     for earlier in options.commit:
         commit = commit_of(earlier)
         with tempfile.TemporaryDirectory() as folder:

@@ -32,17 +32,19 @@ def pacific(jobs: int = 10_000, factor: float = 1.55) -> Workload:
 @pytest.mark.parametrize(
     ("policy", "jobs", "nodes", "at_most", "rounds"),
     [
-        pytest.param("easy", year, 128, 7.4, ROUNDS, marks=BENCH),
-        pytest.param("conservative", year, 128, 12.1, ROUNDS, marks=BENCH),
+        pytest.param("easy", year, 128, 6.0, ROUNDS, marks=BENCH),  # 5.2
+        pytest.param("conservative", year, 128, 9.6, ROUNDS, marks=BENCH),  # 8.4
         pytest.param("R/L-NG", kth, 100, 14.2, 2, marks=BENCH),  # 12.3
         pytest.param("R/L-NG:speculation=0.5,test_runs=true", kth, 100, 22.5, 2, marks=SLOW),  # 19.6
         pytest.param("R/L-NG:width=half,widening=true", kth, 100, 15.2, 2, marks=SLOW),  # 13.3
-        pytest.param("conservative", lambda: trace("lublin_256"), 256, 9.0, 2, marks=BENCH),  # 7.8
-        pytest.param("slack:compression=afresh", kth, 128, 26, 1, marks=BENCH),
-        pytest.param("slack:compression=in-place", kth, 128, 26, 1, marks=SLOW),
-        pytest.param("slack", lambda: synthetic_workload(jobs=size(2_000), load=0.9), 128, 46, 2, marks=BENCH),  # deep queues
-        pytest.param("gs", pacific, 320, 22.0, ROUNDS, marks=BENCH),  # 15.5 to 19.2
-        pytest.param("mbgs", pacific, 320, 60.0, ROUNDS, marks=BENCH),
+        pytest.param("conservative", lambda: trace("lublin_256"), 256, 8.0, 2, marks=BENCH),  # 6.9
+        pytest.param("slack:compression=afresh", kth, 128, 24, 1, marks=BENCH),  # 20.8
+        pytest.param("slack:compression=in-place", kth, 128, 24, 1, marks=SLOW),  # 20.8
+        pytest.param(
+            "slack", lambda: synthetic_workload(jobs=size(2_000), load=0.9), 128, 29.7, 2, marks=BENCH
+        ),  # 25.8; deep queues
+        pytest.param("gs", pacific, 320, 19.2, ROUNDS, marks=BENCH),  # 16.7
+        pytest.param("mbgs", pacific, 320, 47.0, ROUNDS, marks=BENCH),  # 40.8
     ],
 )
 def test_a_policy_costs_a_multiple_of_the_floor(
@@ -64,7 +66,7 @@ def test_a_policy_costs_a_multiple_of_the_floor(
 @pytest.mark.parametrize(
     ("policy", "base", "nodes", "at_most"),
     [
-        ("slack", "conservative", 128, 3.1),
+        ("slack", "conservative", 128, 2.15),  # 1.85
         *((f"pv-easy:mode={mode}", "easy", 100, 2) for mode in ("kill", "checkpoint", "suspend")),
     ],
 )
@@ -82,7 +84,6 @@ def test_a_policy_costs_a_multiple_of_another(policy: str, base: str, nodes: int
 @pytest.mark.bench
 @pytest.mark.parametrize(("policy", "at_least"), [("gs", 20), ("mbgs", 10)])
 def test_the_slow_mode_gives_the_same_jobs_many_times_more_slowly(policy: str, at_least: float) -> None:
-    # docs/design quotes these ratios; where the slow mode is not far slower, they are wrong.
     workload = pacific(200)
     fast, slow = (Scenario(workload=workload, policy=policy, fidelity=fidelity) for fidelity in ("fast", "node"))
     assert fast.run().jobs.equals(slow.run().jobs)
@@ -159,7 +160,7 @@ def test_a_month_of_a_wide_machine_costs_a_small_multiple_of_the_floor() -> None
     command = [sys.executable, "-m", "tests.bench.wide_machine", str(size(1_300_000))]
     found = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
     print(f"\n{found['jobs']:,} jobs on 158,976 nodes (easy): {found['run_s']:.0f} s, {found['ratio_to_floor']:.2f}x the floor")
-    require(holds=found["ratio_to_floor"] <= 8)  # 7.0 was measured
+    require(holds=found["ratio_to_floor"] <= 5.6)  # 4.83 was measured
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_key_store_and_table_take_three_milliseconds_per_run() -> None:
     assert (found.files, found.synced) == (12 if MOST_JOBS else 200, 2)
 
 
-def test_ten_thousand_short_runs_take_constant_time_and_memory() -> None:
+def test_ten_thousand_short_runs_take_constant_time_and_little_more_memory() -> None:
     found = many_runs(runs=400 if MOST_JOBS else 10_000)
     print(f"\n{found}")
     require(holds=found.last_own_ms <= 1.15 * found.first_own_ms)
@@ -37,4 +37,4 @@ def test_ten_thousand_short_runs_take_constant_time_and_memory() -> None:
 def test_dask_delays_a_run_by_few_milliseconds(workers: int) -> None:
     found = on_dask(workers, runs=40, sleep_s=0.02) if MOST_JOBS else on_dask(workers)
     print(f"\n{found}")
-    require(holds=found.overhead_ms <= 10 * workers or unrest() > MOST_UNREST)
+    require(holds=found.overhead_ms <= 10 or unrest() > MOST_UNREST)

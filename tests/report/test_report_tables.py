@@ -102,13 +102,13 @@ def test_arrays_have_the_numbers_of_the_table(runs: str) -> None:
         for a in (3, None, True) for b in ("x", "y") for replication in (1, 2, 3, 4)[: 4 - (a == 3)]
     ]  # fmt: skip
     rows[-1]["wait"] = None
-    table = StudyTable.of_rows(rows, ["a", "b"], "made")
+    table = StudyTable(rows, ["a", "b"], "made")
     study = Replications(table)
     means = table.means("wait")
     np.testing.assert_allclose(study.means("wait").mean, means["wait"])
     np.testing.assert_allclose(study.means("wait").half, means["wait_half"])
     assert study.means("wait").runs.tolist()[:5] == means["replications"].tolist()[:5]
-    without = StudyTable.of_rows(rows[:-8], ["a", "b"], "made")
+    without = StudyTable(rows[:-8], ["a", "b"], "made")
     for of, name in enumerate(("a", "b")):
         for baseline, label in enumerate(without.levels(name)):
             _, found, _ = Replications(without).differences("wait", of, baseline)

@@ -44,7 +44,7 @@ def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> cm.StudyTable
         for policy, points in curves.items()
         for factor, (x, y) in enumerate(zip(*points, strict=True))
     ]
-    return cm.StudyTable.of_rows(rows, ["policy", "factor"], "curves")
+    return cm.StudyTable(rows, ["policy", "factor"], "curves")
 
 
 def crossing(x: Sequence[float], y: Sequence[float], other_x: Sequence[float], other_y: Sequence[float]) -> float:

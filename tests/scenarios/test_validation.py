@@ -178,7 +178,7 @@ def run_numbers(study: Validation, point: tuple[Label, ...], replication: int) -
 def measured(study: Validation, point: tuple[Label, ...], replication: int) -> dict[str, float]:
     """Return the formula's value and the measure of one run."""
     row = run_numbers(study, point, replication)
-    ((_, found),) = study.conclude(StudyTable.of_rows([row], study.levels.names, study.name)).points
+    ((_, found),) = study.conclude(StudyTable([row], study.levels.names, study.name)).points
     return {"formula": found.expected, "simulated": float(row[study.quantity])}
 
 

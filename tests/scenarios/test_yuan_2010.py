@@ -61,7 +61,7 @@ def test_break_even_costs_in_words() -> None:
             for mode, values in (("kill", (3.0, 3.0, 3.0)), ("suspend", means))
             for cost, value in zip((0, 10, 100), values, strict=True)
         ]
-        found = script.break_even_costs(StudyTable.of_rows(rows, ["mode", "cost_s"], "t"))
+        found = script.break_even_costs(StudyTable(rows, ["mode", "cost_s"], "t"))
         return str(found.loc[0, "MBS"])
 
     columns = script.CRITERIA.values()

@@ -22,5 +22,5 @@ def driven(experiment: Experiment[Any], measure: str, value: Value) -> StudyTabl
             row = {"run": str(trial), **levels, "replication": trial.replication, "seed": seed}
             done[trial] = {**row, measure: value(levels, seed)}
         rows = [done[trial] for trial in sorted(done, key=experiment.order_of)]
-        table = StudyTable.of_rows(rows, names, experiment.name)
+        table = StudyTable(rows, names, experiment.name)
     return table

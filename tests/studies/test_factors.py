@@ -204,7 +204,7 @@ def large() -> StudyTable:
         {"run": f"{x}/{y}/{policy}/{r}", "x": x, "y": y, "policy": policy, "replication": r, "wait": rng.normal(10, 1)}
         for x in range(25) for y in range(20) for policy in "ab" for r in range(1, 11)
     ]  # fmt: skip
-    return StudyTable.of_rows(rows, ["x", "y", "policy"], "large")
+    return StudyTable(rows, ["x", "y", "policy"], "large")
 
 
 def test_means_and_differences_of_a_thousand_points_are_those_of_pandas_and_scipy_and_soon_made() -> None:

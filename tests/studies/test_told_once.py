@@ -63,7 +63,7 @@ def rows(runs: str, **factors: Any) -> list[dict[str, Any]]:
 )
 def test_which_replications_are_told_to_be_the_same(made: list[list[dict[str, Any]]], note: str) -> None:
     every = [row for part in made for row in part]
-    table = StudyTable.of_rows(every, ["load"] if "load" in every[0] else [], "made", shown=["mean_wait_s"])
+    table = StudyTable(every, ["load"] if "load" in every[0] else [], "made", shown=["mean_wait_s"])
     assert "; ".join(map(str, repeated_runs(table))).startswith(note)
     assert bool(repeated_runs(table)) == bool(note) == ("\nnote: the " in str(table))
 

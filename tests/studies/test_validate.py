@@ -90,7 +90,7 @@ def repeated(study: Validation, numbers: Callable[[Trial], Mapping[str, Any]]) -
         for trial in missing:
             levels = study.levels.named(trial.point)
             rows[trial] = {"run": str(trial), **levels, "replication": trial.replication, "seed": 0, **numbers(trial)}
-        table = StudyTable.of_rows(list(rows.values()), study.levels.names, study.name)
+        table = StudyTable(list(rows.values()), study.levels.names, study.name)
     return table
 
 

@@ -63,7 +63,7 @@ def test_every_value_is_at_its_place_and_missing_points_are_nan(table: StudyTabl
 def test_levels_of_several_kinds_stay_apart() -> None:
     levels = [None, True, 1, "1", 2.5]
     rows = [{"run": str(at), "x": level, "replication": 1, "seed": 1, "m": float(at)} for at, level in enumerate(levels)]
-    data = StudyTable.of_rows(rows, ["x"], "kinds").to_xarray()
+    data = StudyTable(rows, ["x"], "kinds").to_xarray()
     assert data["x"].dtype == object
     assert data["m"].values[:, 0].tolist() == [0, 1, 2, 3, 4]
     assert [*map(type, data["x"].values)] == [type(None), bool, int, str, float]
@@ -72,7 +72,7 @@ def test_levels_of_several_kinds_stay_apart() -> None:
 def test_a_table_without_factors_or_trials_is_a_dataset_too() -> None:
     one = StudyTable(pd.DataFrame({"run": ["a"], "replication": [1], "m": [2.0]}), [], "one").to_xarray()
     assert dict(one.sizes) == {"replication": 1}
-    assert StudyTable.of_rows([], ["x"], "none").to_xarray().sizes == {"x": 0, "replication": 0}
+    assert StudyTable([], ["x"], "none").to_xarray().sizes == {"x": 0, "replication": 0}
 
 
 def test_a_column_that_is_no_measure_is_one_line(table: StudyTable) -> None:

@@ -148,7 +148,9 @@ def test_hashes_that_look_like_numbers_stay_text(kept: Path) -> None:
 
 def test_rows_on_studies_take_the_place_of_earlier_ones_and_keep_others() -> None:
     page = studies.filled(f"before\n{studies.BEGIN}{studies.END}\nafter", {"a": "1 ms", "b": "2, 3 s"}, keep=False)
-    assert page.splitlines()[2:-2] == ["", "| studies | |", "| --- | ---: |", "| a | 1 ms |", "| b | 2, 3 s |", ""]
+    measured = f"Measured: {record.conditions()}."
+    rows = ["| studies | |", "| --- | ---: |", "| a | 1 ms |", "| b | 2, 3 s |"]
+    assert page.splitlines()[2:-2] == ["", measured, "", *rows, ""]
     again = studies.filled(page, {"b": "4 s"}, keep=True)
-    assert again == page.replace("2, 3 s", "4 s")
+    assert again == page.replace("2, 3 s", "4 s").replace("Measured:", "Measured last:")
     assert studies.filled(again, {"c": "5"}, keep=False).count("\n| ") == 3

@@ -42,7 +42,7 @@ def study_table(**factor: list[Any]) -> StudyTable:
         for at, level in enumerate(levels)
         for policy in ("easy", "fcfs")
     ]
-    return StudyTable.of_rows(rows, [name, "policy"], "made", shown=["mean_wait_s"])
+    return StudyTable(rows, [name, "policy"], "made", shown=["mean_wait_s"])
 
 
 @pytest.mark.parametrize("name", ["load", "nodes", "warm_up_s"])

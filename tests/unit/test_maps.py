@@ -31,7 +31,7 @@ def table(policies: tuple[str, ...] = ("easy", "bgs", "gs"), quanta: tuple[objec
         }
         for load in LOADS for quantum in quanta for policy in policies for replication in range(1, 6)
     ]  # fmt: skip
-    return StudyTable.of_rows(rows, ["load", "quantum_s", "policy"], "made")
+    return StudyTable(rows, ["load", "quantum_s", "policy"], "made")
 
 
 def texts(figure: Figure, panel: int = 0) -> dict[tuple[float, float], str]:

@@ -59,7 +59,7 @@ def table(replications: int = 2) -> StudyTable:
         for number in range(1, replications + 1):
             row = {"run": f"{policy} {number}", "policy": policy, "load": 0.5, "replication": number}
             rows.append({**row, "wait_s": wait_s + 60 * number, "rare": 1.0 if policy == "fcfs" else None})
-    return StudyTable.of_rows(rows, ["policy", "load"], "waits")
+    return StudyTable(rows, ["policy", "load"], "waits")
 
 
 def test_several_replications_have_intervals_in_the_unit_of_the_column() -> None:
@@ -107,7 +107,7 @@ def readings(replications: int = 1) -> StudyTable:
         for row, wait in waits.items()
         for number in range(replications)
     ]
-    return StudyTable.of_rows(rows, ["reading", "policy"], "readings")
+    return StudyTable(rows, ["reading", "policy"], "readings")
 
 
 QUANTITIES: Columns = {

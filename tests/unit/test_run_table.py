@@ -248,6 +248,6 @@ def test_means_whose_intervals_reach_below_0_are_noted() -> None:
         for policy, waits in (("easy", (1.0, 1000.0)), ("fcfs", (999.0, 1000.0)))
         for number, wait in enumerate(waits, 1)
     ]
-    table = StudyTable.of_rows(rows, ["policy"], "made", shown=["mean_wait_s", "gain"])
+    table = StudyTable(rows, ["policy"], "made", shown=["mean_wait_s", "gain"])
     assert "note: intervals reach below 0, where mean wait cannot be: they are to be read as ending at 0" in str(table)
     assert "note" not in str(table.at(policy="fcfs"))
