@@ -1,10 +1,12 @@
 """Plans over pools: schedules are those of one pool, of two machines, and on any overlapping partitions jobs keep to theirs."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Job, Machine, NodeFailures, Scenario, Workload
+from clustermodel import Job, Machine, NodeFailures, Reservation, Scenario, Workload
 from tests.property.strategies import cases
 from tests.unit.test_partitions import job, nodes_of, parts, run, starts
 
@@ -113,16 +115,43 @@ def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
     "policy", [policy for policy in VARIANTS if "selective" not in policy and "easy:predictor" not in policy]
 )
 def test_two_disjoint_partitions_are_two_separate_machines(policy: str) -> None:
-    rng = np.random.default_rng(11)
-    jobs = [
-        job(n, float(rng.integers(0, 6_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900)), part, user=ord(part))
-        for n, part in enumerate(rng.choice(["a", "b"], 90).tolist(), 1)
-    ]
+    # A job that outlives its prediction lets all reservations be made again, and the optimum of longer queues takes seconds.
+    jobs, machines = two_partitions(11, end_early="predictor" not in policy and "optimal" not in policy)
     together = run(jobs, parts(a="0-5", b="6-13"), nodes=14, policy=policy).jobs.set_index("job")
-    for name, nodes in (("a", 6), ("b", 8)):
-        own = Workload.from_jobs([each for each in jobs if each.partition == name])
-        alone = Scenario(workload=own, machine=Machine(nodes=nodes), policy=policy).run().jobs.set_index("job")
+    for own, machine in machines:
+        alone = Scenario(workload=own, machine=machine, policy=policy).run().jobs.set_index("job")
         assert alone["start_s"].equals(together.loc[alone.index, "start_s"])
+
+
+TIES: dict[str, dict[str, Any]] = {
+    "reservation": {"reservations": Reservation(nodes="14", start_s=1e6, end_s=2e6)},
+    "failures": {"failures": NodeFailures(mtbf_s=1e10, repair_s=1)},
+}
+"""What ties partitions, so that one plan has both, and does nothing until all jobs have ended."""
+
+
+@pytest.mark.parametrize("tie", TIES)
+@pytest.mark.parametrize("policy", ["easy", "easy:reserve_depth=3", "conservative", "conservative:queue_order=shortest", "1/L"])
+def test_two_disjoint_partitions_in_one_plan_are_two_separate_machines(policy: str, tie: str) -> None:
+    jobs, machines = two_partitions(11)
+    together = run(jobs, parts(a="0-5", b="6-13"), nodes=15, policy=policy, **TIES[tie]).jobs.set_index("job")
+    for own, machine in machines:
+        alone = Scenario(workload=own, machine=machine, policy=policy).run().jobs.set_index("job")
+        columns = ["start_s", "reserved_s"]
+        pd.testing.assert_frame_equal(alone[columns], together.loc[alone.index, columns])
+
+
+def two_partitions(seed: int, *, end_early: bool = True) -> tuple[list[Job], list[tuple[Workload, Machine]]]:
+    """Return jobs of partitions a and b, most of which end early or none, and those of each with a machine of their own."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for n, part in enumerate(rng.choice(["a", "b"], 90).tolist(), 1):
+        submit_s, nodes, run_s = float(rng.integers(0, 6_000)), int(rng.integers(1, 7)), float(rng.integers(10, 900))
+        estimate_s = run_s * float(rng.choice([1, 1.5, 3])) if end_early else run_s
+        jobs.append(job(n, submit_s, nodes, run_s, part, user=ord(part), estimate_s=estimate_s))
+    sizes = {"a": 6, "b": 8}
+    own = {name: Workload.from_jobs([each for each in jobs if each.partition == name]) for name in sizes}
+    return jobs, [(own[name], Machine(nodes=nodes)) for name, nodes in sizes.items()]
 
 
 def test_suspended_jobs_resume_on_their_own_nodes_and_victims_are_on_nodes_of_the_partition() -> None:
