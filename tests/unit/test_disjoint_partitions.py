@@ -5,7 +5,10 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Machine, Partition, Scenario, Workload
-from clustermodel.schedule.node_set import IdleNodes, as_mask, from_mask, lowest
+from clustermodel.policies.disjoint_partitions import runs_of_partitions
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.interface import Run, Setup
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
 from clustermodel.sim.partitions import Partitions
 from tests.bench.partitions import site
 from tests.property.strategies import cases
@@ -21,6 +24,7 @@ POLICIES = (
     "1/L",
 )
 SIZES = {"a": 5, "b": 6, "c": 5}
+COLUMNS = ["start_s", "end_s", "status", "reserved_s"]
 
 
 def random_jobs(seed: int, names: list[str]) -> Workload:
@@ -51,8 +55,7 @@ def test_each_has_the_schedule_of_a_machine_of_its_own(policy: str) -> None:
         partition = workload.frame["partition"].fillna("a")
         for name in SIZES:
             separate = alone(workload, partition == name, name, policy)
-            columns = ["start_s", "end_s", "status", "reserved_s"]
-            pd.testing.assert_frame_equal(separate[columns], together.loc[separate.index, columns])
+            pd.testing.assert_frame_equal(separate[COLUMNS], together.loc[separate.index, COLUMNS])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -60,9 +63,33 @@ def test_partitions_of_which_a_job_may_have_either_are_scheduled_together_and_ot
     for seed in range(cases(8, fewest=4)):
         workload = random_jobs(seed, ["a", "b", "c", "a,b"])
         together = Scenario(workload=workload, machine=machine(), policy=policy).run().jobs.set_index("job")
-        separate = alone(workload, workload.frame["partition"] == "c", "c", policy)
-        assert separate["start_s"].equals(together.loc[separate.index, "start_s"])
-        assert together["status"].isin(["completed", "killed"]).all()
+        in_c = workload.frame["partition"] == "c"
+        others = Scenario(workload=Workload.from_frame(workload.frame[~in_c]), machine=machine(), policy=policy).run().jobs
+        for expected in (alone(workload, in_c, "c", policy), others.set_index("job")):
+            pd.testing.assert_frame_equal(expected[COLUMNS], together.loc[expected.index, COLUMNS])
+
+
+@pytest.mark.parametrize(("unused", "is_within_ab"), [("0-15", False), ("5-15", False), ("2-8", True)])
+def test_a_partition_that_no_job_names_leaves_others_separate(unused: str, is_within_ab: bool) -> None:
+    started: list[tuple[int, list[NodeSet]]] = []
+
+    class Noted(Fcfs):
+        def start(self, setup: Setup) -> Run:
+            if setup.disjoint:
+                return runs_of_partitions(self, setup)
+            started.append((setup.nodes, list(setup.node_sets)))
+            return super().start(setup)
+
+    def waits(names: list[str], *more: Partition) -> list[float]:
+        partitioned = Machine(nodes=16, partitions=[*machine().partitions, *more])
+        return list(Scenario(workload=random_jobs(1, names), machine=partitioned, policy=Noted()).run().jobs["wait_s"])
+
+    sets = [(0, 5), (5, 11), *([parts(unused=unused)[0].node_set] if is_within_ab else [])]
+    for names, setups in (["a", "b", "c"], [(5, []), (5, []), (6, [])]), (["c", "a,b"], [(5, []), (16, sets)]):
+        expected = waits(names)
+        del started[:]
+        assert waits(names, *parts(unused=unused)) == expected
+        assert sorted(started) == setups
 
 
 @pytest.mark.parametrize("policy", POLICIES)
