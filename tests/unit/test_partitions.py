@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Result, Scenario, Site, Workload
+from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Reservation, Result, Scenario, Site, Workload
+from clustermodel.policies.backfilling.cycle import SchedulingCycle
+from clustermodel.policies.backfilling.guarantees import EveryJob, NoJob, Selective
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.schedule.pools import Pools
@@ -203,6 +206,32 @@ def test_a_policy_that_does_not_say_that_it_knows_them_refuses_partitions() -> N
 )
 def test_what_is_not_allowed(make: Any, message: str) -> None:
     assert refusal(make).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("one_job", "partitions", "fields"),
+    [
+        (job(1, 0, 1, 1, "a"), parts(a="0-3"), {}),
+        (job(1, 0, 1, 1, None), [], {"reservations": Reservation(start_s=100, end_s=200)}),
+        (job(1, 0, 1, 1, None, max_nodes_used=1), [], {"processors_per_node": 2}),
+    ],
+    ids=["partitions", "reservations", "shapes"],
+)
+@pytest.mark.parametrize("kind", [EveryJob, NoJob, Selective])
+def test_guarantees_derived_from_known_ones_are_refused_where_plans_are_over_pools(
+    kind: Any, one_job: Job, partitions: list[Partition], fields: dict[str, Any]
+) -> None:
+    class NoStarts(kind):  # type: ignore[misc]
+        def schedule(self, current: SchedulingCycle) -> None:
+            """Start no job."""
+
+    policy = Backfilling(guarantees=NoStarts())
+    assert not any((policy.takes_partitions, policy.takes_reservations, policy.takes_shapes))
+    message = refusal(lambda: run([one_job], partitions, policy=policy, **fields))
+    assert message.startswith("backfilling: guarantees: ")
+    assert " is not allowed where jobs differ in the nodes" in message
+    assert message.endswith("; they must be all, none or selective")
+    assert starts(run([one_job], partitions, policy=Backfilling(guarantees=kind()), **fields)) == [0]
 
 
 def test_scenario_files_have_partitions() -> None:

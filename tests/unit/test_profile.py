@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from clustermodel import DecisionError
 from clustermodel.policies.predictors import as_late_again
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile, RunningProfile
+from clustermodel.ticks import NEVER
 
 NODES = 6
 LATEST = 60
@@ -113,6 +114,16 @@ class ProfileBesideATwin(RuleBasedStateMachine):
         earliest = self.twin.earliest(nodes, duration, self.twin.now)
         assert self.profile.earliest(nodes, duration, limit) == (earliest if earliest <= limit else -1)
 
+    @rule(nodes=sizes, duration=durations, not_before=st.integers(0, LATEST), wait=st.none() | st.integers(0, END))
+    def book_on_a_copy(self, nodes: int, duration: int, not_before: int, wait: int | None) -> None:
+        first, trial, expected = max(not_before, self.twin.now), self.profile.copy(), self.profile.copy()
+        earliest, limit = self.twin.earliest(nodes, duration, first), NEVER if wait is None else first + wait
+        booked = trial.book(nodes, duration, limit, not_before)
+        assert booked == (earliest if earliest <= limit else -1)
+        if booked >= 0:
+            expected.reserve(earliest, earliest + duration, nodes)
+        assert trial.steps() == expected.steps()
+
     @rule(shapes=st.lists(st.tuples(st.integers(0, 20), durations, sizes), max_size=4))
     def try_reservations_on_a_copy(self, shapes: list[tuple[int, int, int]]) -> None:
         before, trial = self.profile.steps(), self.profile.copy()
@@ -146,6 +157,15 @@ def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
     assert [profile.earliest(1, 15), profile.earliest(1, 16)] == [0, 20]
     assert [profile.fits(1, 15), profile.fits(1, 16), profile.fits(2, 1)] == [True, False, False]
     assert [profile.free_at(time) for time in (0, 9, 10, 19, 20)] == [1, 1, 4, 0, 4]
+
+
+def test_a_job_is_booked_at_the_first_time_allowed_in_the_middle_of_a_step_too() -> None:
+    profile = Profile(4)
+    profile.reserve(10, 20, 4)
+    assert profile.book(2, 3, not_before=5) == 5
+    assert profile.book(2, 3, not_before=8) == 20  # it would not end by 10
+    assert profile.book(3, 5, not_before=30) == 30  # after all steps
+    assert profile.steps() == [(0, 4), (5, 2), (8, 4), (10, 0), (20, 2), (23, 4), (30, 1), (35, 4)]
 
 
 def test_a_reservation_can_lean_on_its_own_room() -> None:
