@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 from clustermodel import (
+    Checkpointing,
     Job,
     Limits,
     Machine,
     NodeFailures,
     Outages,
+    Power,
     Reservation,
     Result,
     Scenario,
@@ -104,7 +106,44 @@ def random_policy(seed: int, heuristic: str, compression: str) -> Slack:
     return Slack(heuristic=heuristic, compression=compression, awt=20.0, slack_factor=factor, **more)
 
 
+CHECKPOINTS = Checkpointing(interval_s=10, checkpoint_s=5)
+FAILING = {
+    "checkpointing": Checkpointing(interval_s=10, restart_s=15),
+    "failures": Outages(node=[0], down_s=[12.0], up_s=[12.0], nodes=4),
+}
+BOOTING = {"idle_off_s": 50, "power": Power(busy_w=1, idle_w=1, boot_s=20)}
+
+
+@pytest.mark.parametrize(
+    ("submit_s", "fields", "expected"),
+    [
+        ((0, 1), {"checkpointing": CHECKPOINTS}, 40),  # checkpoints at 10 and 25
+        ((0, 13), FAILING, 47),  # restarted at 12, with 10 s saved
+        ((100, 101), BOOTING, 150),
+    ],
+    ids=["checkpoints", "failures", "boots"],
+)
+def test_plans_have_jobs_for_as_long_as_they_hold_their_nodes(
+    submit_s: tuple[int, int], fields: dict[str, Any], expected: int
+) -> None:
+    jobs = [job(1, submit_s[0], 4, 30, None), job(2, submit_s[1], 4, 10, None)]
+    result = run(jobs, [], nodes=4, policy="slack:awt=20,slack_factor=0", **fields)
+    assert starts(result)[1] == bounds(result)[1] == expected
+
+
 READINGS = [(heuristic, compression) for heuristic in ("ast", "dc") for compression in ("afresh", "shift", "in-place")]
+
+
+@pytest.mark.parametrize("fields", [{"checkpointing": CHECKPOINTS}, BOOTING], ids=["checkpoints", "boots"])
+@pytest.mark.parametrize(("heuristic", "compression"), READINGS)
+def test_no_job_starts_after_its_bound_where_jobs_hold_their_nodes_for_longer(
+    heuristic: str, compression: str, fields: dict[str, Any]
+) -> None:
+    for seed in range(cases(12, fewest=6)):
+        policy = Slack(heuristic=heuristic, compression=compression, awt=20.0, slack_factor=3.0 * (seed % 2))
+        scenario = Scenario(workload=random_jobs(seed, None), machine=Machine(nodes=8, **fields), policy=policy)
+        table = scenario.run().jobs
+        assert not (table["start_s"] > table["reserved_s"]).any()
 
 
 @pytest.mark.parametrize(("heuristic", "compression"), [*READINGS, ("optimal", "afresh")])
