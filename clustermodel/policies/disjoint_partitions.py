@@ -23,6 +23,8 @@ def runs_of_partitions(policy: Policy, setup: Setup) -> Run:
 class _Partition:
     """A partition, or several that overlap: its queue, and the policy's run on it."""
 
+    # No job returns to the queue: failures tie partitions, and these policies neither preempt nor set limits.
+
     def __init__(self, nodes: NodeSet, policy: Policy, setup: Setup) -> None:
         self.mask, self._nodes = as_mask(nodes), count(nodes)
         sets = [each for each in setup.node_sets if not as_mask(each) & ~self.mask]
@@ -39,8 +41,6 @@ class _Partition:
         queue, idle, alarm = self._queue, self._idle, self.alarm
         for gang in batch.ended:
             idle += gang.nodes
-        if batch.requeued:
-            queue.join(list(batch.requeued))
         if batch.submitted:
             queue.join(list(batch.submitted))
         if batch.alarm:
@@ -69,7 +69,7 @@ class _DisjointRuns:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run a scheduling cycle of each partition in which something has happened."""
         of = self._of
-        active = [of(gang.job.allowed) for gang in batch.ended]  # those of requeued jobs have ended
+        active = [of(gang.job.allowed) for gang in batch.ended]
         active += [of(job.allowed) for job in batch.submitted]
         if batch.alarm:
             self._alarm = NEVER
@@ -92,8 +92,7 @@ class _DisjointRuns:
         of = self._of
         ended = [gang for gang in batch.ended if of(gang.job.allowed) is partition]
         submitted = [job for job in batch.submitted if of(job.allowed) is partition]
-        requeued = [job for job in batch.requeued if of(job.allowed) is partition]
-        return Batch(ended, submitted, partition.alarm == now, requeued)
+        return Batch(ended, submitted, partition.alarm == now)
 
     def _of_nodes(self, allowed: NodeSet | None) -> _Partition:
         """Return the partition of the jobs that may have these nodes."""

@@ -16,7 +16,7 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.profile import Plan, Profile, Reservation, Shape, Shapes, earliest_completion
+from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.scheduler import Backfilling
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class BackfillingRun:
     """One run of a backfilling scheduler: its phases, and what they share from one scheduling cycle to the next."""
 
-    def __init__(self, policy: Backfilling, setup: Setup) -> None:
+    def __init__(self, policy: Backfilling, setup: Setup, guarantees: FirstPhase) -> None:
         self.setup = setup
         self.lengths = lengths = Lengths(policy, setup, once=True)  # expected run times on the nodes that jobs ask for
-        self.plan: Plan = policy.empty_plan(setup.nodes, may_overrun=lengths.may_overrun)  # running jobs and reservations
+        self.plan = Plan(RunningProfile(setup.nodes, may_overrun=lengths.may_overrun))  # running jobs and reservations
         self.sorter = QueueSorter(policy.order, policy.levels, policy.starvation_weight, setup.rng)
         self.shapes: dict[int, Shapes] = {}  # id of a job in the system -> the shapes it can have, the preferred one first
         self._sizes: Sizes = sizes_of(policy.width)
-        self._guarantees: FirstPhase = policy.first_phase(setup)
+        self._guarantees = guarantees
         self.speculation: Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
         self.widening: StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
         self.molds, self.explain = self._sizes is not ASKED, setup.explain

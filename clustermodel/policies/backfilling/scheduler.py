@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel.policies.backfilling.cycle import BackfillingRun
-from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase, Guarantees, NoJob, Relaxed, Selective
+from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
@@ -19,7 +19,6 @@ from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup,
 from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
-from clustermodel.schedule.profile import Plan, RunningProfile
 from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
@@ -103,7 +102,7 @@ class Backfilling:
 
     def start(self, setup: Setup) -> Run:
         """Start a run."""
-        return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup)
+        return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup, self._guarantees().start(setup))
 
     def _start_in_pools(self, setup: Setup) -> Run:
         where = " where jobs differ in the nodes that they may have, or have shapes"
@@ -123,9 +122,6 @@ class Backfilling:
 
     # What a run consists of.
 
-    def first_phase(self, setup: Setup) -> FirstPhase:
-        return self._guarantees().start(setup)
-
     def speculative_phase(self) -> Speculation | None:
         tests = TestRuns() if self.test_runs is True else self.test_runs or None
         if self.speculation is None and tests is None:
@@ -136,10 +132,6 @@ class Backfilling:
         if self.widening is False:
             return None
         return StartTimeWidening(1.0 if self.widening is True else self.widening)
-
-    def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
-        """Return the plan that a run begins with; ``may_overrun`` says whether jobs may run longer than expected."""
-        return Plan(RunningProfile(nodes, may_overrun=may_overrun))
 
 
 def _named(criterion: str, guarantees: str) -> Callable[..., Backfilling]:
