@@ -83,7 +83,7 @@ def weight(nodes: int, p: float, initial_slack_s: float, slack_s: float, weights
     """Return what multiplies t_i^alpha_t in the cost of moving a job: n^alpha_u x p^alpha_p x (s0 / s)^alpha_f."""
     # A job without initial slack has lost no share of it; one that has lost all counts as if a second were left.
     left = max(slack_s, min(initial_slack_s, LEAST_SLACK_S))
-    fairness = initial_slack_s / left if left > 0 else 1.0
+    fairness = initial_slack_s / left if initial_slack_s > 0 else 1.0
     return power(nodes, weights.u) * power(p, weights.p) * power(fairness, weights.f)
 
 

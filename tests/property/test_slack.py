@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import permutations
 from math import inf
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Reserve, Start
 from clustermodel.policies.slack import Quotas, Slack
-from clustermodel.policies.slack_run import COMPRESSIONS
+from clustermodel.policies.slack_run import COMPRESSIONS, IN_PLACE, SHIFT, WholeMachineRun
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -123,6 +124,33 @@ def test_no_job_starts_after_its_bound(
         assert told == policy.bounds[job]
     waited = records.column("start") > records.column("submit")
     assert ((promised != UNKNOWN) >= waited).all()
+
+
+@every_heuristic
+@given(
+    case=machines_and_rows(underestimates=True),
+    compression=st.sampled_from([SHIFT, IN_PLACE]),
+    awt=st.sampled_from([0.0, 3.0, 30.0]),
+    alpha=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_jobs_without_initial_slack_move_up_whenever_one_can(
+    heuristic: str, compression: str, case: Case, awt: float, alpha: float
+) -> None:
+    """However often they have moved up before, and only up."""
+
+    unwatched = WholeMachineRun.remove
+
+    def watched(run: WholeMachineRun, now: int) -> None:
+        before = {one.job.id: one.start for one in run.plan}
+        can_move = any(run.profile.earlier(one.nodes, one.length, one.start, 0) < one.start for one in run.plan)
+        unwatched(run, now)
+        moved = [one.start - before[one.job.id] for one in run.plan if one.start != before[one.job.id]]
+        assert bool(moved) == can_move
+        assert all(move < 0 for move in moved)
+
+    nodes, rows = case
+    with mock.patch.object(WholeMachineRun, "remove", watched):
+        run(nodes, rows, Slack(heuristic=heuristic, compression=compression, awt=awt, slack_factor=0, alpha_f=alpha))
 
 
 @settings(max_examples=cases(40))

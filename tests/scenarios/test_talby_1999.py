@@ -45,11 +45,13 @@ def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
         SCRIPT.gap_sizes(table).loc[2.0, ["slack", "every fifth", "the others"]].to_list()
     )
     differences = found["difference (s)"].groupby("compression")
-    assert set(differences.idxmin()) == {("afresh", 5), ("shift", 5)}
+    assert set(differences.idxmin()) == {("afresh", 2), ("shift", 5)}
     means = script["means"](kept)
     paper = 2294.0 - 1955.28
     assert means["paper, difference (s)"].dropna().to_list() == pytest.approx([paper] * 2)
-    assert (means["highest"] < paper).all()
+    assert (means["lowest"] < paper).all()
+    assert means["highest"].to_list()[::2] == pytest.approx([paper] * 2, rel=0.03)  # with all weights 1
+    assert set(differences.idxmax()) == {("afresh", 3), ("shift", 3)}  # the only one of the five that gives as much
 
 
 def test_weights_of_the_price() -> None:
@@ -58,7 +60,7 @@ def test_weights_of_the_price() -> None:
     means = defined_in("papers/talby_1999/every_fifth").means(kept)
     usual, low = (means.xs(weights, level="weights") for weights in ("all 1", "alpha_p = 1, the others 0.2"))
     assert (low[["every fifth (s)", "the others (s)"]] > usual[["every fifth (s)", "the others (s)"]]).all(axis=None)
-    assert (low["difference (s)"] < 0.6 * usual["difference (s)"]).all()
+    assert (low["difference (s)"] < 0.7 * usual["difference (s)"]).all()
 
 
 def test_experiments_without_a_table(table: StudyTable) -> None:
@@ -72,7 +74,7 @@ def test_experiments_without_a_table(table: StudyTable) -> None:
     assert 0.98 < afresh[monthly] / afresh[usual] < 1 < shift[monthly] / shift[usual] < 1.01
     for waits in (afresh, shift):
         assert waits[usual] < waits[small] < 0.91 * waits[conservative]
-        assert waits[high] > waits[conservative]
+        assert waits[usual] < waits[high] < 0.91 * waits[conservative]
 
 
 @pytest.mark.long
@@ -96,7 +98,7 @@ def test_slack_factors(table: StudyTable) -> None:
     found = SCRIPT.factors(table)
     assert found["slack"].idxmin() == found["paper, slack"].idxmin() == 9.0
     assert found["slack"][11.0] > found["slack"][9.0]
-    assert found["slack"][0.0] > SCRIPT.months(table).loc["year", "conservative"]
+    assert found["slack"].iloc[0] == found["slack"].max() < SCRIPT.months(table).loc["year", "conservative"]  # SF = 0
     longest = table.at(month="1996-10", policy="ast", compression="afresh", gap=0.0).frame.set_index("slack_factor")[
         "longest_wait_s"
     ]
@@ -109,7 +111,7 @@ def test_priorities(table: StudyTable) -> None:
     assert (unequal["every fifth"] < unequal["the others"]).all()
     assert found["slack"].idxmax() == found["paper, slack"].idxmax() == 2.0
     months = SCRIPT.unequal_months(table).drop(["year", "in one run"])
-    assert (months["every fifth"] > months["the others"]).sum() == 5
+    assert (months["every fifth"] > months["the others"]).sum() == 3
 
 
 def test_heuristics(table: StudyTable) -> None:
@@ -121,7 +123,7 @@ def test_heuristics(table: StudyTable) -> None:
         assert rows["equal"].astype(float).sort_values().index.tolist() == ["ast", "aat", "dp", "dc", "du"]
         assert (rows["equal"] < conservative).sum() == (5 if compression == "in-place" else 1)
         if compression == "in-place":
-            assert set(rows.index[rows["every fifth"] < rows["the others"]]) == {"ast", "aat", "dp"}
+            assert (rows["every fifth"] < rows["the others"]).all()
 
 
 def test_the_papers_numbers_agree_with_each_other() -> None:
