@@ -46,6 +46,15 @@ def test_jobs_of_a_partition_are_delayed_and_those_beside_them_are_not(factor: i
     assert bounds(result)[1::2] == ([65, 66] if factor else [10, 10])
 
 
+@pytest.mark.parametrize("compression", ["afresh", "shift", "in-place"])
+def test_a_job_without_initial_slack_moves_up_each_time_one_ends_early(compression: str) -> None:
+    # Three jobs of all of a wait behind one, each of 60 s at most; all end after 50 s.  Job 5 has what only b has.
+    jobs = [job(number, submit, 4, 50, "a", estimate_s=60) for number, submit in enumerate((0, 5, 6, 7), 1)]
+    policy = Slack(awt=100.0, slack_factor=0, compression=compression)
+    result = run([*jobs, job(5, 0, 2, 5, "b")], SHARING, nodes=6, policy=policy)
+    assert result.jobs.set_index("job")["start_s"].to_dict() == {1: 0, 2: 50, 3: 100, 4: 150, 5: 0}
+
+
 def test_a_job_has_other_nodes_at_the_same_time_where_another_one_needs_its_own() -> None:
     # Job 2 is to have nodes 0 and 1 at 10; then job 3 takes all of a, and job 2 has those that only b has.
     jobs = [job(1, 0, 6, 10, "a,b"), job(2, 0, 2, 10, "a,b"), job(3, 1, 4, 20, "a")]
