@@ -64,6 +64,14 @@ class TimeSlicing:
         """T in ticks."""
         return to_ticks(self.quantum_s)
 
+    def longest(self, ticks: int, rows: int, switch: int) -> int:
+        """Return how long a gang at worst takes for ``ticks`` of its own slices, unless another scheduling event delays it."""
+        # Before each of its slices come those of all other rows, and each has a switch.  If it joins a slice that goes on,
+        # that may end during the switch.
+        slices = -(-ticks // (self.quantum - switch))
+        unused = switch if slices and self.at_events == "keep" else 0
+        return ticks + slices * ((rows - 1) * self.quantum + switch) + unused
+
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:

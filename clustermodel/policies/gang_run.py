@@ -69,8 +69,9 @@ class GangRun:
         self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
         switch = 0 if setup.own_switches else machine.switch_ticks
         self._switches = setup.own_switches or switch > 0  # whether context switches take time
-        # Of how many ticks of a slice are how many without the switch, the ratio in lowest terms; 0 where gangs differ in that.
-        own = 0 if setup.own_switches else self._quantum - switch
+        # Of how many ticks of a slice are how many without the switch, the ratio in lowest terms; 0 where gangs differ in that,
+        # or where what counts is when they end at worst.
+        own = 0 if setup.own_switches or machine.windows else self._quantum - switch
         self._slice, self._own = self._quantum // gcd(self._quantum, own), own // gcd(self._quantum, own)
         self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(mpl)

@@ -29,6 +29,7 @@ class PooledGangRun(GangRun):
     def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
         self._pools = pools_of(setup)
         self._windows, self._transfer_times = self._pools.windows, setup.transfer_times
+        self._time_slicing = setup.machine.time_slicing
         self._pool_plans = PoolRowPlans(self._pools, mpl)
         super().__init__(policy, mpl, setup, open_rows, partial(PooledMatrix, pools=self._pools), self._pool_plans)
         assert isinstance(self.matrix, PooledMatrix)
@@ -89,6 +90,11 @@ class PooledGangRun(GangRun):
 
     def _length(self, job: QueuedJob) -> int:
         return super()._length(job) if self._windows is None else self._holding(job, job.estimate)
+
+    def _stretched(self, ticks: int, job: QueuedJob, *, rows: int | None = None) -> int:
+        if self._windows is None:
+            return super()._stretched(ticks, job, rows=rows)
+        return self._time_slicing.longest(ticks, self._rows_at_worst if rows is None else rows, self._switch_time(job))
 
     def _begin_plans(self, batch: Batch) -> None:
         self._pooled_matrix.planned = None

@@ -29,13 +29,13 @@ _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a 
 class Reservations:
     """The windows of a machine in one run."""
 
-    # Where gangs share nodes in time, jobs are expected to leave them as late as they may with `rows` rows in use; 0: alone.
+    # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
 
     def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
-        self._all_rows, self._quantum = rows * machine.time_slicing.quantum, machine.time_slicing.quantum
+        self._rows, self._time_slicing = rows, machine.time_slicing
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
@@ -107,7 +107,7 @@ class Reservations:
             return
         job, now = gang.job, self._run.env.now
         ends = max(gang.expected_end, now + 1)
-        if self._all_rows:
+        if self._rows:
             ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come(), job, gang.nodes)
         barred = self.windows.barred(now, ends - now, job.barred) & as_mask(columns) & ~as_mask(before)
         if barred:
@@ -175,9 +175,9 @@ class Reservations:
         return self._stretched(self._run.saved.holding(job, ticks), job.queued, job.saved_on or job.queued.nodes)
 
     def _stretched(self, ticks: int, job: QueuedJob, nodes: int) -> int:
-        if not self._all_rows:
+        if not self._rows:
             return ticks
-        return -(-ticks * self._all_rows // (self._quantum - self._run.costs.switch(job.id, nodes)))
+        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job.id, nodes))
 
     def _of(self, job: QueuedJob) -> int:
         return self._whole if job.allowed is None else as_mask(job.allowed)

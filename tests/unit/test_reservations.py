@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clustermodel import (
     Checkpointing,
+    ContextSwitch,
     DecisionError,
     Job,
     Machine,
@@ -125,6 +126,38 @@ def test_events_and_shares_of_capacity_know_what_is_reserved_beside_gangs_in_row
     assert shares[list(SHARES).index("reserved")].mean() == pytest.approx(share["reserved"]) == pytest.approx(reserved)
     busy = busy_nodes(result, log.time_s[[0, -1]]) / 8
     assert busy.tolist() == pytest.approx([1 - share["idle"] - share["reserved"]])
+
+
+@pytest.mark.parametrize("policy", ["gs", "bgs", "mbgs"])
+@pytest.mark.parametrize(("at_events", "ends"), [("cut", 1510), ("keep", 1660)])
+@pytest.mark.parametrize("fidelity", ["fast", "node"])
+def test_a_gang_in_rows_waits_for_its_first_slice_before_a_reservation(
+    policy: str, at_events: str, ends: float, fidelity: str
+) -> None:
+    # Job 9 needs one slice, after those of four other rows, so it may end at 850 + 4 x 200 + 60 = 1710 at worst.
+    parts = [Partition(name="x", nodes="0")]
+    jobs = [*(job(n, 0, 1, 9000, partition="x") for n in range(1, 5)), job(9, 850, 2, 60)]
+    for begin, start in ((1200, 1300), (1709.5, 1809.5), (1710, 850)):
+        machine = Machine(
+            nodes=2,
+            partitions=parts,
+            reservations=[Reservation(nodes="1", start_s=begin, end_s=begin + 100)],
+            time_slicing=TimeSlicing(at_events=at_events),
+        )
+        workload = Workload.from_jobs(jobs)
+        last = Scenario(workload=workload, machine=machine, policy=policy, fidelity=fidelity).run().jobs.set_index("job").loc[9]
+        assert last["start_s"] == start
+        assert last["end_s"] == ends or start > 850
+
+
+def test_what_a_gang_in_rows_needs_at_worst() -> None:
+    cut, keep = TimeSlicing(quantum_s=10, mpl=3), TimeSlicing(quantum_s=10, mpl=3, at_events="keep")
+    second = to_ticks(1)
+    needs = [(1, 3, 0, 21), (10, 3, 0, 30), (11, 3, 0, 51), (8, 3, 2, 30), (9, 3, 2, 53), (9, 1, 2, 13), (25, 1, 0, 25)]
+    for own, rows, switch, at_worst in needs:
+        assert cut.longest(own * second, rows, switch * second) == at_worst * second
+        assert keep.longest(own * second, rows, switch * second) == (at_worst + switch) * second
+    assert cut.longest(0, 3, second) == keep.longest(0, 3, second) == 0
 
 
 def test_a_reservation_that_jobs_name_is_theirs() -> None:
@@ -601,6 +634,38 @@ def test_no_job_is_ever_in_a_window_of_others(policy: str, jobs: list[tuple[Any,
                 assert not (held & own and row.start_s < end and begin < limit)
     guaranteed = table[table["reserved_s"].notna() & (table["status"] == "completed")]
     assert (guaranteed["start_s"] <= guaranteed["reserved_s"]).all()
+
+
+@pytest.mark.parametrize("policy", ["gs", "bgs", "mbgs"])
+@settings(max_examples=cases(30), deadline=None)
+@given(
+    jobs=st.lists(st.tuples(st.integers(5, 30), st.sampled_from([4, 1]), st.integers(1, 25)), min_size=1, max_size=2),
+    drains=st.integers(1, 60),
+    mpl=st.integers(2, 5),
+    switch=st.sampled_from([0, 1, 3]),
+    charge=st.sampled_from(["on-change", "every-slice"]),
+    at_events=st.sampled_from(["cut", "keep"]),
+)
+def test_only_events_delay_gangs_in_rows_into_a_window(
+    policy: str, jobs: list[tuple[int, int, int]], drains: int, mpl: int, switch: int, charge: str, at_events: str
+) -> None:
+    begin = jobs[-1][0] + drains
+    # Node 3 is reserved; jobs that never end fill the other nodes in all rows but one.
+    others = [job(number, 0, 3, 2000, partition="others") for number in range(1, mpl)]
+    machine = Machine(
+        nodes=4,
+        partitions=[Partition(name="others", nodes="0-2")],
+        reservations=[Reservation(nodes="3", start_s=begin, end_s=begin + 200)],
+        time_slicing=TimeSlicing(quantum_s=10, mpl=mpl, at_events=at_events),
+        context_switch=ContextSwitch(seconds=switch, charge=charge),
+    )
+    workload = Workload.from_jobs([*others, *(job(number, *of_job) for number, of_job in enumerate(jobs, 11))])
+    result = Scenario(workload=workload, machine=machine, policy=policy, history=True).run()
+    start_s, events = result.jobs.set_index("job")["start_s"], result.events.time_s
+    for row in result.placements.itertuples():
+        if row.first_node + row.nodes == 4 and row.begin_s < begin + 200 and row.end_s > begin:
+            delays = ((start_s[row.job] < events) & (events < begin)).sum()
+            assert row.end_s - begin <= delays * mpl * 10  # a round of the rows each
 
 
 def _members(reservation: Reservation) -> set[int]:
