@@ -127,12 +127,10 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
     worst = max(range(len(runs)), key=limited.__getitem__)
     yield from (Note(*words) for words in notes_on_rules(runs[worst], limited[worst]))
     ordered = [run for run in runs if run.scenario.used_site is not None and run.scenario.used_site.order is not None]
-    own = [run.scenario.label for run in ordered if not getattr(make_policy(run.scenario.policy), "takes_order", True)]
-    if own:
+    if own := [run.scenario.label for run in ordered if not getattr(make_policy(run.scenario.policy), "takes_order", True)]:
         names = _names(own, [run.scenario.label for run in runs])
-        yield Note(
-            f"the order of the site has no effect under {names}, which has one of its own", "choose another policy", "--policy"
-        )
+        fact = f"the order of the site breaks at most ties under {names}, which has one of its own"
+        yield Note(fact, "choose another policy", "--policy")
     if capped := [run for run in runs if run.machine.power_cap_w is not None]:
         yield Note(*cap_note(max(capped, key=lambda run: int(run.records.column("cap_wait").sum()))))
     for run in (run for run in runs if run.scenario.used_site is not None):

@@ -10,7 +10,7 @@ from typing import ClassVar
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import Run, Setup, dependencies_of
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import QueueOrder, queue_order_of
+from clustermodel.policies.queue_order import OWN_ORDERS, QueueOrder, queue_order_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,8 @@ class Conservative:
 
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
-            placed, and moved to earlier starts.
+            placed, and moved to earlier starts.  Priorities, and the order of a site, count by ``"arrival"``; else of equal
+            jobs only.
         predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the
             prediction at its submission; when a running job outlives its own, all reservations are made again and may be later.
         correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.
@@ -37,6 +38,10 @@ class Conservative:
         queue_order_of(self.name, self.queue_order)
         predictor_of(self.name, self.predictor)
         correction_of(self.name, self.correction)
+
+    @property
+    def takes_order(self) -> bool:
+        return self.queue_order not in OWN_ORDERS
 
     @property
     def depends_on(self) -> frozenset[str]:

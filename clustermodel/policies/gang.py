@@ -17,7 +17,7 @@ from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.partitioned_gangs import PooledGangRun
 from clustermodel.policies.pools import in_pools
 from clustermodel.policies.preemption import DEPENDENCIES
-from clustermodel.policies.queue_order import QueueOrder, queue_order_of
+from clustermodel.policies.queue_order import OWN_ORDERS, QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class GangScheduling:
 
     Args:
         mpl: multiprogramming level, at most the machine's, which is the default.
-        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.
+        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.  Priorities, and the order of a
+            site, count by ``"arrival"``; else of equal jobs only.
     """
 
     name: ClassVar[str]
@@ -60,6 +61,10 @@ class GangScheduling:
         migration = {"checkpointing"} if self.migration else set()
         urgent = NOTHING if self.urgent is None else DEPENDENCIES[self.urgent]
         return frozenset({"time_slicing", "context_switch", "node_memory_gib", *migration, *urgent})
+
+    @property
+    def takes_order(self) -> bool:
+        return self.queue_order not in OWN_ORDERS
 
     def start(self, setup: Setup) -> GangRun:
         """Start a run, with at most as many rows as the machine's multiprogramming level."""

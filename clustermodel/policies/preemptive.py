@@ -431,6 +431,7 @@ class Las(PreemptiveScheduler):
     name = "las"
     rule = "it fits, in the order of attained service"
     in_run = _LasRun
+    takes_order: ClassVar[bool] = False
     thresholds: Thresholds = 3250.0
     promote: float | None = None
 

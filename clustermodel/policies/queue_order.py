@@ -30,6 +30,8 @@ SITE_ORDERS: Final = ("fair-share", "multifactor")
 """Orders that the site keeps for any policy (docs/site): ``easy:order=fair-share``."""
 CRITERIA: Final = ("D", "P", "R", "1/L", "P/L", "R/L")
 """Sorting criteria of Perkovic & Keleher 2000, table 4; the largest value comes first."""
+OWN_ORDERS: Final = ("shortest", "narrowest", "widest", "P", "R", "1/L", "P/L", "R/L")
+"""Those of both in which queue order, so the site's, breaks ties only."""
 
 
 def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | None:

@@ -310,6 +310,9 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write {form}")
         if key == "order" and value in SITE_ORDERS:  # which the site keeps: site_order_of
             continue
+        if key == "order" and value.partition(":")[0] in SITE_ORDERS:
+            must = f"give the parameters of an order of the site with --order {value}, or Site(order=...)"
+            raise SpecificationError(f"policy {name}: order: {value!r} is not allowed; {must}")
         if key not in allowed:
             known = ", ".join(allowed) or "it has none"
             hint = (did_you_mean(value, SITE_ORDERS) if key == "order" else "") or did_you_mean(key, allowed)

@@ -1,5 +1,6 @@
 """Notes on rules that do not fit the jobs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -127,3 +128,37 @@ def test_the_wait_that_rules_make_has_separators() -> None:
     site = Site(limits=Limits(user=1, running_jobs=1))
     run = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=8), policy="fcfs", site=site).run()
     assert str(run_notes([run])[-1]) == "rules of the site hold 1 job under fcfs, 16,431 s of the mean wait"
+
+
+@pytest.mark.parametrize(
+    ("policy", "notes"),
+    [
+        *[(policy, 1) for policy in ("las", "srtf", "ss", "backfilling:order=widest", "1/L", "R/L-NG")],
+        *[(f"{policy}:queue_order=shortest", 1) for policy in ("conservative", "bf", "gs", "bgs")],
+        *[
+            (policy, 0)
+            for policy in ("easy:backfill_order=shortest", "gs", "D", "backfilling:order=arrival", "expand:order=age")
+        ],
+    ],
+)
+def test_an_order_that_breaks_at_most_ties_has_a_line(policy: str, notes: int) -> None:
+    frame = pd.DataFrame({"submit_s": [0, 0], "nodes": 2, "run_s": 100, "user": [1, 2]})
+    scenario = Scenario(
+        workload=Workload.from_frame(frame), machine=Machine(nodes=8), policy=policy, site=Site(order="fair-share")
+    )
+    facts = [note.fact for note in run_notes([scenario.run()]) if "order" in note.fact]
+    assert facts == [f"the order of the site breaks at most ties under {policy}, which has one of its own"] * notes
+
+
+@pytest.mark.parametrize(
+    "policy", ["las", "srtf", "srsf", "ss", "conservative:queue_order=shortest", "gs:mpl=2,queue_order=shortest"]
+)
+def test_policies_that_are_said_to_ignore_priorities_do(policy: str) -> None:
+    jobs = [Job(id=number, submit_s=5 * number, nodes=1 + number % 4, run_s=20 + 3 * number) for number in range(12)]
+    starts = []
+    for priority in (0, 9):
+        given = [replace(job, priority=priority * (job.id % 3 == 0)) for job in jobs]
+        starts.append(
+            Scenario(workload=Workload.from_jobs(given), machine=Machine(nodes=4), policy=policy).run().jobs["start_s"]
+        )
+    assert starts[0].equals(starts[1])

@@ -157,9 +157,13 @@ def test_every_policy_takes_an_order_or_a_note_says_so(policy: str) -> None:
     scenario = Scenario(workload=Workload.from_frame(frame), machine=Machine(nodes=8), policy=policy)
     result = replace(scenario, site=Site(order="fair-share:half_life_s=600")).run()
     table = result.jobs
-    has_no_effect = any("the order of the site has no effect" in note.fact for note in run_notes([result]))
-    assert table["start_s"].equals(scenario.run().jobs["start_s"]) == has_no_effect
-    assert has_no_effect == (policy in ("ss", "srtf", "srsf"))
+    is_noted = any("the order of the site breaks at most ties" in note.fact for note in run_notes([result]))
+    assert is_noted == (
+        policy in ("ss", "srtf", "srsf", "las") or policy.removesuffix("-NG") in ("P", "R", "1/L", "P/L", "R/L")
+    )
+    is_the_same = table["start_s"].equals(scenario.run().jobs["start_s"])
+    assert not is_the_same or is_noted
+    assert is_the_same or policy not in ("ss", "srtf", "srsf")
     assert (table["status"] != "rejected").all()
     assert table["end_s"].notna().all()
     assert result.summary().delayed is None
@@ -258,6 +262,15 @@ def test_an_order_of_the_policy_is_one_of_the_site(policy: str) -> None:
             "easy:order=fairshare",
             None,
             "policy easy: parameter 'order' is unknown (did you mean 'fair-share'?)",
+        ),
+        *(
+            (
+                f"{policy}:order=fair-share:half_life_s=60",
+                None,
+                f"policy {policy}: order: 'fair-share:half_life_s=60' is not allowed; give the parameters of an order of the "
+                "site with --order fair-share:half_life_s=60, or Site(order=...)",
+            )
+            for policy in ("easy", "fcfs", "backfilling", "expand")
         ),
         (
             "easy:order=fair-share",

@@ -18,7 +18,7 @@ from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
 from clustermodel.policies.pools import PoolBackfilling, in_pools
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, QueueSorter, require_order
+from clustermodel.policies.queue_order import CRITERIA, OWN_ORDERS, QueueOrder, QueueSorter, require_order
 from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
@@ -35,6 +35,7 @@ class Backfilling:
     Args:
         order: the queue order of the phases: one of the paper's criteria (``"D"``, ``"P"``, ``"R"``, ``"1/L"``,
             ``"P/L"``, ``"R/L"``), ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"``, or a key.
+            Priorities come first by criteria and ``"arrival"``; else they count of equal jobs only.
         guarantees: which jobs hold reservations: ``"all"``, ``"none"``, ``"selective"``, ``"relaxed"``, or a user-defined part.
         levels: the number of priority levels of criterion P.
         starvation_weight: the increase of the criterion per second of delay.
@@ -91,6 +92,10 @@ class Backfilling:
         kinds: dict[str, Guarantees] = {"all": EveryJob(), "none": NoJob()}
         kinds |= {"selective": Selective(self.threshold), "relaxed": Relaxed(self.relaxation)}
         return kinds[choice("backfilling: guarantees", self.guarantees, kinds, other=", or an object with start")]
+
+    @property
+    def takes_order(self) -> bool:
+        return self.order not in OWN_ORDERS
 
     @property
     def takes_partitions(self) -> bool:
