@@ -19,8 +19,8 @@ class Conservative:
 
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
-            placed, and moved to earlier starts.  Priorities, and the order of a site, count by ``"arrival"``; else of equal
-            jobs only.
+            placed, and moved to earlier starts.  Except in order of arrival, priorities and a site's order only
+            break ties.
         predictor: of run times, by name or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the
             prediction at its submission; when a running job outlives its own, all reservations are made again and may be later.
         correction: of a prediction that has expired, by name or a function; ``None`` is as long as the job is late.

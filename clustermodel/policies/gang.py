@@ -33,8 +33,8 @@ class GangScheduling:
 
     Args:
         mpl: multiprogramming level, at most the machine's, which is the default.
-        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.  Priorities, and the order of a
-            site, count by ``"arrival"``; else of equal jobs only.
+        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.  Except in order of arrival,
+            priorities and a site's order only break ties.
     """
 
     name: ClassVar[str]

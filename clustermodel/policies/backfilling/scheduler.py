@@ -35,7 +35,7 @@ class Backfilling:
     Args:
         order: the queue order of the phases: one of the paper's criteria (``"D"``, ``"P"``, ``"R"``, ``"1/L"``,
             ``"P/L"``, ``"R/L"``), ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"``, or a key.
-            Priorities come first by criteria and ``"arrival"``; else they count of equal jobs only.
+            In the order of ``"shortest"``, ``"narrowest"`` and ``"widest"``, priorities only break ties.
         guarantees: which jobs hold reservations: ``"all"``, ``"none"``, ``"selective"``, ``"relaxed"``, or a user-defined part.
         levels: the number of priority levels of criterion P.
         starvation_weight: the increase of the criterion per second of delay.
