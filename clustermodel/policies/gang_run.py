@@ -55,7 +55,7 @@ class GangRun:
         self._limits_memory = machine.node_memory is not None
         self._plans = RowPlans(setup.nodes, mpl) if plans is None else plans
         self._lacks_memory = False  # whether a job has lacked memory since the cycle began
-        self._promised_to: int | None = None  # id of the job to which memory has been promised
+        self._memory_reserved_for: int | None = None  # id of the job that has a reservation of memory
         self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
         self._in_pools = plans is not None
         self._planning = False  # whether the rows' profiles are laid out for this event
@@ -135,7 +135,7 @@ class GangRun:
         if failed:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         if self._limits_memory:
-            matrix.memory, matrix.promised = self._view.free_memory(), None
+            matrix.memory, matrix.memory_reservation = self._view.free_memory(), None
 
     def _waiting_for_a_row(self, batch: Batch, decisions: list[Decision]) -> Iterable[QueuedJob]:
         """Place urgent jobs, or note which gangs migrate; return the other jobs that wait."""
@@ -201,8 +201,8 @@ class GangRun:
             plans.drop(job)
             return False
         if reservation.start > now:
-            if limits_memory and job.id == self._promised_to:
-                self.matrix.promise_memory(job, reservation.row, self._ends)  # it has to wait for nodes as well
+            if limits_memory and job.id == self._memory_reserved_for:
+                self.matrix.reserve_memory(job, reservation.row, self._ends)  # it has to wait for nodes as well
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=not limits_memory))
             return False
@@ -265,8 +265,8 @@ class GangRun:
         self._planning = self._lacks_memory = False
         if batch.alarm:
             self._alarm = None
-        if self._promised_to is not None:
-            self._plans.reserved.pop(self._promised_to, None)  # the job is placed again
+        if self._memory_reserved_for is not None:
+            self._plans.reserved.pop(self._memory_reserved_for, None)  # the job is placed again
         self._improvable = False
         if self._ends:
             now = self._view.now
@@ -341,15 +341,15 @@ class GangRun:
     def _wait_for_memory(self, job: QueuedJob, row: int) -> None:
         """Let a job wait, whose reservation begins now, and which could start in ``row`` but for memory."""
         self._improvable = True
-        promised = self.matrix.promised
-        if promised is None or promised.job_id == job.id:
-            promised = self.matrix.promise_memory(job, row, self._ends)
-            if promised is not None and promised.start > self._view.now:
-                self._promised_to = job.id
-                self._short_on[job.id] = promised.short
-                self._plans.postpone(job, promised.start)
+        reserved = self.matrix.memory_reservation
+        if reserved is None or reserved.job_id == job.id:
+            reserved = self.matrix.reserve_memory(job, row, self._ends)
+            if reserved is not None and reserved.start > self._view.now:
+                self._memory_reserved_for = job.id
+                self._short_on[job.id] = reserved.short
+                self._plans.postpone(job, reserved.start)
                 return
-            self.matrix.promised = None  # there is memory, but on columns that other reservations need
+            self.matrix.memory_reservation = None  # there is memory, but on columns that other reservations need
         self._plans.drop(job)
 
     def _waited_for(self, job: QueuedJob) -> str:

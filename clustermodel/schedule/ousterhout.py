@@ -69,7 +69,7 @@ class Change(NamedTuple):
     migrations: list[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]]]  # gangs that get other columns, that wait
 
 
-class PromisedMemory(NamedTuple):
+class MemoryReservation(NamedTuple):
     """Memory that a waiting job will have, on columns that have been chosen for it."""
 
     job_id: int
@@ -110,7 +110,7 @@ class OusterhoutMatrix:
         self.set_aside = 0  # columns of undivided gangs or of nodes that are down, which no other gang gets: a bitmask
         self.room = [nodes] * mpl  # free columns of each row: no gang at home there holds them, and they are not set aside
         self.memory: FreeMemory | None = None  # the free memory of each column in this plan; ``None`` where it is not limited
-        self.promised: PromisedMemory | None = None  # the memory of the first job that lacks some; ``None`` if no job does
+        self.memory_reservation: MemoryReservation | None = None  # of the first job that lacks some; ``None`` if no job does
         self.migration_counts = checkpoint + restart > 0 or max_tasks is not None  # if not, gangs may move again and again
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
@@ -186,8 +186,8 @@ class OusterhoutMatrix:
         if self.memory is None:
             return self._all_columns
         enough = self.memory.nodes_with(job.memory)
-        if self.promised is not None and self.promised.holds_against(job.id, end):
-            enough &= self.promised.left.nodes_with(job.memory)
+        if self.memory_reservation is not None and self.memory_reservation.holds_against(job.id, end):
+            enough &= self.memory_reservation.left.nodes_with(job.memory)
         return enough
 
     def _take_memory(self, job: QueuedJob, columns: int, end: int | None = None) -> None:
@@ -195,10 +195,10 @@ class OusterhoutMatrix:
             return
         nodes = from_mask(columns)
         self.memory.take(nodes, job.memory)
-        if self.promised is not None and self.promised.holds_against(job.id, end):
-            self.promised.left.take(nodes, job.memory)
+        if self.memory_reservation is not None and self.memory_reservation.holds_against(job.id, end):
+            self.memory_reservation.left.take(nodes, job.memory)
 
-    def promise_memory(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
+    def reserve_memory(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> MemoryReservation | None:
         """Promise a job memory of enough free columns of ``row`` as soon as gangs end, at predicted times by job id."""
         # Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  None if
         # suspended jobs keep the memory.
@@ -215,13 +215,13 @@ class OusterhoutMatrix:
             if gang.home == row:
                 columns |= gang.columns & ~self.set_aside & eligible
             suitable = columns & free.nodes_with(job.memory)
-        self.promised = None
+        self.memory_reservation = None
         if suitable.bit_count() >= job.nodes:
             chosen = lowest(suitable, job.nodes)
             short = self.memory.fullest(chosen)
             free.take(from_mask(chosen), job.memory)
-            self.promised = PromisedMemory(job.id, time, free, short)
-        return self.promised
+            self.memory_reservation = MemoryReservation(job.id, time, free, short)
+        return self.memory_reservation
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""

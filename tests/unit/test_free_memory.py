@@ -68,21 +68,21 @@ def test_a_gang_that_has_no_memory_elsewhere_stays() -> None:
     assert (moving.home, moving.columns) == (1, 0b01)
 
 
-def test_memory_is_promised_when_gangs_free_it_and_held_against_jobs_that_end_later() -> None:
+def test_memory_is_reserved_when_gangs_free_it_and_held_against_jobs_that_end_later() -> None:
     matrix = with_memory(2, 4, mpl=3)
     matrix.add(queued(1, 1, 3), 0, 0b01, end=50)
     matrix.add(queued(2, 1, 4), 0, 0b10, end=80)
-    promised = matrix.promise_memory(queued(3, 2, 2), 1, {1: 50, 2: 80})
-    assert promised is not None
-    assert (promised.job_id, promised.start, promised.short) == (3, 80, 1)
+    reserved = matrix.reserve_memory(queued(3, 2, 2), 1, {1: 50, 2: 80})
+    assert reserved is not None
+    assert (reserved.job_id, reserved.start, reserved.short) == (3, 80, 1)
     assert matrix.columns_for(queued(4, 1, 1), 2, end=80) == 0b01
     assert matrix.columns_for(queued(4, 1, 1), 2, end=81) == 0b01  # 2 are left on column 0 beside 3
     matrix.add(queued(5, 1, 1), 2, 0b01, end=81)
     assert matrix.columns_for(queued(6, 1, 0), 2, end=81) == 0b10
 
 
-def test_memory_that_suspended_jobs_keep_cannot_be_promised() -> None:
+def test_memory_that_suspended_jobs_keep_cannot_be_reserved() -> None:
     matrix = with_memory(1, 4)
     matrix.memory and matrix.memory.take((0, 1), 3)
-    assert matrix.promise_memory(queued(1, 1, 2), 0, {}) is None
-    assert matrix.promised is None
+    assert matrix.reserve_memory(queued(1, 1, 2), 0, {}) is None
+    assert matrix.memory_reservation is None
