@@ -234,7 +234,6 @@ class PoolBackfilling:
     def _renew(self, view: View, *, windows_change: bool) -> Iterator[Reserve]:
         """Move reservations to earlier starts, or kept ones to the present; yield those moved to a later time than that."""
         plan, now, reserved, kept = self._plan, view.now, self._reserved, self._kept
-        nodes = -1 if kept or windows_change else plan.connected(plan.freed_early)
         jobs: Iterable[QueuedJob] = view.waiting.values()
         if self._depth < inf:
             jobs = [view.waiting[job_id] for job_id in reserved]
@@ -245,7 +244,7 @@ class PoolBackfilling:
                 continue
             start, length, split, tested = old
             group = self._group_of[job.id]
-            if not (group.allowed & nodes and (kept or plan.freed_since(tested, group))):
+            if not (kept or (plan.freed_since(tested, group) and (windows_change or group.allowed & plan.connected()))):
                 continue
             if kept or plan.may_improve(start, length, split, job, group):
                 plan.release(start, length, split)

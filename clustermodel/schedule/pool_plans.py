@@ -116,6 +116,7 @@ class RunningPlan(ABC):
         self.groups: list[Group] = []
         self.clock = 0  # counts changes by which jobs can start earlier
         self.freed_early = 0  # nodes, a bitmask, of the gangs and outages that have ended early in this cycle
+        self._connected: int | None = None  # of these, once it has been asked for in this cycle
         self.freed = 0  # bits of the parts of which something has become free; a policy sets it back
         self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
@@ -237,7 +238,7 @@ class RunningPlan(ABC):
     def catch_up(self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage], repaired: Iterable[Outage]) -> bool:
         """Forget the past, take out gangs and outages that have ended, enter new outages; return whether one ended early."""
         self.advance(now)
-        self.freed_early = 0
+        self.freed_early, self._connected = 0, None
         for outage in failed:  # where its node was reserved, fewer than none are free until waiting jobs are placed again
             length, split = outage.expected_end - now, self.split_of((outage.node, outage.node + 1))
             self.reserve(now, length, split, beyond_capacity=True)
@@ -255,14 +256,16 @@ class RunningPlan(ABC):
                 self.freed_early |= self.nodes_of(split)
         return self.freed_early != 0
 
-    def connected(self, nodes: int) -> int:
-        """Return nodes with those of all groups with reservations that share some with them, perhaps through others."""
-        before = 0
-        while before != nodes:
-            before = nodes
-            for group in self.groups:
-                if group.protected and group.allowed & nodes:
-                    nodes |= group.allowed
+    def connected(self) -> int:
+        """Return the nodes freed early, with those of groups with reservations that share some, perhaps through others."""
+        if (nodes := self._connected) is None:
+            nodes, before = self.freed_early, 0
+            while before != nodes:
+                before = nodes
+                for group in self.groups:
+                    if group.protected and group.allowed & nodes:
+                        nodes |= group.allowed
+            self._connected = nodes
         return nodes
 
     def start(self, number: int, split: Split, now: int, length: int) -> None:

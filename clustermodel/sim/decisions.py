@@ -50,7 +50,7 @@ class Decisions:
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._waiting, self._leave_queue = run.pool.waiting, run.pool.queue.leave
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
-        self._limits_memory = run.saved.free is not None
+        self._processors, self._limits_memory = run.machine.processors, run.saved.free is not None
         self._alarm = alarm
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[JobProcess] = []  # of jobs started in the present cycle, which begin to run at its end
@@ -171,10 +171,10 @@ class Decisions:
         duration, length, outcome = job.run_time, queued.estimate, _COMPLETED
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
-        elif 1 <= nodes <= machine.processors:
+        elif 1 <= nodes <= self._processors:
             duration, length = times_on(self._run, job, nodes)
         else:
-            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {machine.processors}")
+            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._processors}")
         if speed != 1:
             duration = at_speed(duration, speed)
         if duration > length and machine.kill_at_estimate:
@@ -294,7 +294,7 @@ class Decisions:
 
     def _are_columns(self, nodes: int, columns: NodeSet) -> bool:
         """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
-        within = bool(columns) and 0 <= columns[0] < columns[-1] <= self._machine.processors
+        within = bool(columns) and 0 <= columns[0] < columns[-1] <= self._processors
         return within and is_node_set(columns) and count(columns) == nodes
 
     def _place_by_masks(self, decision: Any) -> None:
