@@ -61,13 +61,26 @@ def largest_share(seconds: Mapping[str, float]) -> float:
     return max(seconds[part] for part in PARTS if part != "simulate") / seconds["whole"]
 
 
+def read() -> pd.DataFrame:
+    """Return the stored table: texts by part, and where and when each column was measured."""
+    return pd.read_csv(STORED, index_col="seconds", dtype=str).reindex([*PARTS, "whole", MEASURED])
+
+
+def with_parts(page: str, stored: pd.DataFrame) -> str:
+    """Return the text of the page with the stored table."""
+    made, measured = make_studies(), "; ".join(dict.fromkeys(stored.loc[MEASURED].dropna()))
+    table = made.markdown_table(stored.drop(index=MEASURED).rename_axis("seconds").reset_index(), "---:")
+    text: str = made.with_tables(page, NAME, f"Measured: {measured}.\n\n{table}")
+    return text
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, store and show."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--package", type=Path, help="folder of compiled modules")
     parser.add_argument("--stored", action="store_true", help="measure nothing: fill in the stored table again")
     options = parser.parse_args(argv)
-    stored = pd.read_csv(STORED, index_col="seconds", dtype=str) if STORED.exists() else pd.DataFrame()
+    stored = read()
     if not options.stored:
         require_this_commit()
         if options.package is not None:
@@ -78,11 +91,8 @@ def main(argv: list[str] | None = None) -> None:
             texts = {part: f"{seconds[part]:.3f}" for part in (*PARTS, "whole")} | {MEASURED: conditions()}
             stored[f"{trace}, compiled" if options.package else trace] = pd.Series(texts)
         stored.to_csv(STORED, index_label="seconds")
-    made, table = make_studies(), stored.drop(index=MEASURED).rename_axis("seconds").reset_index()
-    measured = "; ".join(dict.fromkeys(stored.loc[MEASURED]))
-    text = f"Measured: {measured}.\n\n{made.markdown_table(table, '---:')}"
-    PAGE.write_text(made.with_tables(PAGE.read_text(encoding="utf-8"), NAME, text), encoding="utf-8")
-    print(table.to_string(index=False))
+    PAGE.write_text(with_parts(PAGE.read_text(encoding="utf-8"), stored), encoding="utf-8")
+    print(stored.drop(index=MEASURED).to_string())
 
 
 if __name__ == "__main__":

@@ -168,13 +168,13 @@ def in_partitions(policy: str, *, overlaps: bool = False) -> Seconds:
 
 
 WATCHED: Final = (
-    Watched("FCFS on KTH", 4.2, 2.5, on_kth("fcfs"), rounds=5),
-    Watched("EASY on KTH", 5.4, 2.6, on_kth("easy"), rounds=5),
-    Watched("conservative on KTH", 9.6, 4.0, on_kth("conservative")),
-    Watched("mbgs on KTH", 24.7, 9.9, on_kth("mbgs"), is_slow=True),
-    Watched("slack on KTH", 32.3, 9.3, on_kth("slack"), rounds=1),
-    Watched("conservative at load 1.2", 24.8, 9.3, overloaded("conservative", 5_000), rounds=2),
-    Watched("mbgs at load 1.2", 44.7, 24.5, overloaded("mbgs", 2_000)),
+    Watched("FCFS on KTH", 4.2, 2.4, on_kth("fcfs"), rounds=5),
+    Watched("EASY on KTH", 5.3, 2.5, on_kth("easy"), rounds=5),
+    Watched("conservative on KTH", 9.0, 3.9, on_kth("conservative")),
+    Watched("mbgs on KTH", 23.8, 9.7, on_kth("mbgs"), is_slow=True),
+    Watched("slack on KTH", 28.6, 9.1, on_kth("slack"), rounds=1),
+    Watched("conservative at load 1.2", 23.2, 9.3, overloaded("conservative", 5_000), rounds=2),
+    Watched("mbgs at load 1.2", 44.7, 23.4, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 1.85, 2.97, wide_and_narrow, rounds=2),
     Watched("EASY in 4 partitions / 4 machines", 1.75, 1.5, in_partitions("easy")),
     Watched("conservative in 4 partitions / 4 machines", 1.5, 1.5, in_partitions("conservative")),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.bench import record, studies
+from tests.bench import file_to_table, record, studies
 from tests.bench.watched import WATCHED
 
 NAMES = [one.name for one in WATCHED]
@@ -144,6 +144,12 @@ def test_hashes_that_look_like_numbers_stay_text(kept: Path) -> None:
         commit = record.Commit(name, 1, "2026-01-01T00:00:00Z")
         record.with_ratios(record.read(kept), commit, "pure", {NAMES[0]: 1.0}).to_csv(kept, index=False)
     assert record.read(kept)["commit"].tolist() == ["0012345", "54e3372"]
+
+
+def test_the_page_shows_the_stored_parts_from_file_to_table() -> None:
+    page = file_to_table.PAGE.read_text(encoding="utf-8")
+    assert file_to_table.with_parts(page, file_to_table.read()) == page
+    assert all(f"commit {commit}" in page for commit in file_to_table.read().loc["measured"].str[-7:])
 
 
 def test_rows_on_studies_take_the_place_of_earlier_ones_and_keep_others() -> None:
