@@ -239,7 +239,7 @@ def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequ
             handles[f"bound, {kind}"] = axes.axhline(at_most, color=colour, linestyle="--", linewidth=1)
             places = of_kind["commit"].map(commits.index)
             handles[kind] = axes.plot(places, of_kind["value"], color=colour, marker=marker, markersize=4, linewidth=1.2)[0]
-    axes.set_title(watched.name, fontsize=9)
+    axes.set_title(watched.name, fontsize=8)
     axes.set_ylim(0, 1.1 * max([watched.at_most, *values["value"]]))
     axes.set_xlim(-0.5, len(commits) - 0.5)
     named = range(len(commits) - 1, -1, -len(commits) // LABELS)  # the last one in any case
