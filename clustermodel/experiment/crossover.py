@@ -82,8 +82,9 @@ class Crossover:
         if self.lower_before is None:
             return "equal throughout"
         if isnan(self.at):
-            doubtful = [0 in difference for difference in self.differences.values()]
-            where = ", nowhere significantly" if all(doubtful) else ", not significantly everywhere" if any(doubtful) else ""
+            where = "" if self.certain else ", not significantly everywhere"
+            if all(0 in difference for difference in self.differences.values()):
+                where = ", nowhere significantly"
             return visible(f"{self.lower_before} is lower throughout{where}")
         return visible(
             f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
