@@ -6,11 +6,10 @@ would have to leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
 
 from clustermodel.policies.interface import Kill
-from clustermodel.policies.preemption import IdleMemory, victims_for
+from clustermodel.policies.preemption import IdleMemory, Victims
 from clustermodel.policies.view import QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.schedule.pool_plans import IdlePools
@@ -124,11 +123,12 @@ def by_victims(
     order: Iterable[QueuedJob],
     view: View,
     behind: dict[int, RunningJob],
-    victim: Callable[[RunningJob, int], int],
+    victims: Victims,
     *,
     skip: bool,
 ) -> tuple[Chosen, list[RunningJob]]:
-    """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return those to start, and these."""
+    """Let waiting jobs, in order, preempt as few of the jobs behind them as they need; return those to start, and these."""
+    victims.begin(view)
     chosen: Chosen = {}
     stops: list[RunningJob] = []
     for job in order:
@@ -137,13 +137,13 @@ def by_victims(
             continue
         if job.id not in view.waiting or shared.is_closed_for(job):
             continue
-        by_value = sorted((victim(other, view.now), -place, other) for place, other in enumerate(behind.values()))
-        useful = [(other, gained) for _, _, other in by_value if (gained := shared.gained_from(other, job))]
-        victims = victims_for(shared.missing(job), useful, itemgetter(1))
-        if victims or shared.missing(job) <= 0:
-            for other, _ in victims:
+        if (missing := shared.missing(job)) > 0:
+            gained = {other: shared.gained_from(other, job) for other in victims.may_preempt(job, behind)}
+            useful = [other for other, nodes in gained.items() if nodes]
+            for other in victims.choose(missing, useful, gained.__getitem__, view.now):
                 stops.append(behind.pop(other.job.id))
                 shared.gain(other)
+        if shared.missing(job) <= 0:
             split = shared.take(job)
             assert split is not None, "the victims have enough nodes for it"
             chosen[job.id] = split

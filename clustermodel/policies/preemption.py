@@ -1,6 +1,8 @@
 """What preemption does to a job, whom it hits, and nodes for jobs where suspended jobs keep a part of the memory."""
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeVar
 
 from clustermodel.errors import SpecificationError
@@ -52,6 +54,121 @@ def victims_for(missing: int, candidates: Iterable[T], nodes_of: Callable[[T], i
             victims.remove(victim)
             missing += nodes
     return victims
+
+
+def fewest_for(missing: int, candidates: Sequence[T], nodes_of: Callable[[T], int]) -> list[T]:
+    """Return the fewest candidates that free ``missing`` nodes, of equally few the first ones; none if all are too few."""
+    # No set of k frees more than the k largest, so that the least k of which these are enough is the fewest.  Then a candidate
+    # is taken, in order, whenever it and the largest of those behind it, one less than are left to choose, are still enough.
+    sizes = sorted(map(nodes_of, candidates))
+    freed = list(accumulate(reversed(sizes)))
+    if missing <= 0 or not freed or freed[-1] < missing:
+        return []
+    left = bisect_left(freed, missing) + 1  # how many are still to be chosen
+    others = freed[left - 1] - sizes[-left]  # what the largest left - 1 of `sizes` free
+    chosen: list[T] = []
+    for candidate in candidates:
+        nodes = nodes_of(candidate)
+        place = bisect_left(sizes, nodes)
+        if place > len(sizes) - left:  # it is one of the largest left - 1; the next one takes its place
+            others += sizes[-left] - nodes
+        del sizes[place]
+        if nodes + others < missing:
+            continue
+        chosen.append(candidate)
+        missing -= nodes
+        left -= 1
+        if not left:
+            break
+        others -= sizes[-left]
+    return chosen
+
+
+_MOST_STEPS: Final = 50_000
+"""Candidates times missing nodes, up to which the victims that lose least are found exactly."""
+
+
+def least_lost_for(
+    missing: int, candidates: Sequence[T], nodes_of: Callable[[T], int], loss_of: Callable[[T], int]
+) -> list[T]:
+    """Return candidates that free ``missing`` nodes with the least loss together, of equal ones few; none if all are too few.
+
+    Beyond 50,000 candidates x missing nodes a heuristic: those that lose least one by one, without those that are not needed.
+    """
+    # The knapsack problem of covering, by dynamic programming over the freed nodes, of which more than `missing` are as many.
+    if len(candidates) * missing > _MOST_STEPS:
+        return victims_for(missing, sorted(candidates, key=loss_of), nodes_of)
+    best: dict[int, tuple[int, int, Any]] = {0: (0, 0, None)}  # by freed nodes: loss, number, the last one and those before
+    for candidate in candidates:
+        nodes, loss = nodes_of(candidate), loss_of(candidate)
+        for freed, (lost, number, chosen) in list(best.items()):
+            if freed >= missing:
+                continue
+            reached, with_it = min(freed + nodes, missing), (lost + loss, number + 1)
+            if reached not in best or with_it < best[reached][:2]:
+                best[reached] = (*with_it, (candidate, chosen))
+    victims: list[T] = []
+    last = best[missing][2] if missing in best else None
+    while last is not None:
+        victim, last = last
+        victims.append(victim)
+    return victims
+
+
+Rule = Callable[[int, Sequence[RunningJob], Callable[[RunningJob], int], int], list[RunningJob]]
+"""Chooses victims: (missing nodes, the jobs that may be preempted, the last in the order first, nodes that one frees, now)."""
+PREEMPTS: Final = ("behind", "lower-priority")
+"""Which running jobs a waiting one may preempt: those behind it in the policy's order, or of these those of lower priority."""
+VICTIMS: Final[Mapping[str, Rule]] = {
+    "order": lambda missing, gangs, nodes_of, _now: victims_for(missing, gangs, nodes_of),
+    "fewest": lambda missing, gangs, nodes_of, _now: fewest_for(missing, gangs, nodes_of),
+    "least-lost": lambda missing, gangs, nodes_of, now: least_lost_for(
+        missing, gangs, nodes_of, lambda gang: gang.nodes * (now - gang.start)
+    ),
+    "latest-start": lambda missing, gangs, nodes_of, _now: fewest_for(
+        missing, sorted(gangs, key=lambda gang: -gang.start), nodes_of
+    ),
+    "largest": lambda missing, gangs, nodes_of, _now: fewest_for(
+        missing, sorted(gangs, key=lambda gang: -gang.nodes), nodes_of
+    ),
+}
+"""Which of the running jobs that a waiting one may preempt do yield to it."""
+
+
+class Victims:
+    """Which running jobs yield to a waiting one, and which jobs have been preempted in this way and wait."""
+
+    # A job that has been preempted takes no nodes back from jobs of its priority that were spared then, as it may stand before
+    # them: otherwise two jobs would stop where one is enough.
+
+    def __init__(self, rule: str, *, lower_priority: bool) -> None:
+        self._rule, self._lower = VICTIMS[rule], lower_priority
+        self._preempted: dict[int, int] = {}  # by job id: when, ticks
+
+    def begin(self, view: View) -> None:
+        """Begin a decision: forget which of the jobs that run again, or have ended, were preempted."""
+        for job_id in list(self._preempted):
+            gang = view.running.get(job_id)
+            if not (job_id in view.waiting or (gang is not None and gang.stopping)):
+                del self._preempted[job_id]
+
+    def may_preempt(self, job: QueuedJob, behind: Mapping[int, RunningJob]) -> list[RunningJob]:
+        """Return those of the running jobs behind a waiting one that it may preempt, the last in the order first."""
+        gangs = list(behind.values())[::-1]
+        if self._lower:
+            return [gang for gang in gangs if gang.job.priority < job.priority]
+        if (since := self._preempted.get(job.id)) is None:
+            return gangs
+        return [gang for gang in gangs if gang.start > since or gang.job.priority < job.priority]
+
+    def choose(
+        self, missing: int, gangs: Sequence[RunningJob], nodes_of: Callable[[RunningJob], int], now: int
+    ) -> list[RunningJob]:
+        """Return which of ``gangs`` yield so that ``missing`` nodes become free; none if all of them have too few."""
+        victims = self._rule(missing, gangs, nodes_of, now)
+        for gang in victims:
+            self._preempted[gang.job.id] = now
+        return victims
 
 
 class Nodes(NamedTuple):

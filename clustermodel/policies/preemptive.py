@@ -22,7 +22,7 @@ from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, S
 from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
 from clustermodel.policies.pools import in_pools, pools_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.preemption import DEPENDENCIES, Preemption
+from clustermodel.policies.preemption import DEPENDENCIES, PREEMPTS, VICTIMS, Preemption, Victims
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.pool_plans import IdlePools
@@ -31,13 +31,7 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import choice, flag, require_number, require_seconds
 
 _IN_QUEUE_ORDER = attrgetter("queue_order")
-VICTIMS: Final[dict[str, Callable[[RunningJob, int], int] | None]] = {
-    "order": None,
-    "least-lost": lambda gang, now: gang.nodes * (now - gang.start),
-    "latest-start": lambda gang, _now: -gang.start,
-    "largest": lambda gang, _now: -gang.nodes,
-}
-"""Which of the running jobs behind a waiting one yield first: the smallest value first; ``None``: the last in the order."""
+_nodes_of: Final[Callable[[RunningJob], int]] = attrgetter("nodes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +45,15 @@ class PreemptiveScheduler:
             it (``Machine.round_s``).
         min_run_s: guaranteed run time: a job is not preempted before this time has passed since its start, seconds.
         victim: which running jobs yield to a waiting one.  ``"order"``: those that get no nodes if jobs take them in the
-            scheduler's order.  Otherwise jobs run on as long as they can, and a waiting job preempts only as many of the jobs
-            behind it as it needs: those that have held the least node time since their start (``"least-lost"``), those
-            that started last (``"latest-start"``), or the largest (``"largest"``); of equal ones the last in the order.
+            scheduler's order.  Otherwise jobs run on as long as they can, and a waiting job preempts only as many jobs as it
+            needs: ``"fewest"`` jobs, of equally few the last in the order; as few, those that started last
+            (``"latest-start"``) or the ``"largest"``; or those that together have held the least node time since their starts
+            (``"least-lost"``).  Only nodes that the waiting job may have count.  A job that has been preempted in this way
+            takes no nodes back from jobs of its priority that ran on.
+        preempts: which running jobs a waiting one may preempt: ``"behind"``, those behind it in the scheduler's order, or
+            ``"lower-priority"``, of these only those of lower priority, as Slurm's ``preempt/qos`` and
+            ``preempt/partition_prio``: jobs of equal priority never preempt each other.  Jobs then run on as long as they can
+            with ``victim="order"`` too, and the last in the order yield.
         skip: whether jobs behind one that does not fit may start.
     """
 
@@ -66,6 +66,7 @@ class PreemptiveScheduler:
     round_s: float | None = None
     min_run_s: float = 0.0
     victim: str = "order"
+    preempts: str = "behind"
     skip: bool = True
 
     def __post_init__(self) -> None:
@@ -74,6 +75,7 @@ class PreemptiveScheduler:
             require_seconds(f"{self.name}: round_s", self.round_s)
         require_seconds(f"{self.name}: min_run_s", self.min_run_s)
         choice(f"{self.name}: victim", self.victim, VICTIMS)
+        choice(f"{self.name}: preempts", self.preempts, PREEMPTS)
         flag(f"{self.name}: skip", self.skip)
 
     @property
@@ -92,7 +94,9 @@ class PreemptiveRun:
         preemption.require_store(policy.name, self._mode, setup.machine)
         self._round = setup.machine.round if policy.round_s is None else to_ticks(policy.round_s)
         self._min_run = to_ticks(policy.min_run_s)
-        self._victim = VICTIMS[policy.victim]
+        lower = policy.preempts == "lower-priority"
+        in_order = policy.victim == "order" and not lower  # who runs then follows from the order alone
+        self._victims = None if in_order else Victims(policy.victim, lower_priority=lower)
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
         self._pools = pools_of(setup) if in_pools(setup) else None
@@ -142,19 +146,19 @@ class PreemptiveRun:
         }  # in order
         if self._pools is not None:
             stops = self._in_pools(self._pools, view, stoppable)
-        elif self._victim is None:
+        elif self._victims is None:
             stops = self._by_order(view, stoppable)
         else:
-            stops = self._by_victims(view, stoppable, self._victim)
+            stops = self._by_victims(view, stoppable, self._victims)
         return [preemption.preempt(gang.job, self._mode) for gang in stops]
 
     def _in_pools(self, pools: Pools, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
         """Do the same as the two following methods where jobs differ in the nodes that they may have."""
         shared = PoolsToShare(pools, view, stoppable.values())
-        if self._victim is None:
+        if self._victims is None:
             self._chosen, stops = by_order(shared, self._order, view, stoppable, skip=self._skip)
         else:
-            self._chosen, stops = by_victims(shared, self._order, view, stoppable, self._victim, skip=self._skip)
+            self._chosen, stops = by_victims(shared, self._order, view, stoppable, self._victims, skip=self._skip)
         self._to_start = [view.waiting[job_id] for job_id in self._chosen]
         return stops
 
@@ -178,24 +182,25 @@ class PreemptiveRun:
                 break
         return [gang for gang in running.values() if gang.job.id in stoppable]
 
-    def _by_victims(
-        self, view: View, behind: dict[int, RunningJob], victim: Callable[[RunningJob, int], int]
-    ) -> list[RunningJob]:
-        """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return these."""
+    def _by_victims(self, view: View, behind: dict[int, RunningJob], victims: Victims) -> list[RunningJob]:
+        """Let waiting jobs, in order, preempt as few of the jobs behind them as they need; return these."""
+        victims.begin(view)
         free = view.idle + sum(gang.nodes for gang in view.running.values() if gang.stopping)
         to_gain = sum(gang.nodes for gang in behind.values())
         self._to_start, stops = [], []
         for job in self._order:
             if (gang := behind.pop(job.id, None)) is not None:
                 to_gain -= gang.nodes
-            elif job.id not in view.waiting:
                 continue
-            elif job.nodes <= free + to_gain:
-                by_value = sorted((victim(gang, view.now), -place, gang) for place, gang in enumerate(behind.values()))
-                for _, _, gang in preemption.victims_for(job.nodes - free, by_value, lambda entry: entry[2].nodes):
+            if job.id not in view.waiting:
+                continue
+            missing = job.nodes - free
+            if 0 < missing <= to_gain:
+                for gang in victims.choose(missing, victims.may_preempt(job, behind), _nodes_of, view.now):
                     stops.append(behind.pop(gang.job.id))
                     free += gang.nodes
                     to_gain -= gang.nodes
+            if job.nodes <= free:
                 free -= job.nodes
                 self._to_start.append(job)
             elif not self._skip:
@@ -256,14 +261,20 @@ class PreemptiveRun:
 
 @dataclass(frozen=True, kw_only=True)
 class FifoPreempt(PreemptiveScheduler):
-    """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them.
+    """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them, as few as they need.
 
-    The baseline of the preemptive schedulers.  Jobs behind one that does not fit run until it does.
+    The baseline of the preemptive schedulers.  Jobs behind one that does not fit run until it does.  With
+    ``preempts="lower-priority"`` only priorities preempt, not places in the queue.
+
+    Args:
+        victim: as for :class:`PreemptiveScheduler`; here ``"fewest"`` is the default.
+        mode, round_s, min_run_s, preempts, skip: as for :class:`PreemptiveScheduler`.
     """
 
     name = "fifo-preempt"
     rule = "it fits, in queue order"
     in_run = PreemptiveRun
+    victim: str = "fewest"
 
 
 class _PredictedRun(PreemptiveRun):
@@ -299,7 +310,7 @@ class Srtf(PreemptiveScheduler):
     Args:
         predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
             each job, when it is submitted.
-        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
+        mode, round_s, min_run_s, victim, preempts, skip: as for :class:`PreemptiveScheduler`.
     """
 
     name = "srtf"
@@ -425,7 +436,7 @@ class Las(PreemptiveScheduler):
         promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many
             times the time for which it has held its nodes; ``None``: never.  Where the thresholds are shorter than what
             preemption costs, jobs that return may preempt each other for ever.
-        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
+        mode, round_s, min_run_s, victim, preempts, skip: as for :class:`PreemptiveScheduler`.
     """
 
     name = "las"

@@ -35,7 +35,7 @@ class RoundScheduler(PreemptiveScheduler):
             Jobs that come later wait for the next one, and nodes of a chosen job that has ended before stay idle in it.
         start_s: how long the scheduler takes to start a gang, one after the other; the round is so much longer, seconds.
         mode: ``"checkpoint"``; jobs that take turns would lose what they have executed otherwise.
-        min_run_s, victim, skip: as for the preemptive schedulers.
+        min_run_s, victim, preempts, skip: as for the preemptive schedulers.
     """
 
     rule = "it fits, in the order of what jobs have had of their shares"
@@ -52,8 +52,9 @@ class RoundScheduler(PreemptiveScheduler):
         require(self.mode == "checkpoint", f"{self.name}: mode", self.mode, must)
         for field in ("reset_s", "ahead_s", "start_s"):
             require_seconds(f"{self.name}: {field}", getattr(self, field))
-        if self.ahead_s and (self.min_run_s or self.victim != "order"):
-            field = "min_run_s" if self.min_run_s else "victim"
+        others = {"min_run_s": self.min_run_s > 0, "victim": self.victim != "order", "preempts": self.preempts != "behind"}
+        if self.ahead_s and any(others.values()):
+            field = next(name for name, is_set in others.items() if is_set)
             raise SpecificationError(f"{self.name}: {field} is not allowed with ahead_s; every gang that is not chosen stops")
 
 

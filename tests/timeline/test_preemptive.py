@@ -1,8 +1,20 @@
 """Hand-worked timelines of the preemptive schedulers: who runs, who yields, when decisions are made, and what restarts cost."""
 
+from dataclasses import replace
+
 import pytest
 
-from clustermodel import Checkpointing, ContextSwitch, DecisionError, Machine, SpecificationError
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    DecisionError,
+    Job,
+    Machine,
+    Partition,
+    Scenario,
+    SpecificationError,
+    Workload,
+)
 from clustermodel.recording.ledger import Account
 from tests.gang_runs import check_books
 from tests.timeline.timeline import accounts, play, spans, spent, stopped
@@ -128,6 +140,48 @@ def test_no_more_jobs_yield_than_need_to() -> None:
     # 1 started last of those behind 9, but without it 2, which has both nodes that 9 needs, yields alone.
     result = play(3, "2 0 2 100\n1 1 1 100\n9 5 2 10", "srtf:victim=latest-start")
     assert [(job, end) for job, _, end, _, _ in stopped(result)] == [(2, 5)]
+
+
+ONE_LARGE_FIVE_SMALL = "1 0 5 1000\n" + "\n".join(f"{n} {n - 1} 1 1000" for n in range(2, 7))
+
+
+@pytest.mark.parametrize("how", ["", ":victim=fewest", ":victim=largest", ":victim=latest-start", ":preempts=lower-priority"])
+@pytest.mark.parametrize("partitions", [(), (Partition(name="a", nodes="0-9"), Partition(name="b", nodes="4-12", default=True))])
+def test_one_job_yields_where_one_is_enough_and_takes_no_nodes_back(how: str, partitions: tuple[Partition, ...]) -> None:
+    # 9 is of higher priority; after 1 has yielded, it is ahead of 2 to 6 in the queue, and has to wait until 9 has completed.
+    jobs = [Job(id=1, nodes=5, submit_s=0, run_s=1000)]
+    jobs += [Job(id=n, nodes=1, submit_s=n - 1, run_s=1000) for n in range(2, 7)]
+    jobs += [Job(id=9, nodes=5, submit_s=100, run_s=50, priority=5)]
+    if partitions:
+        jobs = [replace(job, partition="a") for job in jobs]
+    machine = Machine(nodes=13 if partitions else 10, partitions=partitions)
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=f"fifo-preempt{how}").run()
+    assert stopped(result) == [(1, 0, 100, "checkpointed", 0)]
+    assert spans(result)[1] == (150, 1050)
+
+
+def test_those_that_have_lost_least_together_yield() -> None:
+    # 1 has held 5 x 100 node-seconds, 2 to 6 fewer in all (99 + 98 + 97 + 96 + 95): least is lost with the five of them.
+    result = play(10, f"{ONE_LARGE_FIVE_SMALL}\n9 100 5 50", "srtf:victim=least-lost")
+    assert [job for job, *_ in stopped(result)] == [2, 3, 4, 5, 6]
+    # A second later than 1, they have 5 x 96 together with 7; 1 alone has 5 x 95.
+    later = "\n".join(f"{n} 4 1 1000" for n in range(2, 7))
+    assert [job for job, *_ in stopped(play(10, f"{later}\n1 5 5 990\n9 100 5 50", "srtf:victim=least-lost"))] == [1]
+
+
+def test_jobs_of_equal_priority_are_not_preempted_by_their_place_if_only_priorities_preempt() -> None:
+    jobs = "1 0 3 100\n2 1 4 100\n3 2 1 500"
+    assert spans(play(4, jobs, "fifo-preempt")) == {1: (0, 100), 2: (100, 200), 3: (200, 602)}
+    assert spans(play(4, jobs, "fifo-preempt:preempts=lower-priority")) == {1: (0, 100), 2: (502, 602), 3: (2, 502)}
+
+
+def test_a_preempted_job_preempts_those_that_have_started_since_and_stand_behind_it() -> None:
+    # 1 yields to 9 at 10, and takes no nodes back from 2.  3 starts at 30 on the node that 2 has left; 1 needs it when 4 ends.
+    rows = [(1, 0, 2, 100, 0), (2, 1, 1, 29, 0), (3, 20, 1, 500, 0), (4, 2, 1, 55, 9), (9, 10, 2, 50, 9)]
+    jobs = [Job(id=n, submit_s=at, nodes=nodes, run_s=run, priority=priority) for n, at, nodes, run, priority in rows]
+    result = Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy="fifo-preempt").run()
+    assert [(job, end) for job, _, end, _, _ in stopped(result)] == [(1, 10), (3, 57)]
+    assert spans(result)[1][0] == 57
 
 
 # When restarts are charged.
