@@ -19,13 +19,14 @@ from clustermodel.schedule.pools import Pools, Split
 class PoolsToShare:
     """The nodes of one scheduling cycle by pool: those that nobody holds, or that jobs are leaving, and those to be gained."""
 
-    def __init__(self, pools: Pools, view: View, gains: Iterable[RunningJob], *, counts_leaving: bool = True) -> None:
+    def __init__(
+        self, pools: Pools, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()
+    ) -> None:
         self._pools, self._view = pools, view
         self._free = IdlePools(pools, view.idle_nodes).counts()
         self._gain = [0 for _ in self._free]
-        for gang in view.running.values() if counts_leaving else ():
-            if gang.stopping:
-                self._add(self._free, gang.columns, 1)
+        for gang in leaving:
+            self._add(self._free, gang.columns, 1)
         for gang in gains:
             self._add(self._gain, gang.columns, 1)
         self._closed: set[int] = set()  # pools of jobs that do not fit and may not be passed

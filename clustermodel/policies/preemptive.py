@@ -42,7 +42,8 @@ class PreemptiveScheduler:
         mode: what preemption does to a job: ``"checkpoint"``, ``"suspend"`` or ``"kill"``.  A job that would be one suspended
             job too many on a node runs on.  What is suspended of a job is discarded where one before it needs the memory.
         round_s: decisions are made at the multiples of this time only, seconds; 0: at every event; ``None``: as the machine has
-            it (``Machine.round_s``).
+            it (``Machine.round_s``).  Jobs are preempted then, and start then or, if they were chosen for nodes of preempted
+            jobs, when these have left; nodes in the epilog of a job that has completed are not assigned.
         min_run_s: guaranteed run time: a job is not preempted before this time has passed since its start, seconds.
         victim: which running jobs yield to a waiting one.  ``"order"``: those that get no nodes if jobs take them in the
             scheduler's order.  Otherwise jobs run on as long as they can, and a waiting job preempts only as many jobs as it
@@ -103,25 +104,42 @@ class PreemptiveRun:
         self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
         self._chosen: Chosen = {}  # where jobs may differ in the nodes that they may have: pools of the jobs to start
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
+        self._preempted: set[int] = set()  # ids of jobs that have been preempted, and still hold their nodes
+        self._have_left = False  # whether some of them have left these now
         self._alarm: int | None = None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
         self._observe(batch, view)
-        decisions: list[Preemption | Start] = []
+        decisions: list[Decision] = []
         decides = not (self._round and view.now % self._round)
         if decides:
             self._sort(view)
             decisions += self._choose(view)
-        decisions += self._start_what_fits(view)
+        decisions += self._start_in_round(view, decides=decides)
         alarm = self._next_decision(view, decisions, decides=decides)
         if alarm == self._alarm and not batch.alarm:
             return [*decisions]
         self._alarm = alarm
         return [*decisions, WakeAt(time=alarm)]
 
+    def _start_in_round(self, view: View, *, decides: bool) -> list[Decision]:
+        """Start chosen jobs that fit; in rounds when these begin, and when preempted jobs have left, but not when others end."""
+        starts = self._start_what_fits(view) if decides or self._have_left or not self._round else []
+        if self._round and not self._preempted:
+            self._to_start = []  # those that do not fit now wait for the next round
+        return starts
+
+    def _leaving(self, view: View) -> list[RunningJob]:
+        """Return the gangs whose nodes can be assigned to jobs that start when these have left; in rounds, preempted ones."""
+        gangs = view.running.values()
+        return [gang for gang in gangs if gang.stopping and (not self._round or gang.job.id in self._preempted)]
+
     def _observe(self, batch: Batch, view: View) -> None:
         """Take note of jobs that have arrived or left."""
+        self._have_left = bool(self._preempted) and any(gang.job.id in self._preempted for gang in batch.ended)
+        if self._have_left:
+            self._preempted.difference_update([gang.job.id for gang in batch.ended])
         left = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
         if left:
             self._order = [job for job in self._order if job.id not in left]
@@ -150,11 +168,12 @@ class PreemptiveRun:
             stops = self._by_order(view, stoppable)
         else:
             stops = self._by_victims(view, stoppable, self._victims)
+        self._preempted.update([gang.job.id for gang in stops])
         return [preemption.preempt(gang.job, self._mode) for gang in stops]
 
     def _in_pools(self, pools: Pools, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
         """Do the same as the two following methods where jobs differ in the nodes that they may have."""
-        shared = PoolsToShare(pools, view, stoppable.values())
+        shared = PoolsToShare(pools, view, stoppable.values(), self._leaving(view))
         if self._victims is None:
             self._chosen, stops = by_order(shared, self._order, view, stoppable, skip=self._skip)
         else:
@@ -165,8 +184,8 @@ class PreemptiveRun:
     def _by_order(self, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
         """Let jobs take nodes in order; return those that get none."""
         running = view.running
-        run_on = (gang for gang in running.values() if not gang.stopping and gang.job.id not in stoppable)
-        left = view.up - sum(gang.nodes for gang in run_on)
+        may_have = (*self._leaving(view), *stoppable.values())
+        left = view.idle + sum(gang.nodes for gang in may_have)
         self._to_start = []
         for job in self._order:
             if job.id in running and job.id not in stoppable:
@@ -185,7 +204,7 @@ class PreemptiveRun:
     def _by_victims(self, view: View, behind: dict[int, RunningJob], victims: Victims) -> list[RunningJob]:
         """Let waiting jobs, in order, preempt as few of the jobs behind them as they need; return these."""
         victims.begin(view)
-        free = view.idle + sum(gang.nodes for gang in view.running.values() if gang.stopping)
+        free = view.idle + sum(gang.nodes for gang in self._leaving(view))
         to_gain = sum(gang.nodes for gang in behind.values())
         self._to_start, stops = [], []
         for job in self._order:
@@ -209,9 +228,9 @@ class PreemptiveRun:
                 break
         return stops
 
-    def _start_what_fits(self, view: View) -> list[Preemption | Start]:
+    def _start_what_fits(self, view: View) -> list[Decision]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
-        decisions: list[Preemption | Start] = []
+        decisions: list[Decision] = []
         idle, later, memory = view.idle, [], None
         free = view.free_memory() if self._to_start and self._mode == "suspend" else None
         if free is not None:  # suspended jobs can be in the way
@@ -241,7 +260,7 @@ class PreemptiveRun:
         self._to_start = later
         return decisions
 
-    def _next_decision(self, view: View, decisions: Iterable[Preemption | Start], *, decides: bool) -> int | None:
+    def _next_decision(self, view: View, decisions: Iterable[Any], *, decides: bool) -> int | None:
         """Return when to decide next although nothing happens until then, ticks."""
         running = {gang.job: gang.start for gang in view.running.values() if not gang.stopping}
         for decision in decisions:
@@ -548,7 +567,7 @@ class _FillingPools:
             for job, gang in view.running.items()
             if gang.stopping or preemption.can_be_saved(gang, "checkpoint", view)
         }
-        shared = PoolsToShare(self._pools, view, gangs.values(), counts_leaving=False)
+        shared = PoolsToShare(self._pools, view, gangs.values())
         chosen, stops = by_order(shared, candidates, view, gangs, skip=True)
         starts = starts_of(chosen, self._pools, [view.waiting[job_id] for job_id in chosen], view, None)
         return [

@@ -95,15 +95,13 @@ class _InRounds(PreemptiveRun):
             self._chosen_jobs = self._first_that_fit(view.up) if self._ahead else None
             self._is_decided = True
         decisions: list[Decision] = []
-        if view.now == self._next and self._is_decided:
+        begins = view.now == self._next and self._is_decided
+        if begins:
             decisions += self._choose_decided(view)
             self._is_decided = False
             self._decided_at = view.now + self._round - self._ahead
             self._next += self._round + self._per_start * len(self._to_start)
-        if self._of_node:
-            decisions += self._pack(view, {decision.job.id for decision in decisions})  # type: ignore[union-attr]
-        else:
-            decisions += self._start_what_fits(view)
+        decisions += self._start_in_round(view, decides=begins)
         at = self._decided_at if self._ahead and not self._is_decided else self._next
         alarm = at if view.waiting else None
         if alarm == self._alarm and not batch.alarm:
@@ -155,19 +153,22 @@ class _InRounds(PreemptiveRun):
         if (chosen := self._chosen_jobs) is None:
             return self._choose(view)
         self._to_start = [job for job in self._order if job.id in chosen and job.id in view.waiting]
-        stops = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
+        stops = [gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping]
+        self._preempted.update([gang.job.id for gang in stops])
         return [preempt(gang.job, self._mode) for gang in stops]
 
     def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
         """Return the shares of all jobs, each more than 0 and at most 1; ``done``: how long they have executed, ticks."""
         raise NotImplementedError
 
-    def _pack(self, view: View, stops: Iterable[int]) -> list[Decision]:
+    def _start_what_fits(self, view: View) -> list[Decision]:
+        return self._pack(view) if self._of_node else super()._start_what_fits(view)
+
+    def _pack(self, view: View) -> list[Decision]:
         """Start the chosen jobs when all preempted gangs have left; gangs that are in the way of larger ones move."""
-        stopping = set(stops)
-        running = [gang for gang in view.running.values() if gang.job.id not in stopping]
-        if stopping or any(gang.stopping for gang in running):
+        if self._preempted:
             return []
+        running = [gang for gang in view.running.values() if not gang.stopping]
         left = view.idle
         waiting: list[QueuedJob] = []
         later: list[QueuedJob] = []
