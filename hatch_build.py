@@ -22,7 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROGRAM = """
 import json, sys
-from hatch_build import add_docstrings
+from hatch_build import add_docstrings, close_fields
 from mypyc.build import mypycify
 from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
@@ -33,7 +33,9 @@ options, modules, folder = json.loads(sys.argv[1])
 extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
 for module in modules:
-    add_docstrings(folder + "/source/__native_" + module.removesuffix(".py").replace("/", "___") + ".c", module)
+    source = folder + "/source/__native_" + module.removesuffix(".py").replace("/", "___") + ".c"
+    add_docstrings(source, module)
+    close_fields(source)
 if sys.platform != "win32":
     for extension in extensions:
         # The second option lets modules call each other directly, not through the linker's table.
@@ -76,6 +78,17 @@ def add_docstrings(c_file: str, python_file: str) -> None:
     source = re.sub(filler, lambda match: f'PyUnicode_FromString("{text_of(match[1])}")', source, flags=re.DOTALL)
     source = source.replace("NULL, /* docstring */", f'PyDoc_STR("{text_of("")}"), /* docstring */')
     Path(c_file).write_text(source, "utf-8")
+
+
+READ_ONLY = ("QueuedJob", "RunningJob", "Execution", "View")
+"""Classes whose fields only compiled modules set: policies, which see the objects, may not (clustermodel/policies/guard.py)."""
+
+
+def close_fields(c_file: str) -> None:
+    """Take the setters of read-only classes away from Python: compiled modules write to the fields themselves."""
+    source = Path(c_file).read_text("utf-8")
+    setter = rf"\(setter\)(?:{'|'.join(READ_ONLY)})_set_\w+"
+    Path(c_file).write_text(re.sub(setter, "NULL", source), "utf-8")
 
 
 def _docstrings(node: Any, name: str = "") -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clustermodel.policies.interface import Decide, Decision, Policy, Run, Setup, Start, WakeAt, decide_of
-from clustermodel.policies.view import Batch, View
+from clustermodel.policies.view import Batch, View, copy_of
 from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.schedule.node_set import NodeSet, as_mask, count
 from clustermodel.ticks import NEVER
@@ -63,6 +63,7 @@ class _DisjointRuns:
 
     def __init__(self, partitions: list[_Partition]) -> None:
         self._partitions = partitions
+        self._view: View | None = None  # what the runs see: a copy, as a policy does not change the view
         self._of = lru_cache(maxsize=None)(self._of_nodes)
         self._alarm = NEVER  # the first one
 
@@ -75,13 +76,14 @@ class _DisjointRuns:
             self._alarm = NEVER
             active += [each for each in self._partitions if each.alarm == view.now]
         alarms, decisions = batch.alarm, list[Decision]()
-        waiting, idle, up = view.waiting, view.idle, view.up
+        if (own := self._view) is None:
+            own = self._view = copy_of(view)
+        own.now = view.now
         if len(active) == 1:
-            alarms |= active[0].cycle(batch, view, decisions)
+            alarms |= active[0].cycle(batch, own, decisions)
         else:
             for partition in dict.fromkeys(active):
-                alarms |= partition.cycle(self._part(batch, partition, view.now), view, decisions)
-        view.waiting, view.idle, view.up = waiting, idle, up
+                alarms |= partition.cycle(self._part(batch, partition, view.now), own, decisions)
         if alarms and (first := min([each.alarm for each in self._partitions])) != self._alarm:
             self._alarm = first
             decisions.append(WakeAt(time=None if first == NEVER else first))

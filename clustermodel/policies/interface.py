@@ -12,7 +12,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, cast,
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import DecisionError, SpecificationError, quoted
 from clustermodel.machine import Machine
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet, from_mask
@@ -252,6 +252,9 @@ class Setup(NamedTuple):
     """(start-up, epilog): ticks for which a job's gang occupies a number of nodes before it executes, and after it ends or is
     preempted (not if it is suspended)."""
 
+    def __setattr__(self, field: str, value: object) -> None:
+        raise DecisionError(f"it sets {field} of the setup; a policy may not change what it is told")
+
 
 Decide = Callable[[Batch, View], Iterable[Decision]]
 """Returns what to do, in order, now that a batch has happened."""
@@ -291,7 +294,10 @@ class Stateless:
 
 def decide_of(policy: Policy, setup: Setup) -> Decide:
     """Start a run of a policy and return its ``decide``; a run may be a function, too."""
-    run: object = policy.start(setup)
+    try:
+        run: object = policy.start(setup)
+    except DecisionError as problem:
+        raise DecisionError(f"policy {policy.name}: {problem}") from None
     decide = getattr(run, "decide", run)
     if not callable(decide):
         raise SpecificationError(

@@ -19,9 +19,7 @@ from clustermodel.schedule.pools import Pools, Split
 class PoolsToShare:
     """The nodes of one scheduling cycle by pool: those that nobody holds, or that jobs are leaving, and those to be gained."""
 
-    def __init__(
-        self, pools: Pools, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()
-    ) -> None:
+    def __init__(self, pools: Pools, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()) -> None:
         self._pools, self._view = pools, view
         self._free = IdlePools(pools, view.idle_nodes).counts()
         self._gain = [0 for _ in self._free]

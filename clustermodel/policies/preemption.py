@@ -88,9 +88,7 @@ _MOST_STEPS: Final = 50_000
 """Candidates times missing nodes, up to which the victims that lose least are found exactly."""
 
 
-def least_lost_for(
-    missing: int, candidates: Sequence[T], nodes_of: Callable[[T], int], loss_of: Callable[[T], int]
-) -> list[T]:
+def least_lost_for(missing: int, candidates: Sequence[T], nodes_of: Callable[[T], int], loss_of: Callable[[T], int]) -> list[T]:
     """Return candidates that free ``missing`` nodes with the least loss together, of equal ones few; none if all are too few.
 
     Beyond 50,000 candidates x missing nodes a heuristic: those that lose least one by one, without those that are not needed.

@@ -124,7 +124,7 @@ class PreemptiveRun:
         return [*decisions, WakeAt(time=alarm)]
 
     def _start_in_round(self, view: View, *, decides: bool) -> list[Decision]:
-        """Start chosen jobs that fit; in rounds when these begin, and when preempted jobs have left, but not when others end."""
+        """Start chosen jobs that fit; in rounds when these begin, and when preempted jobs have left, not when others end."""
         starts = self._start_what_fits(view) if decides or self._have_left or not self._round else []
         if self._round and not self._preempted:
             self._to_start = []  # those that do not fit now wait for the next round

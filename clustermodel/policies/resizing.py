@@ -261,9 +261,7 @@ class ResizingRun:
         if nodes == job.nodes:
             return job
         estimate = self.time_on(job, nodes, job.estimate)
-        other = QueuedJob(job.id, nodes, job.submit, estimate, job.user, job.group, job.priority, job.memory)
-        other.allowed, other.eligible, other.barred, other.sizes = job.allowed, job.eligible, job.barred, job.sizes
-        return other
+        return job.on(nodes, estimate)
 
     def pools_for(self, job: QueuedJob, nodes: int, now: int) -> tuple[int, ...]:
         """Return the pools from which a waiting job can have nodes if it starts on so many now."""

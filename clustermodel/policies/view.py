@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from clustermodel.errors import DecisionError
 from clustermodel.schedule.by_node import Layout
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet
 
 
 class QueuedJob:
-    """A job as the scheduler knows it; read-only by convention, equal only to itself."""
+    """A job as the scheduler knows it, equal only to itself.  A policy that assigns to a field is refused (DecisionError)."""
 
     __slots__ = {  # noqa: RUF023  help() shows the texts
         "id": "",
@@ -50,6 +51,12 @@ class QueuedJob:
         self.barred = 0
         self.sizes: tuple[int, int] | None = None
 
+    def on(self, nodes: int, estimate: int) -> "QueuedJob":
+        """Return the job as it would have to be described if it asked for so many nodes for so long, ticks; for plans."""
+        other = QueuedJob(self.id, nodes, self.submit, estimate, self.user, self.group, self.priority, self.memory)
+        other.allowed, other.eligible, other.barred, other.sizes = self.allowed, self.eligible, self.barred, self.sizes
+        return other
+
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
 
@@ -74,7 +81,7 @@ RETURNING: Final = GangState.RETURNING
 
 
 class RunningJob:
-    """A running gang as the scheduler knows it: one run attempt of a job."""
+    """A running gang as the scheduler knows it: one run attempt of a job; read-only for policies, as :class:`QueuedJob`."""
 
     __slots__ = {  # noqa: RUF023
         "job": "",
@@ -132,6 +139,9 @@ class Outage(NamedTuple):
     expected_end: int
     """When it can be expected to be up again, ticks: after the mean repair time of the machine.  It may take more or less."""
 
+    def __setattr__(self, field: str, value: object) -> None:
+        raise DecisionError(f"it sets {field} of the outage of node {self.node}; a policy may not change outages")
+
     @property
     def id(self) -> int:
         """A number unlike any job's, for plans and matrices in which nodes are held under the number of a job."""
@@ -158,6 +168,9 @@ class Batch(NamedTuple):
     """Nodes that are up again, at once after a failure with a repair time of 0."""
     reservations: bool = False
     """Whether a reservation of the machine begins or ends."""
+
+    def __setattr__(self, field: str, value: object) -> None:
+        raise DecisionError(f"it sets {field} of the batch; a policy may not change what has happened")
 
 
 class View:
@@ -214,3 +227,15 @@ class View:
     free_memory: Callable[[], FreeMemory | None]
     resizable: Callable[[RunningJob, int], NodeSet | None]
     fits: Callable[[QueuedJob], NodeSet | None]
+
+
+def copy_of(view: View) -> View:
+    """Return a copy of a view, for a policy that shows the runs of others a part of what it sees."""
+    own = View()
+    own.now, own.idle, own.idle_nodes = view.now, view.idle, view.idle_nodes
+    own.up, own.down, own.waiting = view.up, view.down, view.waiting
+    own.running, own.progress, own.overhead_left = view.running, view.progress, view.overhead_left
+    own.expected_left, own.saved, own.saved_on = view.expected_left, view.saved, view.saved_on
+    own.suspended_on, own.can_suspend, own.saved_in_time = view.suspended_on, view.can_suspend, view.saved_in_time
+    own.free_memory, own.resizable, own.fits = view.free_memory, view.resizable, view.fits
+    return own

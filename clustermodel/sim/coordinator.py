@@ -38,7 +38,7 @@ class Coordinator:
     """The state that the coordinating process owns, and the process itself (:meth:`run`)."""
 
     __slots__ = (
-        "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_head", "_held",
+        "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head", "_held",
         "_ids", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places", "_policy", "_pool",
         "_records", "_requests", "_reservations", "_resizes", "_rings", "_run", "_running", "_saved", "_settled",
         "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
@@ -52,6 +52,7 @@ class Coordinator:
         self._cap, self._cap_waits, self._saved = run.cap, run.cap_waits, run.saved
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._largest = self._nodes if run.cap is None else run.cap.most(None)  # size of a job
+        self._guard = run.guard
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
@@ -65,7 +66,7 @@ class Coordinator:
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
         self._view = view = View()
-        view.up = self._nodes - len(run.states.down)
+        view.now, view.idle, view.up = 0, self._pool.idle_nodes.count, self._nodes - len(run.states.down)
         view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
         view.progress, view.overhead_left = progress, overhead_left
         view.expected_left = lambda: run.sharing.expected_left(run.running)
@@ -78,8 +79,10 @@ class Coordinator:
         reservations = run.reservations
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
-        view.fits = lambda job: idle_for(run, job, job.nodes)
+        view.fits = lambda job: idle_for(run, job, job.nodes, job.eligible)
         view.resizable = run.resizes.nodes_for
+        if run.guard is not None:
+            self._decide = run.guard.guarded(decide, view)
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""
@@ -95,6 +98,8 @@ class Coordinator:
         index, held = self._records.submitted(row), self._held
         self._settled.is_armed = True
         job = JobInSystem(row, index)
+        if self._guard is not None:
+            self._guard.lock(job.queued)
         if (
             not 0 < nodes <= self._largest
             or (self._node_memory is not None and row.memory > self._node_memory)

@@ -127,7 +127,7 @@ class Decisions:
         elif queued.eligible is not None:
             columns = self._eligible_nodes(job, terms[0], columns)
         if run.speeds is not None:
-            columns = idle_for(run, queued, terms[0]) if columns is None else columns
+            columns = idle_for(run, queued, terms[0], queued.eligible) if columns is None else columns
             if columns is not None:  # else the node pool refuses
                 terms = self._terms(decision, job, run.speeds.slowest(columns))
         gang = run.sharing.start(job, terms, columns)
@@ -149,6 +149,8 @@ class Decisions:
     def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
         queued = job.queued
         job.execution = self._running[queued.id] = gang
+        if self._run.guard is not None:
+            self._run.guard.lock(gang)
         self._leave_queue(queued.id)
         job.attempts += 1
         process = job.process  # which waits to go on
@@ -411,7 +413,7 @@ def _require_different_jobs(places: tuple[Any, ...]) -> None:
 
 
 def _require_job(job: Any, decision: str) -> None:
-    if type(job) is QueuedJob:
+    if isinstance(job, QueuedJob):
         return
     if isinstance(job, RunningJob):
         raise DecisionError(f"{decision} is given the running gang of job {job.job.id}; it must be given the job, gang.job")

@@ -55,9 +55,11 @@ class NodeRequests:
             job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
         return self.nodes.choose(job, job.nodes, self.nodes.total, job.eligible) is not None
 
-    def fits(self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork) -> NodeSet | None:
-        """Return the idle processors that a job would have; ``None`` where it does not fit."""
-        split = self.nodes.choose(job, processors, self._free(idle, saved), job.eligible)
+    def fits(
+        self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork, eligible: NodeSet | None
+    ) -> NodeSet | None:
+        """Return the idle processors, of ``eligible`` ones, that a job would have; ``None`` where it does not fit."""
+        split = self.nodes.choose(job, processors, self._free(idle, saved), eligible)
         return None if split is None else self.nodes.processors(split, idle)
 
     def _free(self, idle: NodeSet, saved: SavedWork) -> IntArray:
@@ -66,7 +68,7 @@ class NodeRequests:
     def take(self, job: QueuedJob, processors: int, columns: NodeSet | None, idle: NodeSet, saved: SavedWork) -> NodeSet:
         """Return ``columns`` if a job may start on them, else those that it fits on; a DecisionError otherwise."""
         if columns is None:
-            if (columns := self.fits(job, processors, idle, saved)) is None:
+            if (columns := self.fits(job, processors, idle, saved, job.eligible)) is None:
                 raise DecisionError(f"job {job.id} cannot start: it does not fit on idle nodes ({_asked(job, processors)})")
             return columns
         if not is_node_set(columns) or columns[-1] > self.nodes.first[-1]:
@@ -109,12 +111,12 @@ def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -
     return None
 
 
-def idle_for(run: RunContext, job: QueuedJob, nodes: int) -> NodeSet | None:
-    """Return the idle nodes on which a job would start now; ``None`` where it does not fit."""
+def idle_for(run: RunContext, job: QueuedJob, nodes: int, eligible: NodeSet | None) -> NodeSet | None:
+    """Return the idle nodes, of ``eligible`` ones, on which a job would start now; ``None`` where it does not fit."""
     idle = run.pool.idle_nodes.as_set()
     if run.requests is not None:
-        return run.requests.fits(job, nodes, idle, run.saved)
-    suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible))
+        return run.requests.fits(job, nodes, idle, run.saved, eligible)
+    suitable = as_mask(idle) & (-1 if eligible is None else as_mask(eligible))
     if run.saved.free is not None:
         suitable &= run.saved.free.nodes_with(job.memory)
     return from_mask(lowest(suitable, nodes)) if suitable.bit_count() >= nodes else None

@@ -160,10 +160,7 @@ class Resizes:
         if more <= 0:
             columns: NodeSet | None = from_mask(lowest(own, nodes))
         else:
-            eligible = gang.job.eligible
-            gang.job.eligible = self._eligible(gang, nodes)
-            others = idle_for(run, gang.job, more)
-            gang.job.eligible = eligible
+            others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
             columns = None if others is None else from_mask(own | as_mask(others))
         return None if columns is None or self._barred(gang, columns, nodes) else columns
 

@@ -13,6 +13,7 @@ from simpy import Event, Process, Timeout
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow, OwnCosts, Sizes
 from clustermodel.machine import Machine
+from clustermodel.policies.guard import Guard, is_shipped
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
@@ -74,10 +75,12 @@ class RunContext:
         users: Names,
         asked: Names,
         rows: int,
+        guard: Guard | None,
         sizes: Mapping[int, Sizes],
         own_costs: Mapping[int, OwnCosts],
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
+        self.guard = guard  # what keeps a user's policy from assigning to jobs; ``None`` where the policy is of this package
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
@@ -187,6 +190,7 @@ def simulate(
         users=user_of or {},
         asked=reservation_of or {},
         rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
+        guard=None if is_shipped(policy) else Guard(policy.name),
         sizes=sizes or {},
         own_costs=own_costs or {},
     )

@@ -134,7 +134,8 @@ def test_gangs_of_fair_sharing_start_at_the_rounds(policy: str, gpus: int, jobs:
         *("srtf", "srsf", "las", "fifo-preempt", "srtf:mode=kill", "srtf:mode=suspend", "srtf:predictor=last"),
         *("srtf:round_s=10", "srtf:victim=largest,skip=false", "fifo-preempt:skip=false,round_s=3"),
         *("max-min:round_s=10", "finish-time-fair:round_s=10", "max-min:round_s=10,start_s=1"),
-        *("fifo-preempt:preempts=lower-priority,victim=latest-start", "fifo-preempt:victim=order", "srtf:preempts=lower-priority"),
+        *("fifo-preempt:preempts=lower-priority,victim=latest-start", "fifo-preempt:victim=order"),
+        "srtf:preempts=lower-priority",
         *("las:thresholds=200/400,promote=1.5,mode=suspend", "las:thresholds=5,round_s=10,min_run_s=3,victim=least-lost"),
     ],
 )

@@ -146,7 +146,7 @@ ONE_LARGE_FIVE_SMALL = "1 0 5 1000\n" + "\n".join(f"{n} {n - 1} 1 1000" for n in
 
 
 @pytest.mark.parametrize("how", ["", ":victim=fewest", ":victim=largest", ":victim=latest-start", ":preempts=lower-priority"])
-@pytest.mark.parametrize("partitions", [(), (Partition(name="a", nodes="0-9"), Partition(name="b", nodes="4-12", default=True))])
+@pytest.mark.parametrize("partitions", [(), (Partition(name="a", nodes="0-9"), Partition(name="b", nodes="4-12"))])
 def test_one_job_yields_where_one_is_enough_and_takes_no_nodes_back(how: str, partitions: tuple[Partition, ...]) -> None:
     # 9 is of higher priority; after 1 has yielded, it is ahead of 2 to 6 in the queue, and has to wait until 9 has completed.
     jobs = [Job(id=1, nodes=5, submit_s=0, run_s=1000)]
