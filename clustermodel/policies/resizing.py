@@ -26,6 +26,7 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number, require_seconds
 
 _ROUNDING: Final = 2  # ticks by which times on several numbers of nodes may differ from their ratios
+_PARTS: Final = 1024  # in which idle nodes are given away, so that the time that takes does not grow with the machine
 Begin = Callable[[QueuedJob, int, Split], object]
 Admit = Callable[[QueuedJob, RunningPlan, Group], bool]
 Order = Callable[[QueuedJob, int, int], Any]
@@ -203,7 +204,7 @@ class ResizingRun:
 
     def _keeps_clear(self, gang: RunningJob, nodes: int, now: int) -> bool:
         """Return whether a gang does not reach into a reservation of its present nodes by a resize."""
-        windows, bits, columns = self.pools.windows, gang.job.barred, as_mask(gang.columns)
+        windows, bits = self.pools.windows, gang.job.barred
         if windows is None:
             return True
         job, rest = gang.job, max(gang.expected_end - now, 1)
@@ -212,7 +213,7 @@ class ResizingRun:
         rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-executes * after // before), 1) + _ROUNDING
         rest_after += self._epilog(job, nodes)
         already = windows.barred(now, rest, bits)
-        return not windows.barred(now, rest_after, bits) & columns & ~already
+        return not windows.barred(now, rest_after, bits) & as_mask(gang.columns) & ~already
 
     def note_resize(self, gang: RunningJob, nodes: int, now: int) -> None:
         end, job = self.end(gang, nodes, now), gang.job
@@ -444,7 +445,10 @@ class Cycle:
     def decisions(self) -> Iterator[Decision]:
         """Yield what has been decided: gangs shrink, jobs start, gangs grow."""
         run, now = self.run, self.now
-        mask = 0 if self._plain else as_mask(self.view.idle_nodes())
+        if self._plain:  # the mechanism chooses the nodes
+            yield from self._plain_decisions()
+            return
+        mask = as_mask(self.view.idle_nodes())
         resized = [(gang, self.nodes(gang), self._splits[number]) for number, gang in self._gangs.items()]
         for gang, nodes, split in resized:
             if nodes < gang.nodes:
@@ -452,15 +456,13 @@ class Cycle:
                 kept = self._lowest(own, split)
                 mask |= own & ~kept
                 run.note_resize(gang, nodes, now)
-                yield self._resize(gang, nodes, kept)
+                yield Resize(job=gang.job, nodes=nodes, columns=from_mask(kept))
         for job, split, reason in self._starts.values():
             nodes = sum(number for _, number in split)
             chosen = self._lowest(mask, split)
             mask &= ~chosen
             run.note_start(job, nodes, now)
-            other = None if nodes == job.nodes else nodes
-            columns = None if self._plain else from_mask(chosen)
-            yield Start(job=job, nodes=other, columns=columns, reason=reason)
+            yield Start(job=job, nodes=None if nodes == job.nodes else nodes, columns=from_mask(chosen), reason=reason)
         for gang, nodes, split in resized:
             if nodes > gang.nodes:
                 own = as_mask(gang.columns)
@@ -468,20 +470,30 @@ class Cycle:
                 added = self._lowest(mask, tuple((pool, number - counts.get(pool, 0)) for pool, number in split))
                 mask &= ~added
                 run.note_resize(gang, nodes, now)
-                yield self._resize(gang, nodes, own | added)
+                yield Resize(job=gang.job, nodes=nodes, columns=from_mask(own | added))
+
+    def _plain_decisions(self) -> Iterator[Decision]:
+        run, now = self.run, self.now
+        resized = [(gang, self.nodes(gang)) for gang in self._gangs.values()]
+        for gang, nodes in resized:
+            if nodes < gang.nodes:
+                run.note_resize(gang, nodes, now)
+                yield Resize(job=gang.job, nodes=nodes)
+        for job, split, reason in self._starts.values():
+            nodes = sum(number for _, number in split)
+            run.note_start(job, nodes, now)
+            yield Start(job=job, nodes=None if nodes == job.nodes else nodes, reason=reason)
+        for gang, nodes in resized:
+            if nodes > gang.nodes:
+                run.note_resize(gang, nodes, now)
+                yield Resize(job=gang.job, nodes=nodes)
 
     def _lowest(self, mask: int, split: Split) -> int:
-        """Return the lowest nodes of each pool; 0 where there is one pool, and the mechanism chooses."""
-        if self._plain:
-            return 0
+        """Return the lowest nodes of each pool."""
         chosen = 0
         for pool, number in split:
             chosen |= lowest(mask & self.pools.masks[pool], number)
         return chosen
-
-    def _resize(self, gang: RunningJob, nodes: int, mask: int) -> Resize:
-        columns: NodeSet | None = None if self._plain else from_mask(mask)
-        return Resize(job=gang.job, nodes=nodes, columns=columns)
 
 
 def _added(split: Split, more: Mapping[int, int]) -> Split:
@@ -505,7 +517,7 @@ class _Candidate(NamedTuple):
 def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int]) -> None:
     """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
-    Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
+    More than 1,024 idle nodes are given in parts of a 1,024th of them, of as many nodes each as that takes, rounded up.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
     candidates = [
@@ -519,7 +531,7 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         if run.may_choose(job)
     ]
     while candidates and any(cycle.idle):
-        added = _one_by_one(list(cycle.idle), candidates, order)
+        added = _part_by_part(list(cycle.idle), candidates, order)
         grown = [(each, more) for each, more in zip(candidates, added, strict=True) if more]
         refused = [each for each, more in grown if not _pays(run, each, each.nodes + sum(more.values()), now)]
         if not refused:
@@ -539,11 +551,14 @@ def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool
     return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
 
 
-def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
+def _part_by_part(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
     """Return how many nodes of each pool candidates get if idle ones go to the first that may have another one."""
     targets, added = [each.nodes for each in candidates], [dict[int, int]() for _ in candidates]
+    part = -(-sum(idle) // _PARTS)
     heap = [
-        (order(each.job, each.start, each.nodes + 1), place) for place, each in enumerate(candidates) if each.nodes < each.most
+        (order(each.job, each.start, min(each.nodes + part, each.most)), place)
+        for place, each in enumerate(candidates)
+        if each.nodes < each.most
     ]
     heapify(heap)
     while heap and any(idle):
@@ -551,11 +566,12 @@ def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> 
         each = candidates[place]
         pool = next((pool for pool in each.pools if idle[pool]), None)
         if pool is not None:
-            idle[pool] -= 1
-            targets[place] += 1
-            added[place][pool] = added[place].get(pool, 0) + 1
+            more = min(part, idle[pool], each.most - targets[place])
+            idle[pool] -= more
+            targets[place] += more
+            added[place][pool] = added[place].get(pool, 0) + more
         if pool is None or targets[place] == each.most:
             heappop(heap)
         else:
-            heapreplace(heap, (order(each.job, each.start, targets[place] + 1), place))
+            heapreplace(heap, (order(each.job, each.start, min(targets[place] + part, each.most)), place))
     return added

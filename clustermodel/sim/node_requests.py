@@ -114,7 +114,7 @@ def idle_for(run: RunContext, job: QueuedJob, nodes: int) -> NodeSet | None:
     idle = run.pool.idle_nodes.as_set()
     if run.requests is not None:
         return run.requests.fits(job, nodes, idle, run.saved)
-    suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible))
-    if run.saved.free is not None:
-        suitable &= run.saved.free.nodes_with(job.memory)
+    if run.saved.free is None:
+        return run.pool.idle_nodes.lowest_of(idle if job.eligible is None else job.eligible, nodes)
+    suitable = as_mask(idle) & (-1 if job.eligible is None else as_mask(job.eligible)) & run.saved.free.nodes_with(job.memory)
     return from_mask(lowest(suitable, nodes)) if suitable.bit_count() >= nodes else None

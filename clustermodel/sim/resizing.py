@@ -15,7 +15,18 @@ from clustermodel.job import UNSET
 from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, lowest, text
+from clustermodel.schedule.node_set import (
+    NodeSet,
+    as_mask,
+    count,
+    from_mask,
+    from_members,
+    is_node_set,
+    lowest_part,
+    text,
+    union,
+    without,
+)
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_requests import idle_for
 
@@ -156,15 +167,15 @@ class Resizes:
 
     def _choose(self, gang: Execution, nodes: int) -> NodeSet | None:
         """Return the lowest of its own nodes, or these and the lowest idle ones that it may have."""
-        run, own, more = self._run, as_mask(gang.columns), nodes - gang.nodes
+        run, more = self._run, nodes - gang.nodes
         if more <= 0:
-            columns: NodeSet | None = from_mask(lowest(own, nodes))
+            columns: NodeSet | None = lowest_part(gang.columns, nodes)
         else:
             eligible = gang.job.eligible
             gang.job.eligible = self._eligible(gang, nodes)
             others = idle_for(run, gang.job, more)
             gang.job.eligible = eligible
-            columns = None if others is None else from_mask(own | as_mask(others))
+            columns = None if others is None else union(gang.columns, others)
         return None if columns is None or self._barred(gang, columns, nodes) else columns
 
     def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
@@ -228,9 +239,9 @@ class Resizes:
         gang.expected_end = expected_end + self._change(gang, columns, image, executed, cost)
 
     def _require_idle(self, gang: Execution, columns: NodeSet, refused: str) -> None:
-        more, idle = as_mask(columns) & ~as_mask(gang.columns), as_mask(self._run.pool.idle_nodes.as_set())
-        if more & ~idle:
-            raise DecisionError(f"{refused}: nodes {text(from_mask(more & ~idle))} are not idle")
+        busy = without(without(columns, gang.columns), self._run.pool.idle_nodes.as_set())
+        if busy:
+            raise DecisionError(f"{refused}: nodes {text(busy)} are not idle")
 
     def may_shrink(self, gang: Execution, failing: Iterable[int]) -> bool:
         """Return whether a gang of which nodes fail goes on with its others."""
