@@ -97,10 +97,10 @@ class _EquipartitionRun(ResizingRun):
         for member, split in zip(members, splits, strict=True):
             if (gang := member.gang) is None:
                 continue
-            nodes = sum(number for _, number in split)
+            nodes, pools = sum(number for _, number in split), [pool for pool, _ in split]
             if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
                 return gang, True
-            if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now):
+            if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now, pools):
                 refused = gang, False
         return refused
 

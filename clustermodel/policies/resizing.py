@@ -6,7 +6,7 @@ expected to take on those that it asked for (``Setup.speedup``).  Nodes are coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import isnan
@@ -193,27 +193,21 @@ class ResizingRun:
 
     def may_shrink(self, gang: RunningJob, nodes: int, view: View) -> bool:
         """Return whether a gang that can be resized may have fewer nodes."""
-        return view.resizable(gang, nodes) is not None and self._keeps_clear(gang, nodes, view.now)
+        return view.resizable(gang, nodes) is not None and self._keeps_clear(gang, nodes)
 
-    def may_grow(self, gang: RunningJob, nodes: int, now: int) -> bool:
-        """Return whether a gang gains enough by growing to so many nodes."""
+    def may_grow(self, gang: RunningJob, nodes: int, now: int, pools: Iterable[int] = ()) -> bool:
+        """Return whether a gang gains enough by growing to so many nodes, and may have them if some are of these pools."""
         end = self.end(gang, gang.nodes, now)
         gain = end - self.end(gang, nodes, now)
         pays = gain >= self._min_gain * max(end - now, 1) and (gain > 0 or self._min_gain < 0)
-        return pays and self._keeps_clear(gang, nodes, now)
+        return pays and self._keeps_clear(gang, nodes, pools)
 
-    def _keeps_clear(self, gang: RunningJob, nodes: int, now: int) -> bool:
-        """Return whether a gang does not reach into a reservation of its present nodes by a resize."""
-        windows, bits = self.pools.windows, gang.job.barred
-        if windows is None:
+    def _keeps_clear(self, gang: RunningJob, nodes: int, pools: Iterable[int] = ()) -> bool:
+        """Return whether a gang does not reach into a reservation of its present nodes, or of some pools, by a resize."""
+        if self.pools.windows is None:
             return True
-        job, rest = gang.job, max(gang.expected_end - now, 1)
-        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
-        executes = max(rest - self._epilog(job, gang.nodes), 1)
-        rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-executes * after // before), 1) + _ROUNDING
-        rest_after += self._epilog(job, nodes)
-        already = windows.barred(now, rest, bits)
-        return not windows.barred(now, rest_after, bits) & as_mask(gang.columns) & ~already
+        barred = self._view.barred_if_resized(gang, nodes)
+        return not (barred & as_mask(gang.columns) or any(barred & self.pools.masks[pool] for pool in pools))
 
     def note_resize(self, gang: RunningJob, nodes: int, now: int) -> None:
         end, job = self.end(gang, nodes, now), gang.job
@@ -281,8 +275,8 @@ class ResizingRun:
         pools = self.pools.of(job.allowed)
         if windows is None or job.sizes is None:
             return pools
-        # With more nodes it ends earlier, but for the cost of the resize, and for rounding.
-        cost = _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        # With more nodes it ends earlier, but for the cost of the resize, for nodes that boot, and for rounding.
+        cost = self.setup.machine.boot + _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
         barred = windows.barred(now, max(gang.expected_end - now, 1) + cost, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
@@ -431,10 +425,10 @@ class Cycle:
         for pool, number in split:
             self.idle[pool] += number
 
-    @property
-    def still_waiting(self) -> bool:
-        """Whether jobs wait that do not start now."""
-        return len(self.view.waiting) > len(self._starts)
+    def wanted(self) -> set[int]:
+        """Return the pools of which jobs that do not start now may have nodes."""
+        waiting = {job.allowed for job in self.view.waiting.values() if job.id not in self._starts}
+        return {pool for allowed in waiting for pool in self.pools.of(allowed)}
 
     def is_resized(self, gang: RunningJob) -> bool:
         return gang.job.id in self._splits
@@ -514,10 +508,13 @@ class _Candidate(NamedTuple):
     pools: tuple[int, ...]
 
 
-def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int]) -> None:
+def grow(
+    cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int], closed: Container[int] = ()
+) -> None:
     """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
-    More than 1,024 idle nodes are given in parts of a 1,024th of them, of as many nodes each as that takes, rounded up.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
+    Where more than 1,024 are idle that a job may have, it gets a 1,024th of them at a time, rounded up.  Pools that are
+    ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
     candidates = [
@@ -530,10 +527,11 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         for job, nodes in cycle.starts()
         if run.may_choose(job)
     ]
-    while candidates and any(cycle.idle):
-        added = _part_by_part(list(cycle.idle), candidates, order)
+    idle = [0 if pool in closed else number for pool, number in enumerate(cycle.idle)]
+    while candidates and any(idle):
+        added = _part_by_part(idle[:], candidates, order)
         grown = [(each, more) for each, more in zip(candidates, added, strict=True) if more]
-        refused = [each for each, more in grown if not _pays(run, each, each.nodes + sum(more.values()), now)]
+        refused = [each for each, more in grown if not _pays(run, each, more, now)]
         if not refused:
             for each, more in grown:
                 if each.gang is None:
@@ -545,18 +543,19 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         candidates = [each for each in candidates if each is not last]
 
 
-def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool:
+def _pays(run: ResizingRun, candidate: _Candidate, more: Mapping[int, int], now: int) -> bool:
+    nodes = candidate.nodes + sum(more.values())
     if candidate.gang is not None:
-        return run.may_grow(candidate.gang, nodes, now)
+        return run.may_grow(candidate.gang, nodes, now, more)
     return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
 
 
 def _part_by_part(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
     """Return how many nodes of each pool candidates get if idle ones go to the first that may have another one."""
     targets, added = [each.nodes for each in candidates], [dict[int, int]() for _ in candidates]
-    part = -(-sum(idle) // _PARTS)
+    parts = [-(-sum([idle[pool] for pool in each.pools]) // _PARTS) for each in candidates]
     heap = [
-        (order(each.job, each.start, min(each.nodes + part, each.most)), place)
+        (order(each.job, each.start, min(each.nodes + parts[place], each.most)), place)
         for place, each in enumerate(candidates)
         if each.nodes < each.most
     ]
@@ -566,12 +565,12 @@ def _part_by_part(idle: list[int], candidates: list[_Candidate], order: Order) -
         each = candidates[place]
         pool = next((pool for pool in each.pools if idle[pool]), None)
         if pool is not None:
-            more = min(part, idle[pool], each.most - targets[place])
+            more = min(parts[place], idle[pool], each.most - targets[place])
             idle[pool] -= more
             targets[place] += more
             added[place][pool] = added[place].get(pool, 0) + more
         if pool is None or targets[place] == each.most:
             heappop(heap)
         else:
-            heapreplace(heap, (order(each.job, each.start, min(targets[place] + part, each.most)), place))
+            heapreplace(heap, (order(each.job, each.start, min(targets[place] + parts[place], each.most)), place))
     return added

@@ -79,7 +79,7 @@ class Coordinator:
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: idle_for(run, job, job.nodes)
-        view.resizable = run.resizes.nodes_for
+        view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
 
     def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life, a process, begins, unless the machine rejects it."""

@@ -176,21 +176,22 @@ class Resizes:
             others = idle_for(run, gang.job, more)
             gang.job.eligible = eligible
             columns = None if others is None else union(gang.columns, others)
-        return None if columns is None or self._barred(gang, columns, nodes) else columns
+        return None if columns is None or self.barred(gang, nodes) & as_mask(columns) else columns
 
     def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
         if (reservations := self._run.reservations) is None:
             return gang.job.allowed
         return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
 
-    def _barred(self, gang: Execution, columns: NodeSet, nodes: int) -> int:
-        """Return which of ``columns`` are reserved before a gang ends on so many nodes, unless they are already, a bitmask."""
+    def barred(self, gang: RunningJob, nodes: int) -> int:
+        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; its own only if they are not already."""
         if (reservations := self._run.reservations) is None:
             return 0
+        assert isinstance(gang, Execution)
         now = self._run.env.now
         late = reservations.windows.barred(now, max(gang.expected_end - now, 1), gang.job.barred) & as_mask(gang.columns)
         ticks = max(self._expected_end(gang, nodes) + self._run.machine.boot - now, 1)
-        return reservations.windows.barred(now, ticks, gang.job.barred) & as_mask(columns) & ~late
+        return reservations.windows.barred(now, ticks, gang.job.barred) & ~late
 
     def _expected_end(self, gang: Execution, nodes: int) -> int:
         """Return when a gang can be expected to end that is resized now."""
@@ -224,7 +225,7 @@ class Resizes:
         if columns is None:
             if (columns := self._choose(gang, nodes)) is None:
                 raise DecisionError(f"{refused}: too few nodes that it may have are idle until it ends")
-        elif barred := self._barred(gang, columns, nodes):
+        elif barred := self.barred(gang, nodes) & as_mask(columns):
             raise DecisionError(f"{refused}: nodes {text(from_mask(barred))} are reserved, or known to be down, before it ends")
         self._require_idle(gang, columns, refused)
         run, job, now = self._run, gang.owner, self._run.env.now
