@@ -78,11 +78,11 @@ class _EquipartitionRun(ResizingRun):
             admitted, members, splits = self._shares(cycle, sharing, most)
             if (refused := self._refused(cycle, members, splits)) is None:
                 break
-            gang, shrinks = refused
+            member, shrinks = refused
             if shrinks:
-                sharing = [other for other in sharing if other is not gang]
+                sharing = [other for other in sharing if other is not member.gang]
             else:
-                most[gang.job.id] = gang.nodes
+                most[member.job.id] = member.least if member.gang is None else member.gang.nodes
         for member, split in zip(members, splits, strict=True):
             if member.gang is not None:
                 cycle.change(member.gang, split)
@@ -91,17 +91,19 @@ class _EquipartitionRun(ResizingRun):
             cycle.start(job, splits_of.get(job.id, split), _ADMITTED)
         return ()
 
-    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> tuple[RunningJob, bool] | None:
-        """Return a gang that may not shrink (true), or the last one of which the growth does not pay (false)."""
+    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> tuple[_Member, bool] | None:
+        """Return a gang that may not shrink (true), or the last member that may not have more, or gains nothing (false)."""
         refused = None
         for member, split in zip(members, splits, strict=True):
-            if (gang := member.gang) is None:
-                continue
             nodes, pools = sum(number for _, number in split), [pool for pool, _ in split]
+            if (gang := member.gang) is None:
+                if nodes > member.least and not self.may_start(member.job, nodes, pools, cycle.now):
+                    refused = member, False
+                continue
             if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
-                return gang, True
+                return member, True
             if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now, pools):
-                refused = gang, False
+                refused = member, False
         return refused
 
     def _shares(
@@ -140,7 +142,7 @@ class _EquipartitionRun(ResizingRun):
                 spare[pool] -= number
             admitted.append((job, split))
             if job.sizes is not None and self.may_choose(job):
-                members.append(_Member(job, None, least, job.sizes[1]))
+                members.append(_Member(job, None, least, most_of.get(job.id, job.sizes[1])))
                 splits.append(dict(split))
                 owns.append({})
         if len(pools) == 1:

@@ -269,6 +269,10 @@ class ResizingRun:
         barred = windows.barred(now, ticks + _ROUNDING, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
+    def may_start(self, job: QueuedJob, nodes: int, pools: Iterable[int], now: int) -> bool:
+        """Return whether a waiting job can have nodes of all of some pools if it starts on so many now."""
+        return self.pools.windows is None or set(self.pools_for(job, nodes, now)).issuperset(pools)
+
     def pools_to_grow(self, gang: RunningJob, now: int) -> tuple[int, ...]:
         """Return the pools from which a gang can have more nodes."""
         job, windows = gang.job, self.pools.windows
@@ -418,6 +422,10 @@ class Cycle:
         """Return the jobs that start, and their numbers of nodes."""
         return [(job, sum(number for _, number in split)) for job, split, _ in self._starts.values()]
 
+    def pools_of_start(self, job: QueuedJob) -> list[int]:
+        """Return from which pools a job has nodes that starts."""
+        return [pool for pool, _ in self._starts[job.id][1]]
+
     def grow_start(self, job: QueuedJob, more: Mapping[int, int]) -> None:
         """Give a job that starts so many idle nodes of each pool more."""
         _, split, reason = self._starts[job.id]
@@ -531,7 +539,7 @@ def grow(
     while candidates and any(idle):
         added = _part_by_part(idle[:], candidates, order)
         grown = [(each, more) for each, more in zip(candidates, added, strict=True) if more]
-        refused = [each for each, more in grown if not _pays(run, each, more, now)]
+        refused = [each for each, more in grown if not _pays(cycle, each, more)]
         if not refused:
             for each, more in grown:
                 if each.gang is None:
@@ -543,11 +551,12 @@ def grow(
         candidates = [each for each in candidates if each is not last]
 
 
-def _pays(run: ResizingRun, candidate: _Candidate, more: Mapping[int, int], now: int) -> bool:
-    nodes = candidate.nodes + sum(more.values())
+def _pays(cycle: Cycle, candidate: _Candidate, more: Mapping[int, int]) -> bool:
+    run, job, nodes = cycle.run, candidate.job, candidate.nodes + sum(more.values())
     if candidate.gang is not None:
-        return run.may_grow(candidate.gang, nodes, now, more)
-    return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
+        return run.may_grow(candidate.gang, nodes, cycle.now, more)
+    pools = {*more, *cycle.pools_of_start(job)}
+    return run.length(job, nodes) < run.length(job, candidate.nodes) and run.may_start(job, nodes, pools, cycle.now)
 
 
 def _part_by_part(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:

@@ -128,7 +128,8 @@ class _ShrinkToAdmitRun(ResizingRun):
             return None
         pools = self.pools_for(job, least, now)  # it takes longest on its least number of nodes
         free, given = self._given(cycle, victims, pools, nodes)
-        return None if free < least else (min(free, nodes), pools, given)
+        nodes = min(free, nodes)
+        return None if free < least or not self.may_start(job, nodes, pools, now) else (nodes, pools, given)
 
     def _given(self, cycle: Cycle, victims: list[RunningJob], pools: tuple[int, ...], nodes: int) -> tuple[int, _Given]:
         """Return how many nodes of some pools a job can have, at most those it needs, and what gangs give up for that."""
