@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from math import lcm
 from typing import Final
 
@@ -30,6 +31,12 @@ class Window:
             return NEVER, NEVER
         passed = ((time - self.end) // self.every + 1) * self.every
         return self.begin + passed, self.end + passed
+
+    def ends(self, time: int) -> Iterator[int]:
+        """Yield the ends after a time, perhaps without end."""
+        while (end := self.next(time)[1]) < NEVER:
+            yield end
+            time = end
 
     def bars(self, start: int, end: int) -> bool:
         """Return whether a turn of it has a part of an interval."""
@@ -111,7 +118,10 @@ class Windows:
             return (eligible & ~self.barred(start, duration, bits)).bit_count() >= nodes
 
         base = max(now, self.settled)
-        if any(map(fits, candidates([base], barring, base, duration))):
+        in_turn = {base}
+        for window in barring:
+            in_turn.update(takewhile(lambda end: end <= base + self.period, window.ends(base)))
+        if any(map(fits, sorted(in_turn))):
             return NEVER
         begins = set[int]()
         for window in barring:
