@@ -242,7 +242,9 @@ class Coordinator:
             self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
             submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
-            pool.queue.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
+            in_order = self._order.arrange(pool.waiting, [*submitted, *requeued], self.env.now)
+            if in_order != list(pool.waiting.values()):
+                pool.queue.arrange(in_order)
             submitted.sort(key=lambda job: job.queue_order)
             requeued.sort(key=lambda job: job.queue_order)
         if self._cap_waits is not None:
