@@ -11,9 +11,10 @@ running gang first keeps the nodes that the first waiting job cannot have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush
 from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.policies.interface import Decision, Reason
@@ -77,11 +78,11 @@ class _EquipartitionRun(ResizingRun):
             admitted, members, splits = self._shares(cycle, sharing, most)
             if (refused := self._refused(cycle, members, splits)) is None:
                 break
-            gang, shrinks = refused
+            member, shrinks = refused
             if shrinks:
-                sharing = [other for other in sharing if other is not gang]
+                sharing = [other for other in sharing if other is not member.gang]
             else:
-                most[gang.job.id] = gang.nodes
+                most[member.job.id] = member.least if member.gang is None else member.gang.nodes
         for member, split in zip(members, splits, strict=True):
             if member.gang is not None:
                 cycle.change(member.gang, split)
@@ -90,17 +91,19 @@ class _EquipartitionRun(ResizingRun):
             cycle.start(job, splits_of.get(job.id, split), _ADMITTED)
         return ()
 
-    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> tuple[RunningJob, bool] | None:
-        """Return a gang that may not shrink (true), or the last one of which the growth does not pay (false)."""
+    def _refused(self, cycle: Cycle, members: list[_Member], splits: list[Split]) -> tuple[_Member, bool] | None:
+        """Return a gang that may not shrink (true), or the last member that may not have more, or gains nothing (false)."""
         refused = None
         for member, split in zip(members, splits, strict=True):
+            nodes, pools = sum(number for _, number in split), [pool for pool, _ in split]
             if (gang := member.gang) is None:
+                if nodes > member.least and not self.may_start(member.job, nodes, pools, cycle.now):
+                    refused = member, False
                 continue
-            nodes = sum(number for _, number in split)
             if nodes < gang.nodes and not self.may_shrink(gang, nodes, cycle.view):
-                return gang, True
-            if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now):
-                refused = gang, False
+                return member, True
+            if nodes > gang.nodes and not self.may_grow(gang, nodes, cycle.now, pools):
+                refused = member, False
         return refused
 
     def _shares(
@@ -139,7 +142,7 @@ class _EquipartitionRun(ResizingRun):
                 spare[pool] -= number
             admitted.append((job, split))
             if job.sizes is not None and self.may_choose(job):
-                members.append(_Member(job, None, least, job.sizes[1]))
+                members.append(_Member(job, None, least, most_of.get(job.id, job.sizes[1])))
                 splits.append(dict(split))
                 owns.append({})
         if len(pools) == 1:
@@ -161,20 +164,32 @@ class _EquipartitionRun(ResizingRun):
         heap = [(member.least, place) for place, member in enumerate(members) if member.least < member.most]
         heapify(heap)
         while heap and any(spare):
-            nodes, place = heap[0]
-            split, own = splits[place], owns[place]
-            lost = [pool for pool, number in own.items() if split.get(pool, 0) < number]
-            # Part of a gang is not moved from pool to pool: it has other nodes only once it has all of its own.
-            pool = next((pool for pool in lost or pools_of[place] if spare[pool]), None)
-            if pool is None:
-                heappop(heap)
-                continue
-            spare[pool] -= 1
-            split[pool] = split.get(pool, 0) + 1
-            if nodes + 1 < members[place].most:
-                heapreplace(heap, (nodes + 1, place))
-            else:
-                heappop(heap)
+            # The jobs with the fewest nodes get one each, as often as nothing changes in where these come from.
+            level, group = heap[0][0], list[int]()
+            while heap and heap[0][0] == level:
+                group.append(heappop(heap)[1])
+            rounds, sources = heap[0][0] - level if heap else max(spare), list[tuple[int, int]]()
+            for place in group:
+                split, own = splits[place], owns[place]
+                lost = [pool for pool, number in own.items() if split.get(pool, 0) < number]
+                # Part of a gang is not moved from pool to pool: it has other nodes only once it has all of its own.
+                if (pool := next((pool for pool in lost or pools_of[place] if spare[pool]), None)) is not None:
+                    sources.append((place, pool))
+                    rounds = min(rounds, members[place].most - level)
+                    if lost:
+                        rounds = min(rounds, own[pool] - split.get(pool, 0))
+            drawing = Counter(pool for _, pool in sources)
+            rounds = min([rounds, *(spare[pool] // number for pool, number in drawing.items())])
+            if not rounds and sources:  # some pool has too few nodes for all
+                for place, _ in sources[1:]:
+                    heappush(heap, (level, place))
+                del sources[1:]
+                rounds = 1
+            for place, pool in sources:
+                spare[pool] -= rounds
+                splits[place][pool] = splits[place].get(pool, 0) + rounds
+                if level + rounds < members[place].most:
+                    heappush(heap, (level + rounds, place))
 
 
 @dataclass(frozen=True, kw_only=True)

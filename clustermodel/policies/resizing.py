@@ -6,7 +6,7 @@ expected to take on those that it asked for (``Setup.speedup``).  Nodes are coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import isnan
@@ -26,6 +26,7 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number, require_seconds
 
 _ROUNDING: Final = 2  # ticks by which times on several numbers of nodes may differ from their ratios
+_PARTS: Final = 1024  # in which idle nodes are given away, so that the time that takes does not grow with the machine
 Begin = Callable[[QueuedJob, int, Split], object]
 Admit = Callable[[QueuedJob, RunningPlan, Group], bool]
 Order = Callable[[QueuedJob, int, int], Any]
@@ -192,27 +193,21 @@ class ResizingRun:
 
     def may_shrink(self, gang: RunningJob, nodes: int, view: View) -> bool:
         """Return whether a gang that can be resized may have fewer nodes."""
-        return view.resizable(gang, nodes) is not None and self._keeps_clear(gang, nodes, view.now)
+        return view.resizable(gang, nodes) is not None and self._keeps_clear(gang, nodes)
 
-    def may_grow(self, gang: RunningJob, nodes: int, now: int) -> bool:
-        """Return whether a gang gains enough by growing to so many nodes."""
+    def may_grow(self, gang: RunningJob, nodes: int, now: int, pools: Iterable[int] = ()) -> bool:
+        """Return whether a gang gains enough by growing to so many nodes, and may have them if some are of these pools."""
         end = self.end(gang, gang.nodes, now)
         gain = end - self.end(gang, nodes, now)
         pays = gain >= self._min_gain * max(end - now, 1) and (gain > 0 or self._min_gain < 0)
-        return pays and self._keeps_clear(gang, nodes, now)
+        return pays and self._keeps_clear(gang, nodes, pools)
 
-    def _keeps_clear(self, gang: RunningJob, nodes: int, now: int) -> bool:
-        """Return whether a gang does not reach into a reservation of its present nodes by a resize."""
-        windows, bits, columns = self.pools.windows, gang.job.barred, as_mask(gang.columns)
-        if windows is None:
+    def _keeps_clear(self, gang: RunningJob, nodes: int, pools: Iterable[int] = ()) -> bool:
+        """Return whether a gang does not reach into a reservation of its present nodes, or of some pools, by a resize."""
+        if self.pools.windows is None:
             return True
-        job, rest = gang.job, max(gang.expected_end - now, 1)
-        before, after = (self.time_on(job, number, job.estimate) for number in (gang.nodes, nodes))
-        executes = max(rest - self._epilog(job, gang.nodes), 1)
-        rest_after = self.setup.resize_time(job, gang.nodes, nodes) + max(-(-executes * after // before), 1) + _ROUNDING
-        rest_after += self._epilog(job, nodes)
-        already = windows.barred(now, rest, bits)
-        return not windows.barred(now, rest_after, bits) & columns & ~already
+        barred = self._view.barred_if_resized(gang, nodes)
+        return not (barred & as_mask(gang.columns) or any(barred & self.pools.masks[pool] for pool in pools))
 
     def note_resize(self, gang: RunningJob, nodes: int, now: int) -> None:
         end, job = self.end(gang, nodes, now), gang.job
@@ -272,14 +267,18 @@ class ResizingRun:
         barred = windows.barred(now, ticks + _ROUNDING, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
+    def may_start(self, job: QueuedJob, nodes: int, pools: Iterable[int], now: int) -> bool:
+        """Return whether a waiting job can have nodes of all of some pools if it starts on so many now."""
+        return self.pools.windows is None or set(self.pools_for(job, nodes, now)).issuperset(pools)
+
     def pools_to_grow(self, gang: RunningJob, now: int) -> tuple[int, ...]:
         """Return the pools from which a gang can have more nodes."""
         job, windows = gang.job, self.pools.windows
         pools = self.pools.of(job.allowed)
         if windows is None or job.sizes is None:
             return pools
-        # With more nodes it ends earlier, but for the cost of the resize, and for rounding.
-        cost = _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        # With more nodes it ends earlier, but for the cost of the resize, for nodes that boot, and for rounding.
+        cost = self.setup.machine.boot + _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
         barred = windows.barred(now, max(gang.expected_end - now, 1) + cost, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
@@ -421,6 +420,10 @@ class Cycle:
         """Return the jobs that start, and their numbers of nodes."""
         return [(job, sum(number for _, number in split)) for job, split, _ in self._starts.values()]
 
+    def pools_of_start(self, job: QueuedJob) -> list[int]:
+        """Return from which pools a job has nodes that starts."""
+        return [pool for pool, _ in self._starts[job.id][1]]
+
     def grow_start(self, job: QueuedJob, more: Mapping[int, int]) -> None:
         """Give a job that starts so many idle nodes of each pool more."""
         _, split, reason = self._starts[job.id]
@@ -428,10 +431,10 @@ class Cycle:
         for pool, number in split:
             self.idle[pool] += number
 
-    @property
-    def still_waiting(self) -> bool:
-        """Whether jobs wait that do not start now."""
-        return len(self.view.waiting) > len(self._starts)
+    def wanted(self) -> set[int]:
+        """Return the pools of which jobs that do not start now may have nodes."""
+        waiting = {job.allowed for job in self.view.waiting.values() if job.id not in self._starts}
+        return {pool for allowed in waiting for pool in self.pools.of(allowed)}
 
     def is_resized(self, gang: RunningJob) -> bool:
         return gang.job.id in self._splits
@@ -442,7 +445,10 @@ class Cycle:
     def decisions(self) -> Iterator[Decision]:
         """Yield what has been decided: gangs shrink, jobs start, gangs grow."""
         run, now = self.run, self.now
-        mask = 0 if self._plain else as_mask(self.view.idle_nodes())
+        if self._plain:  # the mechanism chooses the nodes
+            yield from self._plain_decisions()
+            return
+        mask = as_mask(self.view.idle_nodes())
         resized = [(gang, self.nodes(gang), self._splits[number]) for number, gang in self._gangs.items()]
         for gang, nodes, split in resized:
             if nodes < gang.nodes:
@@ -450,15 +456,13 @@ class Cycle:
                 kept = self._lowest(own, split)
                 mask |= own & ~kept
                 run.note_resize(gang, nodes, now)
-                yield self._resize(gang, nodes, kept)
+                yield Resize(job=gang.job, nodes=nodes, columns=from_mask(kept))
         for job, split, reason in self._starts.values():
             nodes = sum(number for _, number in split)
             chosen = self._lowest(mask, split)
             mask &= ~chosen
             run.note_start(job, nodes, now)
-            other = None if nodes == job.nodes else nodes
-            columns = None if self._plain else from_mask(chosen)
-            yield Start(job=job, nodes=other, columns=columns, reason=reason)
+            yield Start(job=job, nodes=None if nodes == job.nodes else nodes, columns=from_mask(chosen), reason=reason)
         for gang, nodes, split in resized:
             if nodes > gang.nodes:
                 own = as_mask(gang.columns)
@@ -466,20 +470,30 @@ class Cycle:
                 added = self._lowest(mask, tuple((pool, number - counts.get(pool, 0)) for pool, number in split))
                 mask &= ~added
                 run.note_resize(gang, nodes, now)
-                yield self._resize(gang, nodes, own | added)
+                yield Resize(job=gang.job, nodes=nodes, columns=from_mask(own | added))
+
+    def _plain_decisions(self) -> Iterator[Decision]:
+        run, now = self.run, self.now
+        resized = [(gang, self.nodes(gang)) for gang in self._gangs.values()]
+        for gang, nodes in resized:
+            if nodes < gang.nodes:
+                run.note_resize(gang, nodes, now)
+                yield Resize(job=gang.job, nodes=nodes)
+        for job, split, reason in self._starts.values():
+            nodes = sum(number for _, number in split)
+            run.note_start(job, nodes, now)
+            yield Start(job=job, nodes=None if nodes == job.nodes else nodes, reason=reason)
+        for gang, nodes in resized:
+            if nodes > gang.nodes:
+                run.note_resize(gang, nodes, now)
+                yield Resize(job=gang.job, nodes=nodes)
 
     def _lowest(self, mask: int, split: Split) -> int:
-        """Return the lowest nodes of each pool; 0 where there is one pool, and the mechanism chooses."""
-        if self._plain:
-            return 0
+        """Return the lowest nodes of each pool."""
         chosen = 0
         for pool, number in split:
             chosen |= lowest(mask & self.pools.masks[pool], number)
         return chosen
-
-    def _resize(self, gang: RunningJob, nodes: int, mask: int) -> Resize:
-        columns: NodeSet | None = None if self._plain else from_mask(mask)
-        return Resize(job=gang.job, nodes=nodes, columns=columns)
 
 
 def _added(split: Split, more: Mapping[int, int]) -> Split:
@@ -500,10 +514,13 @@ class _Candidate(NamedTuple):
     pools: tuple[int, ...]
 
 
-def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int]) -> None:
+def grow(
+    cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Callable[[QueuedJob], int], closed: Container[int] = ()
+) -> None:
     """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
-    Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
+    Where more than 1,024 are idle that a job may have, it gets a 1,024th of them at a time, rounded up.  Pools that are
+    ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
     candidates = [
@@ -516,10 +533,11 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         for job, nodes in cycle.starts()
         if run.may_choose(job)
     ]
-    while candidates and any(cycle.idle):
-        added = _one_by_one(list(cycle.idle), candidates, order)
+    idle = [0 if pool in closed else number for pool, number in enumerate(cycle.idle)]
+    while candidates and any(idle):
+        added = _part_by_part(idle[:], candidates, order)
         grown = [(each, more) for each, more in zip(candidates, added, strict=True) if more]
-        refused = [each for each, more in grown if not _pays(run, each, each.nodes + sum(more.values()), now)]
+        refused = [each for each, more in grown if not _pays(cycle, each, more)]
         if not refused:
             for each, more in grown:
                 if each.gang is None:
@@ -531,17 +549,22 @@ def grow(cycle: Cycle, gangs: Iterable[RunningJob], order: Order, most_of: Calla
         candidates = [each for each in candidates if each is not last]
 
 
-def _pays(run: ResizingRun, candidate: _Candidate, nodes: int, now: int) -> bool:
+def _pays(cycle: Cycle, candidate: _Candidate, more: Mapping[int, int]) -> bool:
+    run, job, nodes = cycle.run, candidate.job, candidate.nodes + sum(more.values())
     if candidate.gang is not None:
-        return run.may_grow(candidate.gang, nodes, now)
-    return run.length(candidate.job, nodes) < run.length(candidate.job, candidate.nodes)
+        return run.may_grow(candidate.gang, nodes, cycle.now, more)
+    pools = {*more, *cycle.pools_of_start(job)}
+    return run.length(job, nodes) < run.length(job, candidate.nodes) and run.may_start(job, nodes, pools, cycle.now)
 
 
-def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
+def _part_by_part(idle: list[int], candidates: list[_Candidate], order: Order) -> list[dict[int, int]]:
     """Return how many nodes of each pool candidates get if idle ones go to the first that may have another one."""
     targets, added = [each.nodes for each in candidates], [dict[int, int]() for _ in candidates]
+    parts = [-(-sum([idle[pool] for pool in each.pools]) // _PARTS) for each in candidates]
     heap = [
-        (order(each.job, each.start, each.nodes + 1), place) for place, each in enumerate(candidates) if each.nodes < each.most
+        (order(each.job, each.start, min(each.nodes + parts[place], each.most)), place)
+        for place, each in enumerate(candidates)
+        if each.nodes < each.most
     ]
     heapify(heap)
     while heap and any(idle):
@@ -549,11 +572,12 @@ def _one_by_one(idle: list[int], candidates: list[_Candidate], order: Order) -> 
         each = candidates[place]
         pool = next((pool for pool in each.pools if idle[pool]), None)
         if pool is not None:
-            idle[pool] -= 1
-            targets[place] += 1
-            added[place][pool] = added[place].get(pool, 0) + 1
+            more = min(parts[place], idle[pool], each.most - targets[place])
+            idle[pool] -= more
+            targets[place] += more
+            added[place][pool] = added[place].get(pool, 0) + more
         if pool is None or targets[place] == each.most:
             heappop(heap)
         else:
-            heapreplace(heap, (order(each.job, each.start, targets[place] + 1), place))
+            heapreplace(heap, (order(each.job, each.start, min(targets[place] + parts[place], each.most)), place))
     return added

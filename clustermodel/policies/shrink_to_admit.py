@@ -6,7 +6,7 @@ that it can have from one gang before the next one has to give any.  If these ar
 nodes that it can have (``fewer``).  With partitions this holds for the first blocked job of each set of nodes.  Backfilled jobs
 start on idle nodes only.
 
-When no job waits, gangs grow into idle nodes again, those first that use them best (``expand``).
+Gangs grow again into idle nodes that no waiting job may have, those gangs first that use them best (``expand``).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _ShrinkToAdmitRun(ResizingRun):
                 self._in_order(cycle, victims)
             else:
                 reservations += self._backfilled(cycle, victims)
-        if self._expand != "no" and any(cycle.idle) and not cycle.still_waiting:
-            grow(cycle, gangs, self._growth_order, self._most)
+        if self._expand != "no" and any(cycle.idle) and len(closed := cycle.wanted()) < len(self.pools):
+            grow(cycle, gangs, self._growth_order, self._most, closed)
         return reservations
 
     def _most(self, job: QueuedJob) -> int:
@@ -128,7 +128,8 @@ class _ShrinkToAdmitRun(ResizingRun):
             return None
         pools = self.pools_for(job, least, now)  # it takes longest on its least number of nodes
         free, given = self._given(cycle, victims, pools, nodes)
-        return None if free < least else (min(free, nodes), pools, given)
+        nodes = min(free, nodes)
+        return None if free < least or not self.may_start(job, nodes, pools, now) else (nodes, pools, given)
 
     def _given(self, cycle: Cycle, victims: list[RunningJob], pools: tuple[int, ...], nodes: int) -> tuple[int, _Given]:
         """Return how many nodes of some pools a job can have, at most those it needs, and what gangs give up for that."""
@@ -155,7 +156,7 @@ class ShrinkToAdmit(ResizingPolicy):
             (``"efficiency"``); those expected to run longest (``"longest"``); those that started last (``"latest"``); or the
             largest (``"largest"``).
         fewer: whether a malleable job starts on fewer nodes than it asked for if it cannot have these.
-        expand: whether gangs grow while no job waits and nodes are idle: to their ``"most"``, to what they ``"asked"`` for, or
+        expand: whether gangs grow while nodes are idle that no waiting job may have: to their ``"most"``, to what they ``"asked"`` for, or
             ``"no"``.
         predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing.ResizingPolicy`.
     """

@@ -19,6 +19,7 @@ from clustermodel.schedule.by_node import IdleProcessors
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.pool_plans import Group, IdlePools, RunningPlan
 from clustermodel.schedule.pools import Split
+from clustermodel.schedule.windows import candidates
 from clustermodel.schedule.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.schedule.slack_prices import Priced, SlackReservation, by_start
 
@@ -96,8 +97,7 @@ class PoolSlackRun(SlackRun):
                 slots.add(reservation.start)
                 slots.add(reservation.end)
             last = in_gap[0] if in_gap[0] >= 0 else max(slots)
-            for window in group.windows:
-                slots.update(takewhile(lambda end: end <= last, window.ends(now)))
+            slots.update(takewhile(lambda end: end <= last, candidates([now], group.windows, last, length)))
             best = self._search(now, PoolArrival(job, group, length, favour, None), rivals, sorted(slots))
             if best is not None:
                 self._carry_out(best)

@@ -59,6 +59,46 @@ def is_node_set(nodes: NodeSet) -> bool:
     return len(nodes) % 2 == 0 and ranges_ascend
 
 
+def lowest_part(nodes: NodeSet, number: int) -> NodeSet:
+    """Return the lowest ``number`` nodes of a set, which has as many."""
+    for place in range(0, len(nodes), 2):
+        low, high = nodes[place], nodes[place + 1]
+        if number <= high - low:
+            return (*nodes[:place], low, low + number) if number else nodes[:place]
+        number -= high - low
+    return nodes
+
+
+def union(nodes: NodeSet, others: NodeSet) -> NodeSet:
+    """Return the nodes of either set."""
+    bounds: list[int] = []
+    for low, high in sorted([*zip(nodes[::2], nodes[1::2], strict=True), *zip(others[::2], others[1::2], strict=True)]):
+        if bounds and low <= bounds[-1]:
+            bounds[-1] = max(bounds[-1], high)
+        else:
+            bounds += [low, high]
+    return tuple(bounds)
+
+
+def without(nodes: NodeSet, others: NodeSet) -> NodeSet:
+    """Return the nodes of a set that are not in another one."""
+    bounds: list[int] = []
+    index = 0
+    for place in range(0, len(nodes), 2):
+        low, high = nodes[place], nodes[place + 1]
+        while index < len(others) and others[index + 1] <= low:
+            index += 2
+        k = index
+        while k < len(others) and others[k] < high:
+            if low < others[k]:
+                bounds += [low, others[k]]
+            low = max(low, others[k + 1])
+            k += 2
+        if low < high:
+            bounds += [low, high]
+    return tuple(bounds)
+
+
 def text(nodes: NodeSet) -> str:
     """Return the set as an interval string, ``"0-3 7"``: the notation of Batsim and evalys."""
     return " ".join(

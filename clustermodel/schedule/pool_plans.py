@@ -209,15 +209,34 @@ class RunningPlan(ABC):
         self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER, not_before: int = 0
     ) -> tuple[int, Split]:
         """:meth:`earliest` where windows bar the job from some nodes, or it may not start before a time."""
-        times, windows = self._times, self._pools.windows
+        times, windows, first = self._times, self._pools.windows, 0
         if not_before > times[0]:
-            times = [not_before, *times[bisect_right(times, not_before) :]]
-        for start in candidates(times, group.windows, 0 if windows is None else windows.settled):
+            first = bisect_right(times, not_before) - 1
+            times = [not_before, *times[first + 1 :]]
+        longest = length if self.longest_of is None else max(length, self.longest_of(job))
+        final = self.final_step()
+        key = (final, group.allowed, job.barred, job.nodes, length, longest)
+        recurs, settled = final is None or key not in self._pools.never, 0 if windows is None else windows.settled
+
+        def has_room(step: int) -> bool:
+            return self.has_room(first + step, job, group)
+
+        for start in candidates(times, group.windows, settled, longest, has_room, recurs=recurs):
             if start > not_after:
-                break
+                return -1, ()
             if (split := self.split(start, length, job, group)) is not None:
                 return start, split
+        if final is not None:
+            self._pools.never.add(key)
         return -1, ()
+
+    def has_room(self, _step: int, _job: QueuedJob, _group: Group) -> bool:
+        """Return whether a job could start in a step, if windows let it."""
+        return True
+
+    def final_step(self) -> int | None:
+        """Return what is free after all steps, with which windows alone decide; ``None`` if no number says that."""
+        return None
 
     # Jobs and outages.
 
@@ -359,6 +378,12 @@ class PoolPlan(RunningPlan):
 
     def _numbers(self, free: int, pools: Iterable[int]) -> list[int]:
         return [(free >> pool * self._width & self._field) - self._bias for pool in pools]
+
+    def has_room(self, step: int, job: QueuedJob, group: Group) -> bool:
+        return self._free[step] - (job.nodes << group.shift) & group.guard != 0
+
+    def final_step(self) -> int | None:
+        return self._free[-1]
 
     def split_of(self, columns: NodeSet) -> Split:
         return self._pools.counts(columns)

@@ -6,7 +6,7 @@ start to its end, so that the nodes of a job are the same ones all the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +38,7 @@ class Pools:
         every = [] if windows is None else windows.all
         self._windows_of = [[window for window in every if window.mask & mask] for mask in self.masks]
         self._every: Final = tuple(range(len(order)))
+        self.never: Final = set[Hashable]()  # what plans have found that windows let start at no time, as they describe it
         self._of: dict[NodeSet, tuple[int, ...]] = {}
         self._masks: dict[NodeSet, int] = {}
 
@@ -136,12 +137,13 @@ class PoolProfile:
     def _bars(self, pool: int, start: int, duration: int, barred: int) -> bool:
         return any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool])
 
-    def _starts(self, pools: Sequence[int], barred: int) -> Iterable[int]:
-        """Return when more nodes of some pools become free, and when windows end."""
+    def _starts(self, pools: Sequence[int], barred: int, length: int) -> Iterable[int]:
+        """Return when more nodes of some pools become free, and when windows end for a job of some length."""
         steps = sorted({time for pool in pools for time in self._profiles[pool].times()})
         if not (barred and steps and self._settled):
             return steps
-        return candidates(steps, {each for pool in pools for each in self._windows[pool] if each.bit & barred}, self._settled)
+        windows = {each for pool in pools for each in self._windows[pool] if each.bit & barred}
+        return candidates(steps, windows, self._settled, length)
 
     def earlier(
         self, start: int, duration: int, nodes: int, pools: Sequence[int], own: Split, barred: int = 0
@@ -152,7 +154,7 @@ class PoolProfile:
         """
         kept = dict(own)
         profiles = self._profiles
-        for time in self._starts(pools, barred):
+        for time in self._starts(pools, barred, duration):
             if time >= start:
                 break
             free = [profiles[pool].least_free_from(time, min(duration, start - time)) for pool in pools]
@@ -175,7 +177,7 @@ class PoolProfile:
 
         The time is -1 if it is after ``not_after``, or the pools never have enough nodes.
         """
-        for start in self._starts(pools, barred):
+        for start in self._starts(pools, barred, duration):
             if start > not_after:
                 break
             if (split := self.split(start, duration, nodes, pools, barred)) is not None:

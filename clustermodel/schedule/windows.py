@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from math import lcm
 from typing import Final
@@ -132,17 +132,28 @@ class Windows:
         return max((start for start in begins if start >= now and fits(start)), default=now if fits(now) else -1)
 
 
-def candidates(times: Sequence[int], windows: Iterable[Window], settled: int) -> Iterator[int]:
-    """Yield times, which ascend, and ends of windows after the first of them, in order."""
-    # Of recurring windows until all that recurs has been there once, with nothing else.
+def candidates(
+    times: Sequence[int],
+    windows: Iterable[Window],
+    settled: int,
+    length: int,
+    has_room: Callable[[int], bool] | None = None,
+    *,
+    recurs: bool = True,
+) -> Iterator[int]:
+    """Yield when a job of some length could start, in order: times, which ascend, and ends of windows after the first of them.
+
+    ``has_room`` tells whether anything is possible from the k-th of the times to the next one; if not, there is no candidate.
+    After the last of them windows are followed until all that recurs has been there once, unless nothing ``recurs``.
+    """
+    # A window whose turns follow each other sooner than the job ends bars it from its first begin on: no end of it matters.
     times = [time for time in times if time < NEVER]
-    ends = {window: window.next(times[0])[1] for window in windows}
-    last = max(times[-1], settled) + lcm(*(window.every for window in ends if window.every))
-    first = min(ends.values(), default=NEVER)
-    for time in [*times, NEVER]:
-        while first < time and first <= last:
-            yield first
-            ends = {window: window.next(end)[1] if end == first else end for window, end in ends.items()}
-            first = min(ends.values())
-        if time < NEVER:
-            yield time
+    passable = [each for each in windows if not each.every or each.every - (each.end - each.begin) >= length]
+    last = max(times[-1], settled) + (lcm(*(each.every for each in passable if each.every)) if recurs else 0)
+    for k, time in enumerate(times):
+        if has_room is not None and not has_room(k):
+            continue
+        yield time
+        until, end = times[k + 1] if k + 1 < len(times) else min(last + 1, NEVER), time
+        while (end := min([each.next(end)[1] for each in passable], default=NEVER)) < until:
+            yield end

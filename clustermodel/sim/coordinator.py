@@ -80,7 +80,7 @@ class Coordinator:
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: idle_for(run, job, job.nodes, job.eligible)
-        view.resizable = run.resizes.nodes_for
+        view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
         if run.guard is not None:
             self._decide = run.guard.guarded(decide, view)
 
@@ -247,7 +247,9 @@ class Coordinator:
             self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
             submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
-            pool.queue.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
+            in_order = self._order.arrange(pool.waiting, [*submitted, *requeued], self.env.now)
+            if in_order != list(pool.waiting.values()):
+                pool.queue.arrange(in_order)
             submitted.sort(key=lambda job: job.queue_order)
             requeued.sort(key=lambda job: job.queue_order)
         if self._cap_waits is not None:

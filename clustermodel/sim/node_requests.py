@@ -116,7 +116,7 @@ def idle_for(run: RunContext, job: QueuedJob, nodes: int, eligible: NodeSet | No
     idle = run.pool.idle_nodes.as_set()
     if run.requests is not None:
         return run.requests.fits(job, nodes, idle, run.saved, eligible)
-    suitable = as_mask(idle) & (-1 if eligible is None else as_mask(eligible))
-    if run.saved.free is not None:
-        suitable &= run.saved.free.nodes_with(job.memory)
+    if run.saved.free is None:
+        return run.pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)
+    suitable = as_mask(idle) & (-1 if eligible is None else as_mask(eligible)) & run.saved.free.nodes_with(job.memory)
     return from_mask(lowest(suitable, nodes)) if suitable.bit_count() >= nodes else None

@@ -184,5 +184,5 @@ class Reservations:
 
     def _ring(self) -> None:
         self.changed = True
-        self._rung += 1
+        self._rung += self._run.env.now > self.windows.settled  # until then windows may keep a job back that are there once
         self._run.settled.is_armed = True

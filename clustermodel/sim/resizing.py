@@ -15,7 +15,18 @@ from clustermodel.job import UNSET
 from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, lowest, text
+from clustermodel.schedule.node_set import (
+    NodeSet,
+    as_mask,
+    count,
+    from_mask,
+    from_members,
+    is_node_set,
+    lowest_part,
+    text,
+    union,
+    without,
+)
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_requests import idle_for
 
@@ -156,27 +167,28 @@ class Resizes:
 
     def _choose(self, gang: Execution, nodes: int) -> NodeSet | None:
         """Return the lowest of its own nodes, or these and the lowest idle ones that it may have."""
-        run, own, more = self._run, as_mask(gang.columns), nodes - gang.nodes
+        run, more = self._run, nodes - gang.nodes
         if more <= 0:
-            columns: NodeSet | None = from_mask(lowest(own, nodes))
+            columns: NodeSet | None = lowest_part(gang.columns, nodes)
         else:
             others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
-            columns = None if others is None else from_mask(own | as_mask(others))
-        return None if columns is None or self._barred(gang, columns, nodes) else columns
+            columns = None if others is None else union(gang.columns, others)
+        return None if columns is None or self.barred(gang, nodes) & as_mask(columns) else columns
 
     def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
         if (reservations := self._run.reservations) is None:
             return gang.job.allowed
         return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
 
-    def _barred(self, gang: Execution, columns: NodeSet, nodes: int) -> int:
-        """Return which of ``columns`` are reserved before a gang ends on so many nodes, unless they are already, a bitmask."""
+    def barred(self, gang: RunningJob, nodes: int) -> int:
+        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; its own only if they are not already."""
         if (reservations := self._run.reservations) is None:
             return 0
+        assert isinstance(gang, Execution)
         now = self._run.env.now
         late = reservations.windows.barred(now, max(gang.expected_end - now, 1), gang.job.barred) & as_mask(gang.columns)
         ticks = max(self._expected_end(gang, nodes) + self._run.machine.boot - now, 1)
-        return reservations.windows.barred(now, ticks, gang.job.barred) & as_mask(columns) & ~late
+        return reservations.windows.barred(now, ticks, gang.job.barred) & ~late
 
     def _expected_end(self, gang: Execution, nodes: int) -> int:
         """Return when a gang can be expected to end that is resized now."""
@@ -210,7 +222,7 @@ class Resizes:
         if columns is None:
             if (columns := self._choose(gang, nodes)) is None:
                 raise DecisionError(f"{refused}: too few nodes that it may have are idle until it ends")
-        elif barred := self._barred(gang, columns, nodes):
+        elif barred := self.barred(gang, nodes) & as_mask(columns):
             raise DecisionError(f"{refused}: nodes {text(from_mask(barred))} are reserved, or known to be down, before it ends")
         self._require_idle(gang, columns, refused)
         run, job, now = self._run, gang.owner, self._run.env.now
@@ -225,9 +237,9 @@ class Resizes:
         gang.expected_end = expected_end + self._change(gang, columns, image, executed, cost)
 
     def _require_idle(self, gang: Execution, columns: NodeSet, refused: str) -> None:
-        more, idle = as_mask(columns) & ~as_mask(gang.columns), as_mask(self._run.pool.idle_nodes.as_set())
-        if more & ~idle:
-            raise DecisionError(f"{refused}: nodes {text(from_mask(more & ~idle))} are not idle")
+        busy = without(without(columns, gang.columns), self._run.pool.idle_nodes.as_set())
+        if busy:
+            raise DecisionError(f"{refused}: nodes {text(busy)} are not idle")
 
     def may_shrink(self, gang: Execution, failing: Iterable[int]) -> bool:
         """Return whether a gang of which nodes fail goes on with its others."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from math import log, prod
+from collections.abc import Callable, Iterable, Mapping
+from math import exp, expm1, log, prod
+from operator import attrgetter
 
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.sim.held_jobs import Facts
@@ -18,23 +19,42 @@ Key = Callable[[QueuedJob, int], int]  # of a job that joined the queue at a tim
 
 
 class Usage:
-    """Node time by account and user, of which half is forgotten in each half-life."""
+    """Node time at places of the tree, of which half is forgotten in each half-life, in proportion to each other."""
+
+    # What was used is not halved, but what is used later counts more: numbers change only where jobs run.
 
     def __init__(self, half_life: int) -> None:
-        self._half_life, self._until = half_life, 0
-        self.used: defaultdict[Leaf, float] = defaultdict(float)  # node-ticks
-        self.nodes: dict[Leaf, int] = {}  # in use since then
+        self._decay, self._longest = log(2) / half_life, 256 * half_life
+        self._reference = 0  # when node time counts as it is
+        self._used: dict[Place, float] = {}  # without what the nodes in use have been used since they came into use
+        self.nodes: dict[Place, tuple[int, int]] = {}  # in use, and since when
 
-    def settle(self, now: int) -> None:
-        """Charge the nodes in use until ``now``; what was used at each moment is halved from that moment on."""
-        if (elapsed := now - self._until) <= 0:
-            return
-        self._until = now
-        kept = 0.5 ** (elapsed / self._half_life)
-        for leaf in self.used:
-            self.used[leaf] *= kept
-        for leaf, nodes in self.nodes.items():
-            self.used[leaf] += nodes * (1 - kept) * self._half_life / log(2)
+    def at(self, place: Place, now: int) -> float:
+        """Return the use of a place; places compare by it at any one time, and as long as no nodes are in use there."""
+        used = self._used.get(place, 0.0)
+        if place in self.nodes:
+            nodes, since = self.nodes[place]
+            used -= nodes * exp(self._decay * (now - self._reference)) * expm1(self._decay * (since - now))
+        return used
+
+    def change(self, place: Place, nodes: int, now: int) -> None:
+        """Note that so many nodes more are in use at a place."""
+        self._used[place] = self.at(place, now)
+        nodes += self.nodes.pop(place, (0, 0))[0]
+        if nodes:
+            self.nodes[place] = nodes, now
+
+    def count_anew(self, now: int) -> bool:
+        """Let node time count as it is now, if numbers could become too large; return whether they have changed."""
+        if now - self._reference <= self._longest:
+            return False
+        kept = exp(self._decay * (self._reference - now))
+        used = {place: ticks * kept for place, ticks in self._used.items()}
+        for place, (nodes, since) in self.nodes.items():
+            used[place] = used.get(place, 0.0) - nodes * expm1(self._decay * (since - now))
+            self.nodes[place] = nodes, now
+        self._used, self._reference = used, now
+        return True
 
 
 class SiteOrder:
@@ -44,6 +64,11 @@ class SiteOrder:
         self._order, self._facts, self._nodes = order, facts, nodes
         self._usage = Usage(to_ticks(order.half_life_s))
         self._joined: dict[int, int] = {}  # job id -> when it joined the queue
+        self._now = 0
+        self._running: Iterable[RunningJob] = ()
+        self._in_use: dict[Leaf, int] = {}  # nodes of running jobs
+        self._waiting: dict[Leaf, dict[int, QueuedJob]] = {}  # by id, perhaps with jobs that do not wait any more
+        self._levels: dict[Place, int] = {}  # the part of the keys of fair shares that a place is, where no nodes are in use
         accounts, users = facts["account"], facts["user"]
         leaves = {(accounts.get(job, ""), users.get(job, "")) for job in accounts.keys() | users.keys()} | {("", "")}
         # The places of each leaf and of the accounts above it in the tree, from the top, and the shares of these places.
@@ -67,46 +92,71 @@ class SiteOrder:
 
     def note(self, running: Iterable[RunningJob]) -> None:
         """Note who uses how many nodes from now on."""
-        nodes = self._usage.nodes = defaultdict[Leaf, int](int)
+        before, after, self._running = self._in_use, defaultdict[Leaf, int](int), running
         for gang in running:
-            nodes[self._leaf(gang.job)] += gang.nodes
+            after[self._leaf(gang.job)] += gang.nodes
+        self._in_use = after
+        for leaf in before.keys() | after.keys():
+            if more := after.get(leaf, 0) - before.get(leaf, 0):
+                for place in dict.fromkeys([(), *self._places[leaf]]):
+                    self._usage.change(place, more, self._now)
+                    self._levels.pop(place, None)
 
-    def arrange(self, waiting: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
-        """Return the waiting jobs in the order of the site, which they keep as their sorting key."""
-        self._usage.settle(now)
-        jobs = list(waiting)
-        key = self._by_shares() if isinstance(self._order, FairShare) else self._by_factors(self._order, now)
-        for job in jobs:
-            joined = self._joined.setdefault(job.id, now)
-            job.queue_order = (-job.priority, key(job, joined) << 64 | joined, job.id)
-        jobs.sort(key=lambda job: job.queue_order)
-        return jobs
+    def arrange(self, waiting: Mapping[int, QueuedJob], joined: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
+        """Return the waiting jobs, of which some have ``joined`` the queue now, in the order of the site: by their sorting key."""
+        self._now = now
+        if isinstance(self._order, FairShare):
+            if self._usage.count_anew(now):
+                self._levels.clear()
+                for gang in self._running:  # policies compare them with waiting jobs
+                    self._give(gang.job, self._share_key(self._leaf(gang.job), now))
+            self._give_shares(waiting, joined, now)
+        else:
+            self._usage.count_anew(now)
+            key = self._by_factors(self._order, now)
+            for job in waiting.values():
+                self._give(job, key(job, self._joined.setdefault(job.id, now)))
+        return sorted(waiting.values(), key=attrgetter("queue_order"))
+
+    def _give(self, job: QueuedJob, key: int) -> None:
+        job.queue_order = (-job.priority, key << 64 | self._joined[job.id], job.id)
+
+    def _give_shares(self, waiting: Mapping[int, QueuedJob], joined: Iterable[QueuedJob], now: int) -> None:
+        """Give the jobs their keys that have joined the queue, and those of users or accounts whose usage has changed."""
+        levels = self._levels
+        stale = [leaf for leaf in self._waiting if not all([place in levels for place in self._places[leaf]])]
+        for job in joined:
+            if job.id in waiting:
+                self._joined.setdefault(job.id, now)
+                self._waiting.setdefault(self._leaf(job), {})[job.id] = job
+                self._give(job, self._share_key(self._leaf(job), now))
+        for leaf in stale:
+            key, jobs = self._share_key(leaf, now), self._waiting[leaf]
+            for number, job in list(jobs.items()):
+                if waiting.get(number) is job:
+                    self._give(job, key)
+                else:
+                    del jobs[number]
+            if not jobs:
+                del self._waiting[leaf]
 
     def _leaf(self, job: QueuedJob) -> Leaf:
         return self._facts["account"].get(job.id, ""), self._facts["user"].get(job.id, "")
 
-    def _by_shares(self) -> Key:
+    def _share_key(self, leaf: Leaf, now: int) -> int:
         """Return the key of a fair-share order: usage over shares of its accounts from the top, then of its user."""
-        used: defaultdict[Place, float] = defaultdict(float)
-        for leaf, amount in self._usage.used.items():
-            for place in self._places[leaf]:
-                used[place] += amount
-        keys: dict[Leaf, int] = {}
-
-        def key(job: QueuedJob, _: int) -> int:
-            leaf = self._leaf(job)
-            if leaf not in keys:
-                places, value = self._places[leaf], 0
-                for place in places:
-                    value = value << 64 | _rising(used[place] / self._share[place])
-                keys[leaf] = value << 64 * (self._depth - len(places))
-            return keys[leaf]
-
-        return key
+        places, value = self._places[leaf], 0
+        for place in places:
+            if (level := self._levels.get(place)) is None:
+                level = _rising(self._usage.at(place, now) / self._share[place])
+                if place not in self._usage.nodes:
+                    self._levels[place] = level
+            value = value << 64 | level
+        return value << 64 * (self._depth - len(places))
 
     def _by_factors(self, order: Multifactor, now: int) -> Key:
-        used, facts = self._usage.used, self._facts
-        whole, most_age = sum(used.values()), to_ticks(order.max_age_s)
+        usage, facts, most_age = self._usage, self._facts, to_ticks(order.max_age_s)
+        whole, factors = usage.at((), now), dict[Leaf, float]()
         most = order.age + order.fair_share + order.size + order.partition + order.qos + order.queue
         named = (
             (order.partition, "partition", order.partitions),
@@ -118,8 +168,10 @@ class SiteOrder:
             value = order.age * min((now - joined) / most_age, 1.0) + order.size * min(job.nodes / self._nodes, 1.0)
             if order.fair_share:
                 leaf = self._leaf(job)
-                part = used[leaf] / whole if whole else 0.0
-                value += order.fair_share * 2 ** (-part / self._parts[leaf])
+                if leaf not in factors:
+                    part = usage.at(self._places[leaf][-1], now) / whole if whole else 0.0
+                    factors[leaf] = order.fair_share * 2 ** (-part / self._parts[leaf])
+                value += factors[leaf]
             for weight, field, values in named:
                 if weight:
                     value += weight * values.get(facts[field].get(job.id, ""), 0.0)
