@@ -30,12 +30,13 @@ class Reservations:
     """The windows of a machine in one run."""
 
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
+    # Jobs start at multiples of `step` ticks only.
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int) -> None:
+    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int, step: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
-        self._rows, self._time_slicing = rows, machine.time_slicing
+        self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
@@ -48,6 +49,8 @@ class Reservations:
         self._last_starts: list[
             tuple[int, int]
         ] = []  # heap of the last times at which jobs can start, where there are, and ids
+        # Job id -> on how many nodes, and how long, windows let it run again and again.
+        self._at_any_time: dict[int, tuple[int, int]] = {}
 
     def admit(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
@@ -61,24 +64,32 @@ class Reservations:
             if admits:
                 bit &= ~window.bit
         queued.barred = bit
-        last = self._last_start(job)
-        if last < NEVER:
-            heappush(self._last_starts, (last, queued.id))
+        return self.lets_start(job)
+
+    def lets_start(self, job: JobInSystem) -> bool:
+        """Return whether windows let a job start at any time from now on; note until when, if they do not again and again."""
+        needs = job.saved_on or job.queued.nodes, self._expected(job)
+        if (known := self._at_any_time.get(job.queued.id)) is not None and known[0] == needs[0] and known[1] >= needs[1]:
+            return True
+        last = self._last_start(job, *needs)
+        if last == NEVER:
+            self._at_any_time[job.queued.id] = needs
+        elif last >= 0:
+            heappush(self._last_starts, (last, job.queued.id))
         return last >= 0
+
+    def left(self, job: int) -> None:
+        """Forget a job that has left the system."""
+        self._at_any_time.pop(job, None)
 
     def too_late(self) -> list[JobInSystem]:
         """Return the jobs in the queue that cannot start any more before windows that do not end."""
-        late = []
+        late: dict[int, JobInSystem] = {}
         while self._last_starts and self._last_starts[0][0] < self._run.env.now:
-            job = heappop(self._last_starts)[1]
-            if job in self._run.pool.waiting and not self._run.jobs[job].attempts:
-                late.append(self._run.jobs[job])
-        return late
-
-    def lost(self) -> list[int]:
-        """Return the waiting jobs that have been stopped and that no window lets go on at any time, by id."""
-        jobs = [self._run.jobs[job_id] for job_id in self._run.pool.waiting]
-        return [job.queued.id for job in jobs if job.attempts and self._last_start(job) < 0]
+            number = heappop(self._last_starts)[1]
+            if number in self._run.pool.waiting and not self.lets_start(job := self._run.jobs[number]):
+                late[number] = job
+        return list(late.values())
 
     def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
@@ -165,9 +176,26 @@ class Reservations:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
         return self._alarm.at is None or self._rung > 2 * self.windows.turns
 
-    def _last_start(self, job: JobInSystem) -> int:
-        queued = job.queued
-        return self.windows.last_start(self._run.env.now, self._expected(job), queued.nodes, self._of(queued), queued.barred)
+    def _last_start(self, job: JobInSystem, nodes: int, ticks: int) -> int:
+        queued, known = job.queued, dict[int, bool]()
+
+        def enough(mask: int) -> bool:
+            if mask not in known:
+                known[mask] = self._are_enough(job, nodes, mask)
+            return known[mask]
+
+        return self.windows.last_start(self._run.env.now, ticks, enough, self._of(queued), queued.barred, self._step)
+
+    def _are_enough(self, job: JobInSystem, nodes: int, mask: int) -> bool:
+        """Return whether a job could start on these nodes, a bitmask, if nothing else was on the machine."""
+        run, queued = self._run, job.queued
+        if (stays_on := run.saved.must_stay_on(job)) is not None and as_mask(stays_on) & ~mask:
+            return False
+        if run.requests is not None:
+            return run.requests.fits_alone(queued, nodes, from_mask(mask))
+        if run.saved.of_empty is not None:
+            mask &= run.saved.of_empty.nodes_with(queued.memory)
+        return (mask.bit_count() if run.cap is None else run.cap.most(from_mask(mask))) >= nodes
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""

@@ -78,7 +78,7 @@ class SiteOrder:
         key = self._by_shares() if isinstance(self._order, FairShare) else self._by_factors(self._order, now)
         for job in jobs:
             joined = self._joined.setdefault(job.id, now)
-            job.queue_order = (-job.priority, key(job, joined) << 64 | joined, job.id)
+            job.queue_order = (-job.priority, key(job, joined) << 64 | joined, job.id - (joined - job.submit << 64))
         jobs.sort(key=lambda job: job.queue_order)
         return jobs
 
