@@ -110,6 +110,15 @@ class Windows:
                 mask |= window.mask
         return mask
 
+    def next_begin(self, now: int, nodes: int, bits: int) -> int:
+        """Return when the next window begins, now or later, that bars a job from some nodes, a bitmask; ``NEVER``: none does."""
+        first = NEVER
+        for window in self.all:
+            if window.bit & bits and window.mask & nodes:
+                begin, end = window.next(now)
+                first = min(first, begin if begin >= now else window.next(end)[0])
+        return first
+
     def last_start(
         self, now: int, duration: int, enough: Callable[[int], bool], eligible: int, bits: int, step: int = 1
     ) -> int:
