@@ -74,6 +74,7 @@ class Coordinator:
         view.down = MappingProxyType(run.states.down)
         view.saved = lambda job: run.jobs[job.id].saved
         view.idle_nodes = run.pool.idle_nodes.as_set
+        view.idle_or_ended = run.unreported.idle_or_ended if run.one_by_one else view.idle_nodes
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend

@@ -42,6 +42,10 @@ class UnreportedEnds:
             self._run.pool.idle_nodes.give_back(from_mask(self._nodes))
             self._nodes = 0
 
+    def idle_or_ended(self) -> NodeSet:
+        """Return the idle nodes and those of the gangs."""
+        return from_mask(as_mask(self._run.pool.idle_nodes.as_set()) | self._nodes)
+
     def free_for(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> None:
         """Let all have been reported but for their turn, if a job could not start otherwise."""
         if columns is None:
