@@ -44,7 +44,7 @@ class Reservations:
         self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
-        self._rung = 0  # how often since a gang last ran
+        self._rung = 0  # how often since a gang last ran, or a node was down, and all that is there once is over
         self._kept_free = 0  # idle nodes that are reserved
         self._last_starts: list[
             tuple[int, int]
@@ -163,7 +163,7 @@ class Reservations:
             self._kept_free = kept_free
         if run.jobs:
             run.states.charge()
-        if run.running:
+        if run.running or run.states.broken:
             self._rung = 0
         change = self.windows.next_change(now)
         if self._last_starts:
@@ -212,5 +212,5 @@ class Reservations:
 
     def _ring(self) -> None:
         self.changed = True
-        self._rung += 1
+        self._rung += self._run.env.now >= self.windows.settled
         self._run.settled.is_armed = True
