@@ -260,10 +260,13 @@ class Coordinator:
         if self._alarm.at or self._states.broken or (reservations is not None and not reservations.is_over):
             return
         waiting = [self._jobs[number] for number in self._pool.waiting]
-        if reservations is not None and (never := [job for job in waiting if not reservations.lets_start(job)]):
-            for job in never:
+        if reservations is not None:
+            never = [job for job in waiting if not reservations.lets_start(job)]
+            for job in never or waiting[: reservations.decides_seldom]:
                 self._give_up(job)
-            return
+                reservations.wait_again()
+            if never or reservations.decides_seldom:
+                return
         ids = list(self._pool.waiting)
         shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         raise StrandedJobsError(
@@ -274,10 +277,13 @@ class Coordinator:
     def _arrange(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[QueuedJob]:
         """Reject jobs that are too late for a window, and put the queue in the site's order; return the others submitted."""
         pool = self._pool
-        if self._reservations is not None and (late := self._reservations.too_late()):
-            for job in late:
-                self._give_up(job)
-            submitted = [job for job in submitted if job.id in pool.waiting]
+        if self._reservations is not None:
+            if submitted or requeued:
+                self._reservations.wait_again()
+            if late := self._reservations.too_late():
+                for job in late:
+                    self._give_up(job)
+                submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
             pool.queue.arrange(self._order.arrange(pool.waiting.values(), self.env.now))
             submitted.sort(key=lambda job: job.queue_order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
@@ -22,6 +23,7 @@ from clustermodel.validation import require
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
+MOST_PHASES: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
 Names = Mapping[int, str]  # by job id
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
@@ -38,13 +40,16 @@ class Reservations:
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
         self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
+        # After how many turns of all windows these begin as long after a multiple of the step again.
+        self._phases = min(self._step // gcd(self._step, self.windows.period), MOST_PHASES) if self.windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
         self._accounts, self._users, self._asked = accounts, users, asked
         self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
-        self._rung = 0  # how often since a gang last ran, or a node was down, and all that is there once is over
+        # How often since a gang last ran, a node was down or a job joined the queue, and all that is there once is over.
+        self._rung = 0
         self._kept_free = 0  # idle nodes that are reserved
         self._last_starts: list[
             tuple[int, int]
@@ -164,17 +169,26 @@ class Reservations:
         if run.jobs:
             run.states.charge()
         if run.running or run.states.broken:
-            self._rung = 0
+            self.wait_again()
         change = self.windows.next_change(now)
         if self._last_starts:
             change = min(change, self._last_starts[0][0] + 1)
         if change != self._alarm.at:
             self._alarm.set(None if change == NEVER else change)
 
+    def wait_again(self) -> None:
+        """Let each window come again before none lets a job start."""
+        self._rung = 0
+
+    @property
+    def decides_seldom(self) -> bool:
+        """Whether the policy decides at times of its own, which may be in none of the windows that recur."""
+        return self._step > 1 and self._alarm.at is not None
+
     @property
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
-        return self._alarm.at is None or self._rung > 2 * self.windows.turns
+        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._phases
 
     def _last_start(self, job: JobInSystem, nodes: int, ticks: int) -> int:
         queued, known = job.queued, dict[int, bool]()
