@@ -240,7 +240,7 @@ class _Run:
         if not self.attempts:
             return
         accepted = [job for job in self.jobs if job in self.attempts]
-        submitted = min(self.rows[job].submit + self.held[job] for job in accepted)
+        submitted = min(self.rows[job].submit for job in accepted)
         ended = max(self.jobs[job][2] for job in accepted)
         lost = useful = 0
         for attempts in self.attempts.values():

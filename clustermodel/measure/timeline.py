@@ -50,19 +50,27 @@ class EventLog(NamedTuple):
 
 def event_log(records: JobRecords, nodes: int) -> EventLog:
     """Return the event log of a run; checkpoints, restarts and context switches are events, jobs rejected at once are not."""
-    in_queue = records.column("ended_as") != Status.REJECTED
-    in_queue[list(records.gave_up)] = True
+    accepted = records.column("ended_as") != Status.REJECTED
+    in_queue = accepted.copy()
+    gave_up = list(records.gave_up)
+    in_queue[gave_up] = True
     left = np.array(list(records.gave_up.values()), dtype=np.int64)
     runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
     joined = records.column("eligible")[in_queue]  # when jobs were submitted, or rules of a site no longer held them
+    back = records.column("end")[gave_up]  # of those that had run
     busy: _Changes = [(runs.start, runs.nodes), (runs.end[ended], -runs.nodes[ended])]
-    waiting: _Changes = [(joined, 1), (runs.start, -1), (stopped.end, 1), (left, -1)]
+    waiting: _Changes = []
     held_up: _Changes = [(overheads.start, overheads.nodes), (overheads.end, -overheads.nodes)]
     down: _Changes = []
     reserved: _Changes = []
-    if len(joined):  # what fails or is reserved before the first submission is so from then on
-        first, last = joined.min(), max(runs.end.max(initial=joined.max()), left.max(initial=0))
+    if accepted.any():  # what fails or is reserved, and who waits, before the books begin is so from then on
+        first = records.column("submit")[accepted].min()
+        last = runs.end.max(initial=first)
+        busy.append((np.array([first, last]), 0))
+        waiting = [(joined.clip(first), 1), (runs.start, -1), (stopped.end, 1), (back[back != UNKNOWN], 1)]
+        waiting.append((left.clip(first), -1))
+        waiting = [(times.clip(max=last), change) for times, change in waiting]
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         down = [(start[during], 1), (np.minimum(end[during], last), -1)]

@@ -57,9 +57,10 @@ def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningP
     return NodePlan(nodes, pools, may_overrun=may_overrun)
 
 
-def idle_now(pools: Pools, nodes: Nodes | None, view: View) -> IdlePools | IdleProcessors:
-    """Return the idle nodes, by pool or, where ``nodes`` are given, by node."""
-    return IdlePools(pools, view.idle_nodes) if nodes is None else IdleProcessors(nodes, view.idle_nodes, view.free_memory)
+def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdlePools | IdleProcessors:
+    """Return the idle nodes, by pool or, where ``nodes`` are given, by node; ``planned``: as a plan may know them."""
+    idle = view.idle_or_ended if planned else view.idle_nodes
+    return IdlePools(pools, idle) if nodes is None else IdleProcessors(nodes, idle, view.free_memory)
 
 
 class PoolFcfs:
@@ -266,7 +267,7 @@ class PoolBackfilling:
 
     def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason) -> Start:
         if self._idle is None:
-            self._idle = idle_now(self._pools, self._nodes, view)
+            self._idle = idle_now(self._pools, self._nodes, view, planned=True)
         self._lengths.started(job)
         return Start(job=job, columns=self._idle.take_split(split), reason=reason)
 

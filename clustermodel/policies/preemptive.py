@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
+from clustermodel.machine import Machine
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
@@ -83,6 +84,10 @@ class PreemptiveScheduler:
     def depends_on(self) -> frozenset[str]:
         return DEPENDENCIES[self.mode]
 
+    def step_on(self, machine: Machine) -> int:
+        """Return the length of a round, ticks: decisions are made at its multiples only; 0: at every event."""
+        return machine.round if self.round_s is None else to_ticks(self.round_s)
+
     def start(self, setup: Setup) -> PreemptiveRun:
         return self.in_run(self, setup)
 
@@ -93,7 +98,7 @@ class PreemptiveRun:
     def __init__(self, policy: Any, setup: Setup) -> None:
         self._mode, self._skip = policy.mode, policy.skip
         preemption.require_store(policy.name, self._mode, setup.machine)
-        self._round = setup.machine.round if policy.round_s is None else to_ticks(policy.round_s)
+        self._round = policy.step_on(setup.machine)
         self._min_run = to_ticks(policy.min_run_s)
         lower = policy.preempts == "lower-priority"
         in_order = policy.victim == "order" and not lower  # who runs then follows from the order alone

@@ -264,7 +264,8 @@ class ResizingRun:
         if windows is None:
             return pools
         ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate), nodes), self.length(job, nodes))
-        barred = windows.barred(now, ticks + _ROUNDING, job.barred)
+        ticks += 0 if nodes == job.nodes else _ROUNDING
+        barred = windows.barred(now, ticks, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
     def may_start(self, job: QueuedJob, nodes: int, pools: Iterable[int], now: int) -> bool:

@@ -190,7 +190,7 @@ class PoolSlackRun(SlackRun):
 
     def _start(self, job: QueuedJob, length: int, split: Split, view: View) -> Start:
         if self._idle is None:
-            self._idle = idle_now(self._pools, self._nodes, view)
+            self._idle = idle_now(self._pools, self._nodes, view, planned=True)
         self._profile.note_start(job.id, split, view.now + length)
         reason = self._reason(job, view) if self._explain else None
         return Start(job=job, columns=self._idle.take_split(split), reason=reason)

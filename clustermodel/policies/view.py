@@ -180,6 +180,8 @@ class View:
         "now": "The present, ticks.",
         "idle": "Number of idle nodes; those that are down are not among them.",
         "idle_nodes": "The idle nodes, as the bounds of ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0 to 3 and 7.",
+        "idle_or_ended": """The idle nodes, and those of gangs that end at this instant although that is reported in a later
+        scheduling cycle of it (``events="one-by-one"``): a policy may know from its plan that they are free.""",
         "up": "Number of nodes that are not down.",
         "down": "The outages of the nodes that are down, by node.",
         "waiting": "Waiting jobs by id, in queue order; the jobs just submitted are among them.",
@@ -214,6 +216,7 @@ class View:
     now: int
     idle: int
     idle_nodes: Callable[[], NodeSet]
+    idle_or_ended: Callable[[], NodeSet]
     up: int
     down: Mapping[int, Outage]
     waiting: Mapping[int, QueuedJob]

@@ -89,6 +89,7 @@ class JobRecords:
         self.kept_free_since: list[tuple[int, int]] = []  # from when how many idle nodes were reserved
         self.off_since: list[tuple[int, int]] = []  # from when how many nodes were switched off
         self.gave_up: dict[int, int] = {}  # when jobs left the queue that could not start any more, by index, ticks
+        self.in_no_window: set[int] = set()  # indices of jobs rejected or aborted since windows let them start at no time
         self.cap_waits: dict[int, int] = {}  # how long jobs waited because of the power cap, by index, ticks
         self._outages = array("q")  # node, start, end; in order of the failures
         self._down: dict[int, int] = {}  # node that is down -> where the end of its outage belongs
@@ -121,6 +122,21 @@ class JobRecords:
     def rejected_late(self, index: int, now: int) -> None:
         """Record that a waiting job is rejected, because the machine can no longer run it."""
         self.rejected(index)
+        self.gave_up[index] = now
+
+    def aborted_late(self, index: int, now: int, discarded: int, in_all: int = UNKNOWN) -> None:
+        """Record that a waiting job is aborted after its last run attempt, as no time is left in which it could end.
+
+        ``discarded`` ticks of its work are lost; ``in_all``: of a malleable job, as of :meth:`ended`.
+        """
+        attempts, blank = self._attempts, self._attempt[index]
+        attempt = self._attempt[index] = self._last_started(index)
+        attempts[blank + _ENDED_AS] = attempts[attempt + _ENDED_AS] = Status.ABORTED
+        attempts[attempt + _LOST] += discarded
+        if in_all == UNKNOWN:  # what it has executed in all, as at any other end, which is lost
+            attempts[attempt + _WORKED] = attempts[attempt + _LOST]
+        else:
+            self._in_all[index] = in_all
         self.gave_up[index] = now
 
     def held(self, index: int, until: int) -> None:
@@ -179,10 +195,14 @@ class JobRecords:
 
     def discarded(self, index: int, lost: int) -> None:
         """Note that work of the job, which waits again, is discarded after its last run attempt has ended."""
+        self._attempts[self._last_started(index) + _LOST] += lost
+
+    def _last_started(self, index: int) -> int:
+        """Return where the last run attempt is of a job that waits again."""
         attempt = self._attempt[index] - _WIDTH
         while self._attempts[attempt] != index:
             attempt -= _WIDTH
-        self._attempts[attempt + _LOST] += lost
+        return attempt
 
     def node_failed(self, node: int, now: int) -> None:
         self._outages.extend((node, now, UNKNOWN))
@@ -319,9 +339,11 @@ class JobRecords:
 
     def _stopped(self) -> npt.NDArray[np.intp]:
         """Return the attempts that were stopped, in that order, which is the order of the attempts that follow them."""
-        job = self._table()[:, 0]
+        table = self._table()
+        job = table[:, 0]
         order = np.argsort(job, kind="stable")
-        again = np.flatnonzero(job[order[1:]] == job[order[:-1]])
+        goes_on = (table[:, _START] != UNKNOWN) | (table[:, _ENDED_AS] != Status.ABORTED)  # else its last attempt became its end
+        again = np.flatnonzero((job[order[1:]] == job[order[:-1]]) & goes_on[order[1:]])
         return order[again][np.argsort(order[again + 1])]
 
     def each_stopped_run(self) -> Iterator[RunAttempt]:
@@ -379,8 +401,8 @@ class StreamedJob:
     """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened."""
 
     __slots__ = (
-        "allocated", "attempts", "backfilled", "blocked_since", "end", "executed", "lost", "preemptions", "requeued",
-        "reserved", "resizes", "row", "start", "status", "wasted",
+        "allocated", "attempts", "backfilled", "blocked_since", "end", "executed", "last_lost", "lost", "preemptions",
+        "requeued", "reserved", "resizes", "row", "start", "status", "wasted",
     )  # fmt: skip
 
     def __init__(self, row: JobRow) -> None:
@@ -392,6 +414,7 @@ class StreamedJob:
         self.attempts = self.preemptions = self.resizes = 0
         self.requeued = False  # whether it was stopped at a time limit of the policy and restarted
         self.lost = self.wasted = 0  # discarded work, ticks and node-ticks
+        self.last_lost = 0  # of that, when the last run attempt ended, or after it; ticks
 
 
 class StreamedRecords(JobRecords):
@@ -483,12 +506,19 @@ class StreamedRecords(JobRecords):
         job = self._open[index]
         job.preemptions += status in PREEMPTIONS
         job.requeued |= status is Status.REQUEUED
-        job.start, job.backfilled = UNKNOWN, False
+        job.end, job.backfilled, job.last_lost = now, False, 0
         self.discarded(index, lost)
+
+    def aborted_late(self, index: int, now: int, discarded: int, in_all: int = UNKNOWN) -> None:
+        self.discarded(index, discarded)
+        job = self._open[index]
+        job.executed = job.last_lost if in_all == UNKNOWN else in_all
+        self._left(index, Status.ABORTED)
 
     def discarded(self, index: int, lost: int) -> None:
         job = self._open[index]
         job.lost += lost
+        job.last_lost += lost
         job.wasted += lost * job.allocated
 
     def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:

@@ -64,8 +64,18 @@ class Amount(NamedTuple):
     job_waiting: int
 
 
+class _Bound:
+    """A time at which the books may begin, or end."""
+
+    __slots__ = ("amounts", "jobs", "ticks")
+
+    def __init__(self, ticks: int, amounts: dict[Account, list[int]]) -> None:
+        self.ticks, self.amounts = ticks, amounts  # what had been charged by then, but for work
+        self.jobs = 0  # that were submitted then, without those that have been rejected since
+
+
 class Ledger:
-    """The books of one run, from the first submission (t = 0 in Zhang et al.  2003) to the last end."""
+    """The books of one run, from the first submission (t = 0 in Zhang et al. 2003) of a job that is not rejected to the last end."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -77,6 +87,12 @@ class Ledger:
         self._held: dict[Account, int] = {}  # overhead -> nodes held for it now
         self._since = -1
         self._idle = nodes
+        # Where jobs may be rejected that have been submitted long before: when jobs were submitted before any had started, how
+        # many of these are not rejected, and what had been charged by then.  And when the last gang has ended, likewise.
+        self._beginnings: list[_Bound] = []
+        self._last_end: _Bound | None = None
+        self.is_cut = False  # whether times were charged before the books began, or after their end, perhaps
+        self._before: dict[Account, list[int]] = {}  # what had been charged when the books began
         self.waiting = False  # whether a job has been waiting since the last settled instant
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
@@ -95,6 +111,47 @@ class Ledger:
         self._since = now
         self._idle = idle
         self.waiting = waiting
+
+    def submitted(self, now: int, idle: int) -> None:
+        """Note that a job is submitted that may still be rejected, before any has started; ``idle`` nodes: as to settle."""
+        self.is_cut = True
+        self.settle(now, idle, self.waiting)
+        if not self._beginnings or self._beginnings[-1].ticks != now:
+            self._beginnings.append(_Bound(now, self._passed()))
+        self._beginnings[-1].jobs += 1
+
+    def first_started(self, submitted: int) -> None:
+        """Note when the first jobs were submitted of those that start first: the books begin then, if not earlier."""
+        while self._beginnings and self._beginnings[-1].ticks > submitted:
+            self._beginnings.pop()
+
+    def rejected(self, submitted: int) -> None:
+        """Note that a job is rejected, and when it was submitted."""
+        for bound in self._beginnings:
+            bound.jobs -= bound.ticks == submitted
+
+    def emptied(self, now: int) -> None:
+        """Note that no gang runs from the settled instant ``now`` on."""
+        self._last_end = _Bound(now, self._passed())
+
+    def _passed(self) -> dict[Account, list[int]]:
+        return {account: self._amounts[account].copy() for account in CHARGED}
+
+    def _cut(self) -> None:
+        """Let the books extend from the first submission of a job that is not rejected to the last end."""
+        first, last = next((bound for bound in self._beginnings if bound.jobs), None), self._last_end
+        if first is None or last is None:
+            self.start = self._since = 0
+            self._amounts = {account: [0, 0] for account in Account}
+            return
+        self.start, self._since, self._before = first.ticks, last.ticks, first.amounts
+        for account, before in first.amounts.items():
+            self._amounts[account] = [end - begin for end, begin in zip(last.amounts[account], before, strict=True)]
+
+    def from_start(self, account: Account, amount: Amount) -> Amount:
+        """Return what has been charged since the books began, of what had been charged at some time during the run."""
+        empty, waiting = self._before.get(account, (0, 0))
+        return Amount(amount.queue_empty - empty, amount.job_waiting - waiting)
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
         """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on."""
@@ -121,6 +178,8 @@ class Ledger:
         Raises:
             LedgerError: the accounts do not add up to nodes x horizon.
         """
+        if self.is_cut:
+            self._cut()
         self.end = max(self._since, 0)
         total = sum(map(sum, self._amounts.values()))
         if total != self.capacity:

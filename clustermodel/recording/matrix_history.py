@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.recording.ledger import Account, Amount
+from clustermodel.recording.ledger import Account, Amount, Ledger
 
 
 class Cell(NamedTuple):
@@ -50,6 +50,14 @@ class History:
     def __init__(self, quantum: int) -> None:
         self.quantum = quantum
         self.moments: list[Moment] = []
+
+    def cut(self, ledger: Ledger) -> None:
+        """Let the moments have what has been charged since the books began, until they end."""
+        self.moments = [
+            moment._replace(ledger={account: ledger.from_start(account, amount) for account, amount in moment.ledger.items()})
+            for moment in self.moments
+            if moment.ticks <= ledger.end
+        ]
 
     def at(self, ticks: int) -> Moment:
         """Return the last state that begins at or before a time, in ticks; the first state if there is none."""
@@ -130,6 +138,16 @@ class SliceLog:
         """Keep recent rotations as machine integers."""
         self._flat.frombytes(np.array(self._recent, dtype=np.int64).tobytes())  # extend() converts one after the other
         self._recent.clear()
+
+    def cut(self, ticks: int) -> None:
+        """Leave out the rotations after so many ticks since the first one began, at which one ends."""
+        self._keep()
+        flat, place = self._flat, 0
+        while place < len(flat) and ticks > 0:
+            ticks -= flat[place]
+            rows = flat[place + 5]
+            place += 6 + (-rows if rows < 0 else 3 * rows)
+        del flat[place:]
 
     def __iter__(self) -> Iterator[LoggedRotation]:
         self._keep()

@@ -47,4 +47,4 @@ def capped_pools(
 def most_in_use(pools: Sequence[CappedPool], nodes: int, allowed: NodeSet | None = None) -> int:
     """Return how many of the nodes that a job may have can be in use at a time; ``None``: of all ``nodes``."""
     mask = (1 << nodes) - 1 if allowed is None else as_mask(allowed)
-    return sum(pool.most for pool in pools if pool.nodes & mask) if pools else mask.bit_count()
+    return sum(min(pool.most, (pool.nodes & mask).bit_count()) for pool in pools) if pools else mask.bit_count()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
-from math import lcm
+from math import gcd, lcm
 from typing import Final
 
 from clustermodel.schedule.node_set import NodeSet, as_mask
@@ -110,26 +110,42 @@ class Windows:
                 mask |= window.mask
         return mask
 
-    def last_start(self, now: int, duration: int, nodes: int, eligible: int, bits: int) -> int:
-        """Return the last time at which windows let a job start: ``NEVER`` if they do again and again, -1 if they do not."""
+    def next_begin(self, now: int, nodes: int, bits: int) -> int:
+        """Return when the next window begins, now or later, that bars a job from some nodes, a bitmask; ``NEVER``: none does."""
+        first = NEVER
+        for window in self.all:
+            if window.bit & bits and window.mask & nodes:
+                begin, end = window.next(now)
+                first = min(first, begin if begin >= now else window.next(end)[0])
+        return first
+
+    def last_start(
+        self, now: int, duration: int, enough: Callable[[int], bool], eligible: int, bits: int, step: int = 1
+    ) -> int:
+        """Return the last time at which windows let a job start: ``NEVER`` if they do again and again, -1 if they do not.
+
+        ``enough`` says whether it can start on nodes, a bitmask; it starts at multiples of ``step`` ticks only.
+        """
         barring = [window for window in self.all if window.bit & bits and window.mask & eligible]
 
         def fits(start: int) -> bool:
-            return (eligible & ~self.barred(start, duration, bits)).bit_count() >= nodes
+            return enough(eligible & ~self.barred(start, duration, bits))
 
         base = max(now, self.settled)
-        in_turn = {base}
+        ends = {base}
         for window in barring:
-            in_turn.update(takewhile(lambda end: end <= base + self.period, window.ends(base)))
-        if any(map(fits, sorted(in_turn))):
+            ends.update(takewhile(lambda end: end <= base + self.period, window.ends(base)))
+        # A multiple of the step comes as long after some turn as one of this divisor comes after any turn.
+        divisor = gcd(step, self.period)
+        if any(fits(end + -end % divisor) for end in sorted(ends)):
             return NEVER
-        begins = set[int]()
+        begins = {now + -now % step}
         for window in barring:
             begin = window.next(now)[0]
             while begin <= base + duration:
-                begins.add(begin - duration)
+                begins.add((begin - duration) // step * step)
                 begin = window.next(begin + window.end - window.begin)[0]
-        return max((start for start in begins if start >= now and fits(start)), default=now if fits(now) else -1)
+        return max((start for start in begins if start >= now and fits(start)), default=-1)
 
 
 def candidates(

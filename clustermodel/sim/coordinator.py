@@ -24,7 +24,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import ANYWHERE, Place, at_speed
-from clustermodel.sim.resizing import end_phase
+from clustermodel.sim.resizing import abort, end_phase
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -39,8 +39,8 @@ class Coordinator:
 
     __slots__ = (
         "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head", "_held",
-        "_ids", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places", "_policy", "_pool",
-        "_records", "_requests", "_reservations", "_resizes", "_rings", "_run", "_running", "_saved", "_settled",
+        "_ids", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places", "_policy", "_pool",
+        "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_run", "_running", "_saved", "_settled",
         "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
     )  # fmt: skip
 
@@ -57,6 +57,8 @@ class Coordinator:
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
         self._sizes, self._resizes = run.sizes, run.resizes
+        self._rejects_late = run.held is not None or run.reservations is not None  # whether jobs may be that have waited
+        self._is_open = self._rejects_late  # whether the first submission of a job that is not rejected is still to be known
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
         self._ended: list[Execution] = []
@@ -73,6 +75,7 @@ class Coordinator:
         view.down = MappingProxyType(run.states.down)
         view.saved = lambda job: run.jobs[job.id].saved
         view.idle_nodes = run.pool.idle_nodes.as_set
+        view.idle_or_ended = run.unreported.idle_or_ended if run.one_by_one else view.idle_nodes
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
@@ -113,6 +116,9 @@ class Coordinator:
         if number in self._sizes:
             job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
         self._jobs[number] = job
+        if self._is_open:
+            self._states.charge()
+            self._ledger.submitted(self.env.now, self._pool.idle_nodes.count + self._pool.down)
         job.process = process = JobProcess(self.env, job_life(job, self._pool.request_again, self._attempt_ended))
         if held is None or held.lets_go(job):
             self._pool.submitted.append(job.queued)
@@ -139,7 +145,10 @@ class Coordinator:
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
         fits = self._requests is None or self._requests.lay_out(queued)
         fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.allowed))
-        return fits and (self._reservations is None or self._reservations.admit(job))
+        if fits and self._reservations is not None and not self._reservations.admit(job):
+            self._records.in_no_window.add(job.index)
+            return False
+        return fits
 
     def stream_finished(self) -> None:
         self.open_streams -= 1
@@ -149,18 +158,25 @@ class Coordinator:
         del self._running[job.queued.id]
         self._ended.append(job.execution)
         self._settled.is_armed = True
-        if self._held is not None and (outcome := job.execution.outcome) not in REQUEUING:
+        if self._held is not None and not self._run.one_by_one:
+            self._release(job)
+
+    def _release(self, job: JobInSystem) -> None:
+        """Let jobs join the queue that were held by one whose run attempt has ended."""
+        assert self._held is not None
+        if (outcome := job.execution.outcome) not in REQUEUING:
             self._join(self._held.left(job))
             self._tell_dependents(job.row.id, ok=outcome is Status.COMPLETED)
 
     def _join(self, released: Iterable[JobInSystem]) -> None:
-        """Let jobs that were held join the queue."""
+        """Let jobs that were held join the queue, or reject them if they can start at no time any more."""
         for job in released:
             self._records.held(job.index, self.env.now)
-            self._pool.join(job)
-            if self._reservations is not None:
-                self._reservations.admit(job)
             self._settled.is_armed = True
+            if self._reservations is None or self._reservations.admit(job):
+                self._pool.join(job)
+            else:
+                self._give_up(job)
 
     def _tell_dependents(self, job: int, *, ok: bool) -> None:
         """Let the jobs that depend on one that has ended join the queue, or reject them."""
@@ -169,24 +185,39 @@ class Coordinator:
         self._join(released)
         for dependent in never:
             self._records.rejected(dependent.index)
-            del self._jobs[dependent.row.id]
-            dependent.is_cancelled = True
-            dependent.process.go_on_in_turn()  # its process ends, for jobs whose submission follows it
-            self._settled.is_armed = True
+            self._leave(dependent)
             self._tell_dependents(dependent.row.id, ok=False)
 
-    def _reject_late(self, late: Iterable[JobInSystem]) -> None:
-        """Reject waiting jobs that cannot start any more before nodes of theirs are reserved, or down, for good."""
-        for job in late:
-            self._records.rejected_late(job.index, self.env.now)
-            del self._pool.waiting[job.row.id], self._jobs[job.row.id]
-            if job.queued is self._head:
-                self._head = None
-            job.is_cancelled = True
-            job.process.go_on_in_turn()  # its process ends
-            if self._held is not None:
-                self._join(self._held.left(job))
-                self._tell_dependents(job.row.id, ok=False)
+    def _leave(self, job: JobInSystem) -> None:
+        """Let a job that does not run leave the system."""
+        number = job.row.id
+        del self._jobs[number]
+        if not job.attempts:
+            self._ledger.rejected(job.queued.submit)
+        job.is_cancelled = True
+        job.process.go_on_in_turn()  # its process ends, for jobs whose submission follows it
+        self._settled.is_armed = True
+
+    def _give_up(self, job: JobInSystem) -> None:
+        """Reject a waiting job, or abort it if it has run: no time is left in which it could end.  The others go on."""
+        number, now = job.row.id, self.env.now
+        if job.attempts:
+            abort(self._run, job)
+        else:
+            self._records.rejected_late(job.index, now)
+        self._records.in_no_window.add(job.index)
+        if number in self._pool.waiting:
+            self._pool.queue.leave(number)
+        if job.queued is self._head:
+            self._head = None
+        self._leave(job)
+        self._gave_up = True
+        if self._reservations is not None:
+            self._reservations.left(number)
+            self._reservations.changed = True  # the policy is asked, as others may start now
+        if self._held is not None:
+            self._join(self._held.left(job))
+            self._tell_dependents(number, ok=False)
 
     def _ring(self) -> None:
         self._rings = True
@@ -197,13 +228,19 @@ class Coordinator:
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
         reservations, waiting, running = self._reservations, self._pool.waiting, self._running
         by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
-        while self.open_streams or self._jobs:
+        while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
             failed, repaired = NO_OUTAGES
+            if one_by_one:
+                self._run.unreported.give_back()
             if nodes_change := states.changing:  # perhaps only nodes that are out of service because of the power cap
                 failed, repaired = yield from self._change_nodes()
                 view.up = self._nodes - len(states.down)
             later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
+            if later is not None:
+                self._run.unreported.hold(later[0])
+                for gang in self._ended if self._held is not None else ():
+                    self._release(gang.owner)
             submitted, requeued = pool.take_arrivals() if pool.submitted or pool.requeued else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
@@ -227,11 +264,14 @@ class Coordinator:
         reservations = self._reservations
         if self._alarm.at or self._states.broken or (reservations is not None and not reservations.is_over):
             return
-        if reservations is not None and (lost := reservations.lost()):
-            raise StrandedJobsError(
-                f"policy {self._policy}: job {lost[0]} has been stopped, and nodes that are reserved, or known to be "
-                "down, leave no time in which what is left of it could end"
-            )
+        waiting = [self._jobs[number] for number in self._pool.waiting]
+        if reservations is not None:
+            never = [job for job in waiting if not reservations.lets_start(job)]
+            for job in never or waiting[: reservations.decides_seldom]:
+                self._give_up(job)
+                reservations.wait_again()
+            if never or reservations.decides_seldom:
+                return
         ids = list(self._pool.waiting)
         shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         raise StrandedJobsError(
@@ -242,10 +282,13 @@ class Coordinator:
     def _arrange(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[QueuedJob]:
         """Reject jobs that are too late for a window, and put the queue in the site's order; return the others submitted."""
         pool = self._pool
-        if self._reservations is not None and (late := self._reservations.too_late()):
-            self._reject_late(late)
-            self._gave_up = self._reservations.changed = True  # the policy is asked, as others may start now
-            submitted = [job for job in submitted if job.id in pool.waiting]
+        if self._reservations is not None:
+            if submitted or requeued:
+                self._reservations.wait_again()
+            if late := self._reservations.too_late():
+                for job in late:
+                    self._give_up(job)
+                submitted = [job for job in submitted if job.id in pool.waiting]
         if self._order is not None:
             in_order = self._order.arrange(pool.waiting, [*submitted, *requeued], self.env.now)
             if in_order != list(pool.waiting.values()):
@@ -267,7 +310,7 @@ class Coordinator:
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[QueuedJob]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
         # Failures, repairs, alarms and preemptions come first and together, then submissions one by one, then ends, in the
-        # order in which the gangs have started.
+        # order in which the gangs have started.  What an end releases, nodes, memory and jobs that were held, it does in turn.
         pool, ended, submitted = self._pool, self._ended, self._pool.submitted
         stopped = [gang for gang in ended if gang.outcome in REQUEUING]
         if stopped or nodes_change or self._rings:
@@ -314,6 +357,8 @@ class Coordinator:
                     self._head = None
             else:
                 records.ended(job.index, now, outcome, worked, discarded, in_all)
+                if self._reservations is not None:
+                    self._reservations.left(gang.job.id)
                 del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
@@ -329,6 +374,8 @@ class Coordinator:
             self._close(ended, now)
         if failed:
             self._states.discard_images(failed)
+        if self._reservations is not None and (requeued or failed):
+            self._abort_late(requeued)
         changed = self._reservations is not None and self._reservations.arrange(waiting, now)
         batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
         without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
@@ -353,6 +400,8 @@ class Coordinator:
         if not without_changes or started or self._gave_up or self._resizes.changed:
             self._gave_up = self._resizes.changed = False
             self._ledger.settle(now, pool.idle_nodes.count + pool.down, bool(waiting))
+            if self._rejects_late and ended and not self._running:
+                self._ledger.emptied(now)
         if decided and decisions.frees_nodes:
             return  # another cycle follows
         if waiting and (head := next(iter(waiting.values()))) is not self._head:
@@ -361,6 +410,15 @@ class Coordinator:
         if started:
             self._note_starts(started)
             decisions.begin_granted()
+
+    def _abort_late(self, requeued: list[QueuedJob]) -> None:
+        """Abort jobs that have run and cannot go on any more in time for a window."""
+        assert self._reservations is not None
+        for job in [self._jobs[number] for number in self._pool.waiting]:
+            if job.attempts and not self._reservations.lets_start(job):
+                self._give_up(job)
+                if job.queued in requeued:
+                    requeued.remove(job.queued)
 
     def _listed(self, decided: Any) -> list[Any]:
         """Return what a policy has decided as a list."""
@@ -377,6 +435,9 @@ class Coordinator:
             for job in started:
                 if job.queue_order > order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
+        if self._is_open:
+            self._is_open = False
+            self._ledger.first_started(min(job.submit for job in started))
         if self._held is not None:
             for job in started:
                 self._join(self._held.began(job.id))

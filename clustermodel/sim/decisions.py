@@ -51,7 +51,7 @@ class Decisions:
         self._waiting, self._leave_queue = run.pool.waiting, run.pool.queue.leave
         self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
         self._processors, self._limits_memory = run.machine.processors, run.saved.free is not None
-        self._alarm = alarm
+        self._alarm, self._unreported = alarm, run.unreported
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[JobProcess] = []  # of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
@@ -113,6 +113,8 @@ class Decisions:
             if not (self._any_node or self._are_columns(terms[0], columns)):
                 needed = f"they must be ascending ranges, (low, high, ...), of {terms[0]} nodes in all"
                 raise DecisionError(f"job {queued.id} cannot start on columns {columns!r}: {needed}")
+        if self._unreported.gangs:
+            self._unreported.free_for(queued, terms[0], columns)
         if self._any_node:
             gang = self._run.sharing.start(job, terms, columns)
         else:

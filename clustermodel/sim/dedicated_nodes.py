@@ -8,7 +8,7 @@ arithmetic, so neither convention needs an event of its own.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +21,18 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms, expected_left
 from clustermodel.sim.saved_work import TRANSFERS
-from clustermodel.ticks import to_seconds
+from clustermodel.ticks import NEVER, to_seconds
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
+
+Deadline = Callable[[], int]  # the time by which something must be over, ticks
+
+
+class _StoreIsBusy(Exception):  # noqa: N818  no error
+    """A gang cannot execute for as long as it is expected to before its nodes are reserved: it has waited for the store."""
+
 
 _GOES_ON: Final = "goes on"  # the cause of an interrupt after which a gang goes on, with other nodes
 
@@ -68,6 +75,9 @@ class DedicatedGang(Execution):
             except Interrupt as interrupt:
                 self._pause()
                 cause = interrupt.cause
+            except _StoreIsBusy:
+                self._nodes.saved.stop(self, Status.CHECKPOINTED if self.fetching else Status.PREEMPTED)
+                cause = None
             else:
                 break
             if cause is not _GOES_ON:  # a compiled generator that yields in a handler leaves its exception behind
@@ -78,7 +88,26 @@ class DedicatedGang(Execution):
     def _leave(self) -> Generator[Event, object, None]:
         """Save what it has executed after a preemption."""
         with suppress(Interrupt):  # killed before it was saved
-            yield from self._spend(self._nodes.saved.saving(self, self.outcome))
+            yield from self._save()
+
+    def _save(self) -> Generator[Event, object, None]:
+        """Save what it has executed, unless that takes until its nodes are reserved."""
+        saved = self._nodes.saved
+        if not (yield from self._spend(saved.saving(self, self.outcome), by=self._must_save_by)):
+            saved.stop(self, Status.PREEMPTED)
+
+    def _must_save_by(self) -> int:
+        return self._out_by() - self.epilog(self.outcome)
+
+    def _must_execute_by(self) -> int:
+        """Return when it must execute, at the latest, to be expected to end before its nodes are reserved, ticks."""
+        return self._out_by() - max(self.length - self.executed(), 0) - self.epilog(Status.COMPLETED)
+
+    def _out_by(self) -> int:
+        """Return when nodes of it are reserved next, or known to be down, ticks."""
+        if (reservations := self._nodes.run.reservations) is None:
+            return NEVER
+        return reservations.windows.next_begin(self._nodes.env.now, as_mask(self.columns), self.job.barred)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -89,10 +118,15 @@ class DedicatedGang(Execution):
         self._executed, self._since = until, None
 
     def _checkpoint(self) -> Generator[Event, object, bool]:
-        """Write a periodic checkpoint; return whether it was written, and the job was not complete before its turn."""
+        """Write a periodic checkpoint; return whether it was written.
+
+        It is not if the job is complete before its turn, or would then be on its nodes when they are reserved.
+        """
         nodes = self._nodes
         overheads, in_turn = nodes.saved.checkpoint(self), nodes.store.executes_while_waiting
-        yield from self._spend(overheads, executing=in_turn)
+        if not (yield from self._spend(overheads, executing=in_turn, by=self._must_execute_by)):
+            self._since = nodes.env.now
+            return False
         if in_turn and overheads and self._executed >= self.duration:
             return False
         self.begun = self.checkpointed = self._executed
@@ -113,10 +147,12 @@ class DedicatedGang(Execution):
         if self.fetching and self.owner.image is None:
             self.enter(RUNNING)
         elif self.fetching:
-            yield from self._spend(saved.restoring(self.owner, self.columns))
+            if not (yield from self._spend(saved.restoring(self.owner, self.columns), by=self._must_execute_by)):
+                raise _StoreIsBusy
             saved.restored(self)
         elif self.migrating:
-            yield from self._spend(saved.migration(self))
+            if not (yield from self._spend(saved.migration(self), by=self._must_execute_by)):
+                raise _StoreIsBusy
             self.enter(RUNNING)
         elif self.resizing:
             yield from self._spend_resize(self._resize)
@@ -142,21 +178,33 @@ class DedicatedGang(Execution):
         self._boots = 0
         switched_off.booted(self.columns)
 
-    def _spend(self, overheads: list[Overhead], *, executing: bool = False) -> Generator[Event, object, None]:
-        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
+    def _spend(
+        self, overheads: list[Overhead], *, executing: bool = False, by: Deadline | None = None
+    ) -> Generator[Event, object, bool]:
+        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store, until ``by`` at most.
+
+        Return whether all was done.
+        """
         # Where `executing`, the gang executes until it is its turn, and writes nothing if the job is complete by then.
         env = self._nodes.env
         for account, ticks in overheads:
             if account not in TRANSFERS:
                 with self._held(account):
                     yield Timeout(env, ticks)
-                continue
-            yield from self._transfer(self.nodes, ticks, account, executing=executing)
+            elif not (yield from self._transfer(self.nodes, ticks, account, executing=executing, by=by)):
+                return False
+        return True
 
-    def _transfer(self, nodes: int, ticks: int, account: Account, *, executing: bool = False) -> Generator[Event, object, None]:
-        """Write or read as many tasks as there are ``nodes``, in turn with other gangs."""
+    def _transfer(
+        self, nodes: int, ticks: int, account: Account, *, executing: bool = False, by: Deadline | None = None
+    ) -> Generator[Event, object, bool]:
+        """Write or read as many tasks as there are ``nodes``, in turn with other gangs; return whether all was done in time."""
         env, store = self._nodes.env, self._nodes.store
+        if self._nodes.run.reservations is None:
+            by = None
         for tasks in store.rounds(nodes):
+            if by is not None and not executing and env.now + ticks > by():
+                return False
             transfer = store.ask(tasks, ticks, self._at_risk if executing else None)
             try:
                 if executing and not transfer.granted.triggered:
@@ -165,19 +213,32 @@ class DedicatedGang(Execution):
                     self._pause()
                 elif not transfer.granted.triggered:
                     with self._held(Account.BLOCKED):
-                        yield transfer.granted
-                if not executing or self._executed < self.duration:
+                        yield self._in_time(transfer.granted, by)
+                if executing and self._executed >= self.duration:
+                    continue
+                if transfer.granted.triggered:
                     with self._held(account):
-                        yield transfer.done
+                        yield self._in_time(transfer.done, by)
+                if by is not None and not transfer.done.triggered:
+                    return False
             finally:
                 store.withdraw(transfer)
+        return True
+
+    def _in_time(self, event: Event, by: Deadline | None) -> Event:
+        """Return what happens first: an event, or that it is too late for it."""
+        if by is None or (latest := by()) >= NEVER:
+            return event
+        env = self._nodes.env
+        return AnyOf(env, [event, Timeout(env, max(latest - env.now, 0))])
 
     def _spend_resize(self, cost: ResizeCost) -> Generator[Event, object, None]:
         if cost.ticks:
             with self._held(Account.RESIZE):
                 yield Timeout(self._nodes.env, cost.ticks)
         for tasks, ticks in cost.transfers:
-            yield from self._transfer(tasks, ticks, Account.RESIZE)
+            if not (yield from self._transfer(tasks, ticks, Account.RESIZE, by=self._must_execute_by)):
+                raise _StoreIsBusy
 
     @contextmanager
     def _held(self, account: Account, nodes: int = -1) -> Iterator[None]:
@@ -291,7 +352,7 @@ class OccupyingGang(DedicatedGang):
     def _leave(self) -> Generator[Event, object, None]:
         while not self._cleans:  # again if it is killed before it was saved, or a node fails
             with suppress(Interrupt):
-                yield from self._spend(self._nodes.saved.saving(self, self.outcome))
+                yield from self._save()
                 yield from self._clean(self.epilog(self.outcome))
 
     def stop(self, how: Status) -> bool:

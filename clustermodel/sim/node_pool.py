@@ -50,8 +50,9 @@ class NodePool:
 
     def join(self, job: JobInSystem) -> None:
         """Put a job that has been held into the queue, behind jobs that joined it earlier, as a request does."""
-        queued = job.queued
-        queued.queue_order = (-queued.priority, self._env.now, queued.id)
+        # Of those that join it at one time, jobs that were submitted earlier come first, then those with smaller ids.
+        queued, now = job.queued, self._env.now
+        queued.queue_order = (-queued.priority, now, queued.id - (now - queued.submit << 64))
         self.submitted.append(queued)
 
     def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:

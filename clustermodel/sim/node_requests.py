@@ -55,6 +55,10 @@ class NodeRequests:
             job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
         return self.nodes.choose(job, job.nodes, self.nodes.total, job.eligible) is not None
 
+    def fits_alone(self, job: QueuedJob, processors: int, idle: NodeSet) -> bool:
+        """Return whether a job fits on some processors if nothing else was on the machine."""
+        return self.nodes.choose(job, processors, self.nodes.free(idle, self.nodes.total[self.nodes.count :]), None) is not None
+
     def fits(
         self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork, eligible: NodeSet | None
     ) -> NodeSet | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
@@ -22,6 +23,7 @@ from clustermodel.validation import require
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
+MOST_PHASES: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
 Names = Mapping[int, str]  # by job id
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
@@ -30,24 +32,30 @@ class Reservations:
     """The windows of a machine in one run."""
 
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
+    # Jobs start at multiples of `step` ticks only.
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int) -> None:
+    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int, step: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
-        self._rows, self._time_slicing = rows, machine.time_slicing
+        self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
         self.windows: Final = Windows(machine.windows, len(machine.reservations))
+        # After how many turns of all windows these begin as long after a multiple of the step again.
+        self._phases = min(self._step // gcd(self._step, self.windows.period), MOST_PHASES) if self.windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
         self._accounts, self._users, self._asked = accounts, users, asked
         self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
-        self._rung = 0  # how often since a gang last ran
+        # How often since a gang last ran, a node was down or a job joined the queue, and all that is there once is over.
+        self._rung = 0
         self._kept_free = 0  # idle nodes that are reserved
         self._last_starts: list[
             tuple[int, int]
         ] = []  # heap of the last times at which jobs can start, where there are, and ids
+        # Job id -> on how many nodes, and how long, windows let it run again and again.
+        self._at_any_time: dict[int, tuple[int, int]] = {}
 
     def admit(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
@@ -61,24 +69,32 @@ class Reservations:
             if admits:
                 bit &= ~window.bit
         queued.barred = bit
-        last = self._last_start(job)
-        if last < NEVER:
-            heappush(self._last_starts, (last, queued.id))
+        return self.lets_start(job)
+
+    def lets_start(self, job: JobInSystem) -> bool:
+        """Return whether windows let a job start at any time from now on; note until when, if they do not again and again."""
+        needs = job.saved_on or job.queued.nodes, self._expected(job)
+        if (known := self._at_any_time.get(job.queued.id)) is not None and known[0] == needs[0] and known[1] >= needs[1]:
+            return True
+        last = self._last_start(job, *needs)
+        if last == NEVER:
+            self._at_any_time[job.queued.id] = needs
+        elif last >= 0:
+            heappush(self._last_starts, (last, job.queued.id))
         return last >= 0
+
+    def left(self, job: int) -> None:
+        """Forget a job that has left the system."""
+        self._at_any_time.pop(job, None)
 
     def too_late(self) -> list[JobInSystem]:
         """Return the jobs in the queue that cannot start any more before windows that do not end."""
-        late = []
+        late: dict[int, JobInSystem] = {}
         while self._last_starts and self._last_starts[0][0] < self._run.env.now:
-            job = heappop(self._last_starts)[1]
-            if job in self._run.pool.waiting and not self._run.jobs[job].attempts:
-                late.append(self._run.jobs[job])
-        return late
-
-    def lost(self) -> list[int]:
-        """Return the waiting jobs that have been stopped and that no window lets go on at any time, by id."""
-        jobs = [self._run.jobs[job_id] for job_id in self._run.pool.waiting]
-        return [job.queued.id for job in jobs if job.attempts and self._last_start(job) < 0]
+            number = heappop(self._last_starts)[1]
+            if number in self._run.pool.waiting and not self.lets_start(job := self._run.jobs[number]):
+                late[number] = job
+        return list(late.values())
 
     def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
@@ -152,22 +168,48 @@ class Reservations:
             self._kept_free = kept_free
         if run.jobs:
             run.states.charge()
-        if run.running:
-            self._rung = 0
+        if run.running or run.states.broken:
+            self.wait_again()
         change = self.windows.next_change(now)
         if self._last_starts:
             change = min(change, self._last_starts[0][0] + 1)
         if change != self._alarm.at:
             self._alarm.set(None if change == NEVER else change)
 
+    def wait_again(self) -> None:
+        """Let each window come again before none lets a job start."""
+        self._rung = 0
+
+    @property
+    def decides_seldom(self) -> bool:
+        """Whether the policy decides at times of its own, which may be in none of the windows that recur."""
+        return self._step > 1 and self._alarm.at is not None
+
     @property
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
-        return self._alarm.at is None or self._rung > 2 * self.windows.turns
+        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._phases
 
-    def _last_start(self, job: JobInSystem) -> int:
-        queued = job.queued
-        return self.windows.last_start(self._run.env.now, self._expected(job), queued.nodes, self._of(queued), queued.barred)
+    def _last_start(self, job: JobInSystem, nodes: int, ticks: int) -> int:
+        queued, known = job.queued, dict[int, bool]()
+
+        def enough(mask: int) -> bool:
+            if mask not in known:
+                known[mask] = self._are_enough(job, nodes, mask)
+            return known[mask]
+
+        return self.windows.last_start(self._run.env.now, ticks, enough, self._of(queued), queued.barred, self._step)
+
+    def _are_enough(self, job: JobInSystem, nodes: int, mask: int) -> bool:
+        """Return whether a job could start on these nodes, a bitmask, if nothing else was on the machine."""
+        run, queued = self._run, job.queued
+        if (stays_on := run.saved.must_stay_on(job)) is not None and as_mask(stays_on) & ~mask:
+            return False
+        if run.requests is not None:
+            return run.requests.fits_alone(queued, nodes, from_mask(mask))
+        if run.saved.of_empty is not None:
+            mask &= run.saved.of_empty.nodes_with(queued.memory)
+        return (mask.bit_count() if run.cap is None else run.cap.most(from_mask(mask))) >= nodes
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
@@ -184,5 +226,5 @@ class Reservations:
 
     def _ring(self) -> None:
         self.changed = True
-        self._rung += self._run.env.now > self.windows.settled  # until then windows may keep a job back that are there once
+        self._rung += self._run.env.now >= self.windows.settled  # until then windows may keep a job back that are there once
         self._run.settled.is_armed = True

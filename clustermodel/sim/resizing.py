@@ -100,6 +100,23 @@ def discard_saved(run: RunContext, job: JobInSystem) -> None:
         run.ledger.charge_work(-phase.nodes * lost, phase.nodes * lost)
 
 
+def abort(run: RunContext, job: JobInSystem) -> None:
+    """Discard all that has been saved of a waiting job that never goes on, and record its last run attempt as aborted."""
+    records, ledger, now, image = run.records, run.ledger, run.env.now, job.image
+    if job.sizes is None:
+        discarded = 0 if image is None else image.work
+        if image is not None:
+            ledger.charge_work(-image.nodes * discarded, image.nodes * discarded)
+        records.aborted_late(job.index, now, discarded)
+    else:
+        in_all = sum(phase.executed for phase in job.phases)
+        for phase, lost in _discarded(job, Status.ABORTED):
+            records.lost(job.index, phase.attempt, phase.nodes, lost)
+            ledger.charge_work(-phase.nodes * lost, phase.nodes * lost)
+        records.aborted_late(job.index, now, 0, in_all)
+    run.saved.abandon(job)
+
+
 def _discarded(job: JobInSystem, outcome: Status) -> Iterator[tuple[Phase, int]]:
     """Yield the phases of which work is discarded, and how much, ticks."""
     if outcome is Status.CHECKPOINTED:

@@ -42,6 +42,7 @@ class SavedWork:
         self._suspended = Profile(self._most_suspended or 0)
         self._of_nodes = of_nodes
         self.free = None if of_nodes is None else FreeMemory.of_nodes(of_nodes, machine.node_sizes)  # if it is limited
+        self.of_empty = None if self.free is None else self.free.copy()  # the same on an empty machine
         self.is_busy_at_starts = self.free is not None or self.costs.are_periodic  # for any job; always for saved ones
         self._is_shared_in_space = of_nodes is not None and machine.has_shared_nodes
         self._boot = machine.boot  # how long nodes take to boot that are switched off when they are idle, ticks
@@ -192,6 +193,17 @@ class SavedWork:
         for number in self._in_memory:
             mask |= as_mask(jobs[number].suspended_on or ())
         return mask
+
+    def must_stay_on(self, job: JobInSystem) -> NodeSet | None:
+        """Return the nodes on which alone a job can go on that is suspended in their memory; ``None`` if it can elsewhere."""
+        return job.suspended_on if self.costs.tasks_at_a_time == 0 else None
+
+    def abandon(self, job: JobInSystem) -> None:
+        """Discard all that is saved of a waiting job that never goes on."""
+        if job.image is not None:
+            self._note_suspended(job.image.columns, -1)
+            job.image = None
+            self.hold(job)
 
     def lose(self, job: JobInSystem) -> int:
         """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks."""

@@ -38,6 +38,7 @@ from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.sim.switching_off import SwitchedOff
+from clustermodel.sim.unreported_ends import UnreportedEnds
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.streams import Follower, JobsWithFeedback
@@ -76,6 +77,7 @@ class RunContext:
         asked: Names,
         rows: int,
         guard: Guard | None,
+        step: int,
         sizes: Mapping[int, Sizes],
         own_costs: Mapping[int, OwnCosts],
     ) -> None:
@@ -106,10 +108,11 @@ class RunContext:
         self.sizes = sizes  # of the malleable jobs, by id
         self.resizes = Resizes(self)
         # When nodes are kept free.
-        self.reservations = Reservations(self, accounts, users, asked, rows) if machine.windows else None
+        self.reservations = Reservations(self, accounts, users, asked, rows, step) if machine.windows else None
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
         self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
+        self.unreported = UnreportedEnds(self)  # where each event of an instant is a scheduling cycle
         # How long jobs wait because of the power cap.
         self.cap_waits = None if self.cap is None or records.ids_rise else CapWaits(self, self.cap)
 
@@ -191,6 +194,7 @@ def simulate(
         asked=reservation_of or {},
         rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
         guard=None if is_shipped(policy) else Guard(policy.name),
+        step=getattr(policy, "step_on", lambda _machine: 0)(machine),
         sizes=sizes or {},
         own_costs=own_costs or {},
     )
@@ -239,8 +243,19 @@ def simulate(
     finally:
         if os.getpid() != process:  # the policy has forked: a second run of the same would report its results once more
             os._exit(1)
+    if run.ledger.is_cut:
+        _cut_logs(run)
     fragmented = 0 if run.pool.allocation is None else run.pool.allocation.fragmented_starts
     return Outcome(run.records, run.ledger, run.reasons, run.sharing.slice_log, run.history, fragmented)
+
+
+def _cut_logs(run: RunContext) -> None:
+    """Let the logs of time slices end with the books."""
+    if (slices := run.sharing.slice_log) is not None:
+        starts = run.records.runs.start
+        slices.cut(run.ledger.end - int(starts.min()) if len(starts) else 0)
+    if run.history is not None:
+        run.history.cut(run.ledger)
 
 
 def disjoint_parts(run: RunContext) -> list[NodeSet]:

@@ -119,7 +119,8 @@ class SiteOrder:
         return sorted(waiting.values(), key=attrgetter("queue_order"))
 
     def _give(self, job: QueuedJob, key: int) -> None:
-        job.queue_order = (-job.priority, key << 64 | self._joined[job.id], job.id)
+        joined = self._joined[job.id]
+        job.queue_order = (-job.priority, key << 64 | joined, job.id - (joined - job.submit << 64))
 
     def _give_shares(self, waiting: Mapping[int, QueuedJob], joined: Iterable[QueuedJob], now: int) -> None:
         """Give the jobs their keys that have joined the queue, and those of users or accounts whose usage has changed."""
