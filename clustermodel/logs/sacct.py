@@ -398,7 +398,9 @@ class _Reader:
         if end != UNSET and (later_start > start or later_end > end):
             start = _later_pass(start, later_start, end - run - suspended)
             end = _later_pass(end, later_end, start + run + suspended)
-        eligible = submit if became_eligible in (submitted, "") else clock.time("eligible", became_eligible)
+        eligible = UNSET  # in a log that does not say
+        if became_eligible:
+            eligible = submit if became_eligible == submitted else clock.time("eligible", became_eligible)
         if wrong_limit:
             raise ValueError(wrong_limit)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
@@ -440,13 +442,11 @@ class _Reader:
                 jobs.dependencies.append((line, keys.setdefault(key, len(keys)), kind, other, its_task))
             jobs.append(
                 logs.packed(
-                    line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                    keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
+                    line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, eligible, suspended, again,
+                    restarts, keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
                     job_code, list_code, features, reservation,
                 )
             )  # fmt: skip
-        if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
-            jobs.eligible_later += 1
         jobs.several_tasks += len(tasks) > 1
         return JOBS
 
