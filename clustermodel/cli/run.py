@@ -294,9 +294,8 @@ def _run_all(
                 raise PolicyError(f"{failure_line(problem)} ({where})") from None
         results.append(result)
         _note_sources([scenario], notes, told)  # what has been left out of a streamed trace is known now
-        seconds = perf_counter() - began
-        simulated_s += seconds
-        notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {seconds:.2f} s")
+        simulated_s += result.simulation_s
+        notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {perf_counter() - began:.2f} s")
     if told_now := advice(simulated_s):
         notes.print(told_now)
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:
