@@ -21,4 +21,5 @@ def advice(seconds: float) -> str | None:
     if seconds <= LONG_S or is_compiled():
         return None
     how = "CLUSTERMODEL_COMPILE=1 pip install . in a clone"
-    return f"{seconds:.0f} s of simulation in pure Python; compiled, it would take about half as long: {how} (CONTRIBUTING.md, Speed)"
+    gain = f"compiled, it would take about half as long: {how} (CONTRIBUTING.md, Speed)"
+    return f"{seconds:.0f} s of simulation in pure Python; {gain}"

@@ -92,7 +92,7 @@ def policies() -> None:
 
 _JOBS: Final = option_group(
     "Jobs",
-    option("--trace", "SWF file, or a log of sacct, PBS or LSF; default: a synthetic year.", FILE),
+    option("--trace", "SWF file, or a log of sacct, PBS, LSF or SGE; default: a synthetic year.", FILE),
     option("--model", f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
            shell_complete=opt.completion(shipped_models)),
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),

@@ -42,7 +42,7 @@ _MEASURES: Final = {
     "utilization": ("utili-\nzation", "{:.4f}"),
 }
 """Columns of the table: heading and format by measure."""
-_SINCE_ELIGIBLE: Final = {name: ("mean wait (s)\nsince eligible", "{:,.0f}") for name in SINCE_ELIGIBLE[:1]}
+_SINCE_ELIGIBLE: Final = dict.fromkeys(SINCE_ELIGIBLE[:1], ("mean wait (s)\nsince eligible", "{:,.0f}"))
 """The same, where it differs from the mean wait in a row; the plain form has all."""
 _OF_ENERGY: Final = {
     "energy_kwh": ("energy\n(kWh)", "{:,.0f}"),
@@ -74,7 +74,7 @@ class _OfTrace(opt.GroupedCommand):
 
 
 @click.command(cls=_OfTrace)
-@option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
+@option_group("Jobs", option("--trace", "Log of sacct, PBS, LSF or SGE, or SWF file.", opt.FILE, required=True))
 @option_group(
     "Rules of the site",
     option("--site sites", "Rules of the site, as limits of users: a TOML file (docs/site); repeat to compare several.",
@@ -102,9 +102,10 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
-    at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.  With rules of
-    a site (--site, --infer-site), each policy runs without them and with them.  Where the log has suspended jobs, ss, which
-    suspends jobs, and mgs, which shares nodes in time, are among the policies by default.
+    at the same time, if these are more.  Waits are from submission to start, and, where that differs, since jobs were eligible;
+    job slowdowns are bounded at 10 s.  With rules of a site (--site, --infer-site), each policy runs without them and with
+    them.  Where the log has suspended jobs, ss, which suspends jobs, and mgs, which shares nodes in time, are among the
+    policies by default.
 
     \b
     Examples:
@@ -135,25 +136,15 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"], speedup=options["speedup"])
     scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
-    rows: list[dict[str, Any]] = []
-    kept: dict[str, list[Result]] = {label: [] for label in sites}
-    costs: list[Costs] = []
-    most_rejected: Result | None = None
+    runs = _Runs(sites, groups)
     for label, result in _results(scenarios, sites, notes):
-        rows.append(_row(result, label, groups))
-        costs.append(Costs.of_run(result))
-        if sites[label] is not None or not kept[label]:  # for notes on rules, and a figure
-            kept[label].append(result)
-        elif rows[-1]["rejected"] > (most_rejected or kept[label][0]).summary().rejected:
-            most_rejected = result
+        runs.take(label, result)
+    rows, kept = runs.rows, runs.kept
     names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
-    last = list(sites)[-1]  # the gap is that of rows with rules, if there are any
-    compared = [row for row in rows if (row["site"] == "none") == (last == "none")]
-    missing = _not_simulated([result for label in sites if (label == "none") == (last == "none") for result in kept[label]])
-    about_rows = (*_remarks(rows, recorded, most_rejected or kept["none"][0]), *_about_gap(compared, recorded, missing))
     about_machine = _about_machine(workload, size, peak, is_given=is_given)
+    about_rows = (*_remarks(runs, recorded), *_about_gap(*runs.compared(), recorded))
     _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
-    print_notes((note.with_option() for note in unused_costs_of_machines(costs)), notes)
+    print_notes((note.with_option() for note in unused_costs_of_machines(runs.costs)), notes)
     for label, site in sites.items():
         if site is not None:
             _note_rules(label, site, kept[label], notes)
@@ -172,6 +163,33 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
                 f"{workload.name} on {counted(size, scenarios[0].unit)}",
                 [{"policy": "observed", "site": "", **observed}, *rows], names, groups,
             )  # fmt: skip
+
+
+class _Runs:
+    """The rows of the runs, and what notes and a figure need of these."""
+
+    def __init__(self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups]) -> None:
+        self._sites, self._groups = sites, groups
+        self.rows: list[dict[str, Any]] = []
+        self.costs: list[Costs] = []
+        self.kept: dict[str, list[Result]] = {label: [] for label in sites}
+        self.most_rejected: Result  # of those without rules
+
+    def take(self, label: str, result: Result) -> None:
+        """Add a run."""
+        self.rows.append(row := _row(result, label, self._groups))
+        self.costs.append(Costs.of_run(result))
+        is_first = not self.kept[label]
+        if label == "none" and (is_first or row["rejected"] > self.most_rejected.summary().rejected):
+            self.most_rejected = result
+        if is_first or self._sites[label] is not None:  # for a figure, and for notes on rules
+            self.kept[label].append(result)
+
+    def compared(self) -> tuple[list[dict[str, Any]], list[Result]]:
+        """Return the rows whose waits may be those of the log, with rules if there are any, and their runs that are kept."""
+        with_rules = len(self._sites) > 1
+        rows = [row for row in self.rows if (row["site"] != "none") == with_rules]
+        return rows, [run for label, runs in self.kept.items() if (label != "none") == with_rules for run in runs]
 
 
 def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:
@@ -376,7 +394,8 @@ def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) 
         # The most in use at the same time are the least that the machine had; only a header says how many it had.
         is_known = workload.provenance.report is None and workload.machine_nodes is not None
         if size < own_size or (is_given and is_known and size != own_size):
-            yield f"observed: the recorded row is of {counted(own_size, unit)}, the simulated ones of {size:,}: do not compare them"
+            sizes = f"the recorded row is of {counted(own_size, unit)}, the simulated ones of {size:,}"
+            yield f"observed: {sizes}: do not compare them"
 
 
 def _about_site(inferred: InferredSite, *, has_dependencies: bool) -> Iterator[str]:
@@ -391,7 +410,8 @@ def _about_site(inferred: InferredSite, *, has_dependencies: bool) -> Iterator[s
             "but --reservation simulates them"
         )
     shares = "fair shares" if has_dependencies else "fair shares, dependencies"
-    yield f"site: a log does not show limits that were never reached, nor {shares}, and priorities and reservations for a few jobs"
+    few = "priorities and reservations for a few jobs"
+    yield f"site: a log does not show limits that were never reached, nor {shares}, and {few}"
 
 
 def _not_simulated(runs: Sequence[Result]) -> list[str]:
@@ -412,15 +432,15 @@ def _close(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and abs(one - other) <= _ALIKE * max(one, 1.0)
 
 
-def _about_gap(rows: Sequence[Mapping[str, Any]], recorded: Observed, missing: Sequence[str]) -> Iterator[str]:
+def _about_gap(rows: Sequence[Mapping[str, Any]], runs: Sequence[Result], recorded: Observed) -> Iterator[str]:
     """Yield why recorded and simulated mean waits may differ, if they do in each row: what was not simulated."""
     simulated = [row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None]
     if not simulated or any(_close(recorded.mean_wait_s, wait) for wait in simulated):
         return
     gap = "observed and simulated mean waits differ by more than 10 %"
     if any(_close(recorded.mean_wait_since_eligible_s, row["mean_wait_since_eligible_s"]) for row in rows):
-        yield f"{gap}, those since eligible do not: the difference is time in which jobs were held (dependencies, holds, begin times)"
-    elif missing:
+        yield f"{gap}, those since eligible do not: the jobs were held (dependencies, holds, begin times)"
+    elif missing := _not_simulated(runs):
         *others, last = missing
         inferable = rows[0]["site"] == "none" and {"priorities", "limits per user"} & {*missing}
         hint = " (--infer-site looks for some)" if inferable else ""
@@ -429,14 +449,14 @@ def _about_gap(rows: Sequence[Mapping[str, Any]], recorded: Observed, missing: S
         yield gap
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed, most_rejected: Result) -> Iterator[str]:
+def _remarks(runs: _Runs, recorded: Observed) -> Iterator[str]:
     """Yield what the reader of the table should know."""
     if recorded.without_wait:
         yield f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait"
-    for label in dict.fromkeys(row["site"] for row in rows):
-        fewest = max((row for row in rows if row["site"] == label), key=lambda row: row["rejected"])
+    for label in runs.kept:
+        fewest = max((row for row in runs.rows if row["site"] == label), key=lambda row: row["rejected"])
         if (rejected := fewest["rejected"]) and label == "none":
-            yield from (f"simulated: {note.with_option()}" for note in notes_on_rejected(most_rejected))
+            yield from (f"simulated: {note.with_option()}" for note in notes_on_rejected(runs.most_rejected))
         elif rejected:
             of = fewest["jobs"] + rejected
             yield f"{label}: its rows compare {fewest['jobs']:,} of {counted(of, 'job')}; the others are rejected"

@@ -178,7 +178,7 @@ def comparison_table(runs: Sequence[Result] | Result, title: str = "") -> TextTa
 
 
 def differs(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether the mean wait since eligible is another one than the mean wait in some row, so that it is worth showing."""
+    """Return whether the mean wait since eligible differs from the mean wait in some row, so that it is worth showing."""
     (since,) = _SINCE_ELIGIBLE
     return any(row.get(since) is not None and row[since] != row["mean_wait_s"] for row in rows)
 

@@ -48,10 +48,10 @@ _NO_JOB: Final[dict[str, Any]] = {
 """Fields of a run attempt in a log, and what they are where it does not say.
 
 Times are seconds, since 1970 or long; ``run`` is without ``suspended``.  ``number`` is that of the log; ``memory`` KiB of the
-whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``eligible`` when nothing but the scheduler kept the job from
-starting; ``requeued`` 1 if the job went back to the queue after
-this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
-run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
+whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``eligible`` from when only the scheduler kept the job
+waiting; ``requeued`` 1 if the job went back to the queue after this attempt; ``restarts`` attempts before this one, as the log
+says.  The last ones are texts, or whatever can be compared: run attempts of one job have the same ``key``, components of one
+job the same ``heterogeneous``.
 """
 packed: Final = Struct(f"{len(_NO_JOB)}q").pack
 """Makes the bytes of a job from all fields of ``_NO_JOB``, those with names as their numbers."""
