@@ -87,6 +87,7 @@ from .workload.model import (
     load_model as load_model,
 )
 from .logs.pbs import read_pbs as read_pbs
+from .logs.sge import read_sge as read_sge
 from .logs.sacct import read_sacct as read_sacct
 from .logs.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule

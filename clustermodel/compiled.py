@@ -17,8 +17,9 @@ def is_compiled() -> bool:
 
 
 def advice(seconds: float) -> str | None:
-    """Return the line that tells how to halve a simulation of so many seconds in pure Python, if it was long."""
+    """Return the line that tells how to halve simulations of so many seconds in pure Python, if they were long."""
     if seconds <= LONG_S or is_compiled():
         return None
     how = "CLUSTERMODEL_COMPILE=1 pip install . in a clone"
-    return f"{seconds:.0f} s in pure Python; compiled, it would take about half as long: {how} (CONTRIBUTING.md, Speed)"
+    gain = f"compiled, it would take about half as long: {how} (CONTRIBUTING.md, Speed)"
+    return f"{seconds:.0f} s of simulation in pure Python; {gain}"

@@ -18,7 +18,7 @@ from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.measure.job_table import GAMMA_S
-from clustermodel.policies.agent import WAIT, Act, AgentPolicy, Mask, Observation
+from clustermodel.policies.agent import WAIT, Act, AgentPolicy, Mask, Observation, is_action
 from clustermodel.policies.interface import Decision, Run, Setup
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.tables import Place
@@ -147,6 +147,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]
         """Carry out an action and let the simulation go on to the next choice; ``truncated`` is never true."""
         if self._run is None:
             raise SpecificationError("SchedulingEnv.step: there is no episode, or it has ended; call reset()")
+        must = f"it must be a whole number from 0 to {self._policy.actions - 1}"
+        require(is_action(action, self._policy.actions), "SchedulingEnv.step", action, must)
         run = self._run
         run.parent = getcurrent()
         self._run = None  # if it fails

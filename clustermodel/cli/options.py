@@ -208,8 +208,8 @@ def _of_fields(text: str, value: str) -> dict[str, str]:
 
 log_options: Final = option_group(
     "Logs",
-    option("--unit", "sacct, PBS and LSF: what a node of the simulation is.  auto: cores for LSF and where the log shows jobs "
-           "that share nodes, else nodes.", click.Choice(UNITS), "auto"),
+    option("--unit", "sacct, PBS, LSF and SGE: what a node of the simulation is.  auto: cores for LSF, SGE and where the log "
+           "shows jobs that share nodes, else nodes.", click.Choice(UNITS), "auto"),
     option("--timezone", "sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct."),
     option("--cluster", "sacct: use the jobs of this cluster; default: the one with the most jobs."),
     option("--feedback", "Submit a job that follows another one after the simulated end of that one: further run attempts of "
@@ -221,7 +221,7 @@ _OF_TRACES: Final = option_group(
            "or start_s and end_s for run_s.", Parsed("FIELD=COLUMN,...", partial(_of_fields, value="COLUMN"))),
     option("--units", "Units of columns that are not in seconds or GiB: submit_s=ms,run_s=ms.",
            Parsed("FIELD=UNIT,...", partial(_of_fields, value="UNIT"))),
-    option("--format", "Format of the trace: swf, sacct, pbs, lsf or muri; default: its first lines tell."),
+    option("--format", "Format of the trace: swf, sacct, pbs, lsf, sge, batsim or muri; default: its first lines tell."),
     option("--processors-from", "SWF field with the number of processors; the other field is used where it is missing.",
            click.Choice(["allocated", "requested"]), "allocated"),
     option("--estimates", "Use the users' estimates (a model has none: phi:0.2), the run times, or the phi model of "

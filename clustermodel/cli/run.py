@@ -92,7 +92,7 @@ def policies() -> None:
 
 _JOBS: Final = option_group(
     "Jobs",
-    option("--trace", "SWF file, or a log of sacct, PBS or LSF; default: a synthetic year.", FILE),
+    option("--trace", "SWF file, or a log of sacct, PBS, LSF or SGE; default: a synthetic year.", FILE),
     option("--model", f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
            shell_complete=opt.completion(shipped_models)),
     option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
@@ -294,9 +294,8 @@ def _run_all(
                 raise PolicyError(f"{failure_line(problem)} ({where})") from None
         results.append(result)
         _note_sources([scenario], notes, told)  # what has been left out of a streamed trace is known now
-        seconds = perf_counter() - began
-        simulated_s += seconds
-        notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {seconds:.2f} s")
+        simulated_s += result.simulation_s
+        notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {perf_counter() - began:.2f} s")
     if told_now := advice(simulated_s):
         notes.print(told_now)
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:

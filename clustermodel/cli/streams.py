@@ -181,8 +181,15 @@ def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None
     """Show a progress bar of the runs of a study, on terminals only; yield its callback."""
     from rich import progress  # noqa: PLC0415
 
-    counts = "{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"
-    columns = (progress.BarColumn(), counts, progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    counts = "{task.fields[running]} running, {task.fields[failed]} failed"
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(" of "),
+        "done,",
+        counts,
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    )
     hidden = not notes.is_terminal
     with progress.Progress("{task.description}", *columns, console=notes, transient=True, disable=hidden) as bar:
         task = bar.add_task("runs", total=None, running=0, failed=0)

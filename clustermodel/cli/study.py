@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -125,7 +124,7 @@ def _run_experiment(
     with leaving_quietly():
         from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  the same
 
-    notes, began = standard_error(), perf_counter()
+    notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
     last: Progress | None = None
     remarks: list[str] = []
@@ -150,7 +149,8 @@ def _run_experiment(
     done, total = (last.done, last.total) if last else (len(table), len(table) + len(table.failures))
     took = f"; {table.spent}" if table.spent is not None and table.spent.in_runs_s else ""
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done{took}")
-    for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
+    simulated_s = 0.0 if table.spent is None else table.spent.in_runs_s
+    for remark in (*remarks, *filter(None, [advice(simulated_s)])):
         notes.print(literal(remark))
     print_notes(notes_of_runs(table), notes)
     if options["shard"] is None:

@@ -69,7 +69,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
 @json_option("Print the report as one JSON object instead of text.")
 @log_options
 def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) -> None:
-    """Make an SWF trace of LOG, an accounting log of Slurm (sacct --parsable2), PBS or LSF; report what became of each line.
+    """Make an SWF trace of LOG, an accounting log of Slurm (sacct), PBS, LSF or Grid Engine; report what became of each line.
 
     Compressed logs (gzip, bzip2, xz) are read as they are.  docs/guide_own_log has the sacct command, and what becomes of each
     state and each field.

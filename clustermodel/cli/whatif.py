@@ -18,13 +18,14 @@ from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.figures.tables import differs
 from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
 from clustermodel.files import write_file
 from clustermodel.formatting import UNDEFINED
 from clustermodel.machine import Machine
 from clustermodel.measure.inferred_site import InferredSite, inferred_site
-from clustermodel.measure.input_notes import rule_notes
-from clustermodel.measure.metrics import Observed, observed_schedule
+from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
+from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
 from clustermodel.site import Site
@@ -41,6 +42,8 @@ _MEASURES: Final = {
     "utilization": ("utili-\nzation", "{:.4f}"),
 }
 """Columns of the table: heading and format by measure."""
+_SINCE_ELIGIBLE: Final = dict.fromkeys(SINCE_ELIGIBLE[:1], ("mean wait (s)\nsince eligible", "{:,.0f}"))
+"""The same, where it differs from the mean wait in a row; the plain form has all."""
 _OF_ENERGY: Final = {
     "energy_kwh": ("energy\n(kWh)", "{:,.0f}"),
     "energy_cost": ("cost of\nenergy", "{:,.0f}"),
@@ -71,7 +74,7 @@ class _OfTrace(opt.GroupedCommand):
 
 
 @click.command(cls=_OfTrace)
-@option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", opt.FILE, required=True))
+@option_group("Jobs", option("--trace", "Log of sacct, PBS, LSF or SGE, or SWF file.", opt.FILE, required=True))
 @option_group(
     "Rules of the site",
     option("--site sites", "Rules of the site, as limits of users: a TOML file (docs/site); repeat to compare several.",
@@ -99,9 +102,10 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
-    at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.  With rules of
-    a site (--site, --infer-site), each policy runs without them and with them.  Where the log has suspended jobs, ss, which
-    suspends jobs, and mgs, which shares nodes in time, are among the policies by default.
+    at the same time, if these are more.  Waits are from submission to start, and, where that differs, since jobs were eligible;
+    job slowdowns are bounded at 10 s.  With rules of a site (--site, --infer-site), each policy runs without them and with
+    them.  Where the log has suspended jobs, ss, which suspends jobs, and mgs, which shares nodes in time, are among the
+    policies by default.
 
     \b
     Examples:
@@ -132,20 +136,19 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"], speedup=options["speedup"])
     scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
-    rows: list[dict[str, Any]] = []
-    kept: dict[str, list[Result]] = {label: [] for label in sites}
+    runs = _Runs(sites, groups)
     for label, result in _results(scenarios, sites, notes):
-        rows.append(_row(result, label, groups))
-        if sites[label] is not None or not kept[label]:  # for notes on rules, and a figure
-            kept[label].append(result)
+        runs.take(label, result)
+    rows, kept = runs.rows, runs.kept
     names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
-    about_rows = _remarks(rows, recorded)
     about_machine = _about_machine(workload, size, peak, is_given=is_given)
+    about_rows = (*_remarks(runs, recorded), *_about_gap(*runs.compared(), recorded))
     _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
+    print_notes((note.with_option() for note in unused_costs_of_machines(runs.costs)), notes)
     for label, site in sites.items():
         if site is not None:
             _note_rules(label, site, kept[label], notes)
-    observed = {name: getattr(recorded, name) for name in _MEASURES}
+    observed = {name: getattr(recorded, name) for name in (*_MEASURES, *SINCE_ELIGIBLE)}
     try:
         if options["figure"] is not None:  # before the answer, whose reader may have gone (| head)
             _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
@@ -160,6 +163,33 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
                 f"{workload.name} on {counted(size, scenarios[0].unit)}",
                 [{"policy": "observed", "site": "", **observed}, *rows], names, groups,
             )  # fmt: skip
+
+
+class _Runs:
+    """The rows of the runs, and what notes and a figure need of these."""
+
+    def __init__(self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups]) -> None:
+        self._sites, self._groups = sites, groups
+        self.rows: list[dict[str, Any]] = []
+        self.costs: list[Costs] = []
+        self.kept: dict[str, list[Result]] = {label: [] for label in sites}
+        self.most_rejected: Result  # of those without rules
+
+    def take(self, label: str, result: Result) -> None:
+        """Add a run."""
+        self.rows.append(row := _row(result, label, self._groups))
+        self.costs.append(Costs.of_run(result))
+        is_first = not self.kept[label]
+        if label == "none" and (is_first or row["rejected"] > self.most_rejected.summary().rejected):
+            self.most_rejected = result
+        if is_first or self._sites[label] is not None:  # for a figure, and for notes on rules
+            self.kept[label].append(result)
+
+    def compared(self) -> tuple[list[dict[str, Any]], list[Result]]:
+        """Return the rows whose waits may be those of the log, with rules if there are any, and their runs that are kept."""
+        with_rules = len(self._sites) > 1
+        rows = [row for row in self.rows if (row["site"] != "none") == with_rules]
+        return rows, [run for label, runs in self.kept.items() if (label != "none") == with_rules for run in runs]
 
 
 def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:
@@ -206,7 +236,8 @@ def _row(result: Result, site: str, groups: Sequence[RecordedGroups]) -> dict[st
         each.add(result.records)
     summary, policy = result.summary().as_dict(), policy_label(result.scenario.policy)
     energy = {name: summary[name] for name in _OF_ENERGY if name in summary}
-    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}, **energy}
+    since = {name: summary.get(name, summary[name.replace("_since_eligible", "")]) for name in SINCE_ELIGIBLE}
+    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}, **since, **energy}
 
 
 def _whole(
@@ -215,6 +246,7 @@ def _whole(
     """Return the answer as one object for JSON."""
     whole: dict[str, object] = {
         "recorded_mean_wait_s": recorded.mean_wait_s,
+        **{f"recorded_{name}": getattr(recorded, name) for name in SINCE_ELIGIBLE[:1]},
         "rules": [each.as_json() for each in inferred.rules] if inferred else [],
     }
     whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
@@ -225,7 +257,8 @@ def _whole(
 def _inferred(workload: Workload, nodes: int, path: Path | None, notes: Console) -> InferredSite:
     """Return the rules that a log shows, print them, and write them to a site file, which says so where there are none."""
     inferred = inferred_site(workload, nodes)
-    _print_lines(_about_site(inferred), notes)
+    has_dependencies = JobStreams([workload]).has_dependencies
+    _print_lines(_about_site(inferred, has_dependencies=has_dependencies), notes)
     if path is not None and inferred.rules:
         inferred.site.to_toml(path)
     elif path is not None:
@@ -285,12 +318,13 @@ def _draw(result: Result, row: str, path: Path, notes: Console) -> None:
 
 
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
-    shown = {**_MEASURES, **{name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}}
+    energy = {name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}
+    shown = {**_MEASURES, **(_SINCE_ELIGIBLE if differs(rows) else {}), **energy}
     columns = [
         Column(heading, [UNDEFINED if row.get(name) is None else form.format(row[name]) for row in rows])
         for name, (heading, form) in shown.items()
     ]
-    plain = {name: [row.get(name) for row in rows] for name in ("policy", *shown)}
+    plain = {name: [row.get(name) for row in rows] for name in ("policy", *_MEASURES, *SINCE_ELIGIBLE, *energy)}
     if len({row["site"] for row in rows}) > _WITHOUT_SITES:
         plain["site"] = [row["site"] for row in rows]
     return TextTable(title, [Column("policy", names, number=False)], [columns], plain)
@@ -301,22 +335,33 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
     every = groups.groups()
     shown, others = (every, []) if len(every) <= _MOST_GROUPS else (every[: _MOST_GROUPS - 1], every[_MOST_GROUPS - 1 :])
     if others:
-        jobs = sum(group.jobs for group in others)
-        means = [_mean_wait_s(others, run) for run in range(len(names))]
-        recorded = sum(group.jobs * group.recorded_mean_wait_s for group in others) / jobs
+        sizes = [group.jobs for group in others]
+        recorded, since = (
+            _mean(sizes, [getattr(group, f"recorded_{name}") for group in others])
+            for name in ("mean_wait_s", SINCE_ELIGIBLE[0])
+        )
+        means, means_since = (
+            [_mean(sizes, [getattr(group, name)[run] for group in others]) for run in range(len(names))]
+            for name in ("mean_wait_s", SINCE_ELIGIBLE[0])
+        )
         gap_share = sum(group.gap_share for group in others)
-        shown = [*shown, Group(f"{len(others)} others", jobs, recorded, means, gap_share)]
+        shown = [*shown, Group(f"{len(others)} others", sum(sizes), recorded, means, since, means_since, gap_share)]
     key = [
         Column(groups.by, [group.who for group in shown], number=False),
         Column("jobs", [f"{each.jobs:,}" for each in shown]),
     ]
+
+    def waits_of(groups: Sequence[Group], of: str) -> list[list[float]]:
+        """Return the recorded mean waits of groups, and those of each run."""
+        return [[getattr(each, f"recorded_{of}"), *getattr(each, of)] for each in groups]
+
+    measures = {"mean_wait_s": "mean wait (s)"}
+    if any(group.was_held for group in every):
+        measures[SINCE_ELIGIBLE[0]] = "since eligible"
     waits = [
-        Column(f"{name}\nmean wait (s)", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
-        for name, column in zip(
-            ("recorded", *names),
-            ([each.recorded_mean_wait_s for each in shown], *zip(*[each.mean_wait_s for each in shown], strict=True)),
-            strict=True,
-        )
+        Column(f"{name}\n{heading}", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
+        for of, heading in measures.items()
+        for name, column in zip(("recorded", *names), zip(*waits_of(shown, of), strict=True), strict=True)
     ]
     gap = Column("of the\ngap (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
     plain: dict[str, list[Any]] = {
@@ -324,15 +369,20 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         "jobs": [each.jobs for each in every],
         "recorded_mean_wait_s": [each.recorded_mean_wait_s for each in every],
         **{name: [each.mean_wait_s[run] for each in every] for run, name in enumerate(names)},
+        f"recorded_{SINCE_ELIGIBLE[0]}": [each.recorded_mean_wait_since_eligible_s for each in every],
+        **{
+            f"{name}, since eligible": [each.mean_wait_since_eligible_s[run] for each in every]
+            for run, name in enumerate(names)
+        },
         "gap_share": [each.gap_share for each in every],
     }
     return TextTable(f"by {groups.by}", key, [[*waits, gap]], plain)
 
 
-def _mean_wait_s(groups: Sequence[Group], run: int) -> float:
-    """Return the mean wait of groups together, of those that have one in a run."""
-    ran = [group for group in groups if not isnan(group.mean_wait_s[run])]
-    return sum(group.jobs * group.mean_wait_s[run] for group in ran) / sum(group.jobs for group in ran) if ran else nan
+def _mean(jobs: Sequence[int], means: Sequence[float]) -> float:
+    """Return the mean of groups of so many jobs together, of those that have one."""
+    known = [(number, mean) for number, mean in zip(jobs, means, strict=True) if not isnan(mean)]
+    return sum(number * mean for number, mean in known) / sum(number for number, _ in known) if known else nan
 
 
 def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) -> Iterator[str]:
@@ -341,11 +391,14 @@ def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) 
     if workload.provenance.report is None or is_given:
         source = "as asked for" if is_given else "by the header of the trace" if workload.machine_nodes else "as none is given"
         yield f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"
-        if size < own_size:
-            yield f"observed: on {counted(own_size, unit)}, not on {size:,}"
+        # The most in use at the same time are the least that the machine had; only a header says how many it had.
+        is_known = workload.provenance.report is None and workload.machine_nodes is not None
+        if size < own_size or (is_given and is_known and size != own_size):
+            sizes = f"the recorded row is of {counted(own_size, unit)}, the simulated ones of {size:,}"
+            yield f"observed: {sizes}: do not compare them"
 
 
-def _about_site(inferred: InferredSite) -> Iterator[str]:
+def _about_site(inferred: InferredSite, *, has_dependencies: bool) -> Iterator[str]:
     """Yield the rules that the log shows, each with its evidence, and what a log cannot show."""
     if not inferred.rules:
         yield "site: the log shows no limits, and no priorities of partitions, QOS or queues"
@@ -356,29 +409,54 @@ def _about_site(inferred: InferredSite) -> Iterator[str]:
             "site: windows in which nothing starts are reservations, maintenance or outages; they are not among the rules, "
             "but --reservation simulates them"
         )
-    yield (
-        "site: a log does not show limits that were never reached, nor fair shares, dependencies, and priorities and "
-        "reservations for a few jobs"
-    )
+    shares = "fair shares" if has_dependencies else "fair shares, dependencies"
+    few = "priorities and reservations for a few jobs"
+    yield f"site: a log does not show limits that were never reached, nor {shares}, and {few}"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], recorded: Observed) -> Iterator[str]:
+def _not_simulated(runs: Sequence[Result]) -> list[str]:
+    """Return what shapes the waits of real machines and was in none of these runs."""
+    sites = [run.scenario.used_site or Site() for run in runs]
+    simulated = {
+        "reservations": any(run.machine.reservations for run in runs),
+        "downtime": any(run.machine.failures is not None for run in runs),
+        "priorities": any(site.order is not None for site in sites)
+        or any(run.records.column("priority").any() for run in runs),
+        "limits per user": any(site.limits or site.array_limits for site in sites),
+        "dependencies": any(run.scenario.streams.has_dependencies for run in runs),
+    }
+    return [name for name, was_simulated in simulated.items() if not was_simulated]
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _ALIKE * max(one, 1.0)
+
+
+def _about_gap(rows: Sequence[Mapping[str, Any]], runs: Sequence[Result], recorded: Observed) -> Iterator[str]:
+    """Yield why recorded and simulated mean waits may differ, if they do in each row: what was not simulated."""
+    simulated = [row["mean_wait_s"] for row in rows if row["mean_wait_s"] is not None]
+    if not simulated or any(_close(recorded.mean_wait_s, wait) for wait in simulated):
+        return
+    gap = "observed and simulated mean waits differ by more than 10 %"
+    if any(_close(recorded.mean_wait_since_eligible_s, row["mean_wait_since_eligible_s"]) for row in rows):
+        yield f"{gap}, those since eligible do not: the jobs were held (dependencies, holds, begin times)"
+    elif missing := _not_simulated(runs):
+        *others, last = missing
+        inferable = rows[0]["site"] == "none" and {"priorities", "limits per user"} & {*missing}
+        hint = " (--infer-site looks for some)" if inferable else ""
+        yield f"{gap}: not simulated {'are' if others else 'is'} {', '.join(others)}{' and ' * bool(others)}{last}{hint}"
+    else:
+        yield gap
+
+
+def _remarks(runs: _Runs, recorded: Observed) -> Iterator[str]:
     """Yield what the reader of the table should know."""
     if recorded.without_wait:
         yield f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait"
-    for label in dict.fromkeys(row["site"] for row in rows):
-        fewest = max((row for row in rows if row["site"] == label), key=lambda row: row["rejected"])
+    for label in runs.kept:
+        fewest = max((row for row in runs.rows if row["site"] == label), key=lambda row: row["rejected"])
         if (rejected := fewest["rejected"]) and label == "none":
-            yield f"simulated: {counted(rejected, 'job')} larger than the machine rejected"
+            yield from (f"simulated: {note.with_option()}" for note in notes_on_rejected(runs.most_rejected))
         elif rejected:
             of = fewest["jobs"] + rejected
             yield f"{label}: its rows compare {fewest['jobs']:,} of {counted(of, 'job')}; the others are rejected"
-    with_site = rows[-1]["site"] != "none"
-    compared = [row["mean_wait_s"] for row in rows if (row["site"] != "none") == with_site]
-    own, simulated = recorded.mean_wait_s, [wait for wait in compared if wait is not None]
-    if own is not None and all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in simulated):
-        unknown = "priorities" if with_site else "priorities, limits per user (--infer-site)"
-        yield (
-            "observed and simulated mean waits differ by more than 10 %: the model knows no reservations, downtime, "
-            f"{unknown} and dependencies of the real machine"
-        )

@@ -71,6 +71,8 @@ class Result:
         self.fragmented_starts = outcome.fragmented_starts
         """Starts of gangs that fitted by count and not by node: too few processors of a node were idle together.  0 where nodes
         have one processor."""
+        self.simulation_s = 0.0
+        """Wall time of the simulation, seconds; of a streamed run with the reading of its jobs."""
 
     def __repr__(self) -> str:
         return visible(
@@ -110,8 +112,7 @@ class Result:
     def _job_columns(self) -> Columns:
         jobs = Jobs.of(self.records)
         columns: dict[str, Any] = {**job_columns(jobs), "stream": self.scenario.streams.of(self.records.column("id"))}
-        site = self.scenario.used_site
-        if (site is not None and not site.only_malleable) or self.scenario.streams.has_dependencies:
+        if self.may_hold_jobs:
             columns["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         if self.machine.power_cap_w is not None:
             columns["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
@@ -141,6 +142,12 @@ class Result:
         return attempt_table(self.records)
 
     @property
+    def may_hold_jobs(self) -> bool:
+        """Whether rules of a site, or jobs that they depend on, may hold jobs back after their submission."""
+        site = self.scenario.used_site
+        return (site is not None and not site.only_malleable) or self.scenario.streams.has_dependencies
+
+    @property
     def _has_site_order(self) -> bool:
         return self.scenario.used_site is not None and self.scenario.used_site.order is not None
 
@@ -154,6 +161,8 @@ class Result:
                 about |= self.cost()._asdict()
         if self._sums is not None:
             return self._sums.summary(self.ledger, **about)
+        if self.may_hold_jobs:
+            about |= metrics.since_eligible(metrics.waits_since_eligible(self.records))
         return metrics.summarize(
             self.records, self.ledger, **about, defines_delays=not (self.slices is not None or self._has_site_order)
         )
@@ -193,7 +202,7 @@ class Result:
         """
         groups = self._group_of_jobs(by) if isinstance(by, str) else by
         sums = {"energy_kwh": self._energy_of_jobs} if self.machine.powers else {}
-        return metrics.by_group(self.records, groups, warm_up_s=warm_up_s, sums=sums)
+        return metrics.by_group(self.records, groups, warm_up_s=warm_up_s, sums=sums, held=self.may_hold_jobs)
 
     def _group_of_jobs(self, by: str) -> pd.Series[Any]:
         if choice("by", by, dict.fromkeys([*self.jobs.columns, *GROUPINGS])) == SIZE:

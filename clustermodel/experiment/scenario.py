@@ -257,7 +257,8 @@ class Scenario:
             result = Result(self, machine, outcome)
         else:
             result = self._run_streamed(machine, progress)
-        _log.info("run %s: %s jobs in %.2f s", self.label, f"{result.submitted:,}", perf_counter() - began)
+        result.simulation_s = perf_counter() - began
+        _log.info("run %s: %s jobs in %.2f s", self.label, f"{result.submitted:,}", result.simulation_s)
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result

@@ -28,7 +28,7 @@ from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.experiment.worker import Origin
 from clustermodel.formatting import cell, html_fields
 from clustermodel.machine import Machine
-from clustermodel.measure.metrics import ENERGY, Summary
+from clustermodel.measure.metrics import OPTIONAL, Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.policies.interface import Policy
 from clustermodel.statistics import LEVEL, checked_level
@@ -216,7 +216,7 @@ class Experiment(ABC, Generic[Conclusion]):
         summary = result.summary(warm_up_s=self.warm_up_s).as_dict()
         numbers: dict[str, Any] = {name: value for name, value in summary.items() if name not in _ABOUT}
         numbers |= account_columns(result.ledger)
-        numbers |= {name: None for name in self.shown if name in ENERGY and name not in numbers}
+        numbers |= {name: None for name in self.shown if name in OPTIONAL and name not in numbers}
         if any(is_resampled(source.provenance.options) for source in result.scenario.sources):
             numbers[RESAMPLED] = True
         for name, measure in self.measures.items():

@@ -20,7 +20,7 @@ from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_uni
 from clustermodel.job import UNSET
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
-from clustermodel.measure.metrics import quantity
+from clustermodel.measure.metrics import SINCE_ELIGIBLE, quantity
 from clustermodel.measure.quantities import account_columns, column_heading, named, never_negative
 from clustermodel.measure.recorded_groups import NO_NAME
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Values = Sequence[float | None]
 
 _WAIT: Final = {"mean_wait_s": "mean\nwait", "median_wait_s": "median\nwait"}
+_SINCE_ELIGIBLE: Final = {"mean_wait_since_eligible_s": "mean wait\nsince elig."}
+"""Column of runs in which rules or dependencies hold jobs."""
 _RESPONSE: Final = {
     "mean_response_s": "mean\nresponse", "mean_bounded_slowdown": "bounded\nslowdown",
     "mean_weighted_bounded_slowdown": "weighted\nslowdown",
@@ -54,6 +56,8 @@ _COUNTS: Final = {
 _OF_ENERGY: Final = {"energy_kwh": "energy\n(kWh)", "energy_cost": "cost of\nenergy", "carbon_kg": "carbon\n(kg)"}
 """Columns of runs in which it is known what nodes draw."""
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
+_ALL_HEADINGS: Final = {**_HEADINGS, **_SINCE_ELIGIBLE, **_OF_ENERGY}
+_WAITS: Final = ("mean_wait_s", "median_wait_s", "p95_wait_s")
 _OF_GROUPS: Final = ("jobs", *_WAIT, "mean_bounded_slowdown")
 _MOST_GROUPS: Final = 20  # rows of a table of groups
 OVERHEADS: Final = tuple(name for name in _NODE_TIME if name.endswith("_share") and name != "idle_share")
@@ -122,9 +126,9 @@ def group_table(run: Result, by: str) -> TextTable:
         least = sorted((row["jobs"] for row in rows), reverse=True)[_MOST_GROUPS - 1]
         shown = [row for row in rows if row["jobs"] >= least][:_MOST_GROUPS]
         title += f", {_MOST_GROUPS} of {len(rows):,} groups (all with --json)"
-    names = [*_OF_GROUPS, *(name for name in _OF_ENERGY if name in (rows[0] if rows else ()))]
-    headings = {**_HEADINGS, **_OF_ENERGY}
-    columns = measure_columns({name: [row[name] for row in shown] for name in names}, headings=headings)
+    names = [*_OF_GROUPS, *(name for name in (*_SINCE_ELIGIBLE, *_OF_ENERGY) if name in (rows[0] if rows else ()))]
+    seen = [name for name in names if name not in _SINCE_ELIGIBLE or differs(rows)]
+    columns = measure_columns({name: [row[name] for row in shown] for name in seen}, headings=_ALL_HEADINGS)
     plain = {"policy": [run.scenario.label] * len(rows), by: [row["who"] for row in rows]}
     plain |= {name: [row[name] for row in rows] for name in names}
     return TextTable(title, [Column(by, [row["who"] for row in shown], number=False)], [list(columns.values())], plain)
@@ -156,18 +160,27 @@ def comparison_table(runs: Sequence[Result] | Result, title: str = "") -> TextTa
         names = [
             ", ".join(filter(None, parts)) for parts in zip(names, machine_texts([run.machine for run in runs]), strict=True)
         ]
-    of_energy = {name: [row.get(name) for row in rows] for name in _OF_ENERGY if any(name in row for row in rows)}
-    values = {**{name: [row[name] for row in rows] for name in PLAIN}, **of_energy}
-    headings = {**_HEADINGS, **_OF_ENERGY}
-    shown = {name: values[name] for name in (*_HEADINGS, *of_energy)}
-    columns = measure_columns(shown, headings=headings, not_if_zero=_NOT_IF_ZERO, share_places=2)
+    if any(name in row for row in rows for name in _SINCE_ELIGIBLE):  # where nothing holds jobs, their waits are since then
+        rows = [{**dict(zip(SINCE_ELIGIBLE, map(row.get, _WAITS), strict=True)), **row} for row in rows]
+    known = (*_SINCE_ELIGIBLE, *_OF_ENERGY)
+    optional = {name: [row.get(name) for row in rows] for name in known if any(name in row for row in rows)}
+    values = {**{name: [row[name] for row in rows] for name in PLAIN}, **optional}
+    shown = {name: values[name] for name in (*_HEADINGS, *optional) if name not in _SINCE_ELIGIBLE or differs(rows)}
+    columns = measure_columns(shown, headings=_ALL_HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2)
     in_time = any(run.slices is not None for run in runs)
-    times = [*_RESPONSE, *_WAIT] if in_time else [*_WAIT, *_RESPONSE]
+    waits = [*_WAIT, *_SINCE_ELIGIBLE]
+    times = [*_RESPONSE, *waits] if in_time else [*waits, *_RESPONSE]
     sections = (["jobs", *times], _NODE_TIME, _OF_ENERGY, _COUNTS)
     groups = [[columns[name] for name in section if name in columns] for section in sections]
     return TextTable(
         title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, input_notes.run_notes(runs)
     )
+
+
+def differs(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the mean wait since eligible differs from the mean wait in some row, so that it is worth showing."""
+    (since,) = _SINCE_ELIGIBLE
+    return any(row.get(since) is not None and row[since] != row["mean_wait_s"] for row in rows)
 
 
 def machine_texts(machines: Sequence[Machine]) -> list[str]:

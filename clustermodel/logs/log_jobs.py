@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
@@ -40,16 +41,17 @@ _NAMES: Final = (
     "features", "reservation",
 )  # fmt: skip
 _NO_JOB: Final[dict[str, Any]] = {
-    **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", *_SIZES, "status"), UNSET),
+    **dict.fromkeys(("line", "number", "submit", "start", "run", "limit", *_SIZES, "status", "eligible"), UNSET),
     **dict.fromkeys(("suspended", "requeued", "restarts"), 0),
     **dict.fromkeys(_NAMES, ""),
 }
 """Fields of a run attempt in a log, and what they are where it does not say.
 
 Times are seconds, since 1970 or long; ``run`` is without ``suspended``.  ``number`` is that of the log; ``memory`` KiB of the
-whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``requeued`` 1 if the job went back to the queue after
-this attempt; ``restarts`` attempts before this one, as the log says.  The last ones are texts, or whatever can be compared:
-run attempts of one job have the same ``key``, components of one job the same ``heterogeneous``.
+whole job; ``status`` that of SWF: 1 completed, 0 failed, 5 cancelled; ``eligible`` from when only the scheduler kept the job
+waiting; ``requeued`` 1 if the job went back to the queue after this attempt; ``restarts`` attempts before this one, as the log
+says.  The last ones are texts, or whatever can be compared: run attempts of one job have the same ``key``, components of one
+job the same ``heterogeneous``.
 """
 packed: Final = Struct(f"{len(_NO_JOB)}q").pack
 """Makes the bytes of a job from all fields of ``_NO_JOB``, those with names as their numbers."""
@@ -70,6 +72,14 @@ def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSE
     """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not."""
     # One number: a tuple for each job would take much more memory.
     return number << 70 | task << 40 | component << 10 | cluster + 1
+
+
+def array_of(key: Hashable) -> Hashable | None:
+    """Return what the tasks of a job array, or the components of a job, have in common in their keys; ``None`` for others."""
+    if isinstance(key, int):
+        return (key >> 70, key & _MOST_CLUSTERS) if key >> 10 & (1 << 60) - 1 else None
+    match = re.fullmatch(r"(\d+)\[\d+\](.*)", str(key), re.ASCII | re.DOTALL)
+    return match and match.groups()
 
 
 def problem_of_size(largest: int) -> str:
@@ -114,7 +124,6 @@ class LogJobs:
         self.repaired: Counter[str] = Counter()
         self.several_tasks = 0  # lines that describe several tasks of a job array
         self.clock_change = 0  # jobs whose start and end are an hour further apart, or less, than they ran
-        self.eligible_later = 0  # jobs that could not start for more than a minute: dependencies, holds, begin times
         self.names = {name: _Names() for name in _NAMES}
         self._array_limits: dict[tuple[int, str], int] = {}  # of tasks that run at a time, by number and cluster of the array
         self.singletons: set[int] = set()  # numbers of the keys of jobs that wait for those of their user and name
@@ -242,8 +251,7 @@ class LogJobs:
             numbers = np.array([UNSET, *(number for number, _ in arrays)])
             columns[extras.ARRAY_LIMIT] = limits[columns["key"]]
             columns[extras.ARRAY] = np.where(columns[extras.ARRAY_LIMIT] == UNSET, UNSET, numbers[columns["key"]])
-        if self.dependencies:
-            columns["identity"] = columns["key"]
+        columns["identity"] = columns["key"]  # the other one is numbered anew
         if self.singletons:
             columns[SINGLETON] = np.where(np.isin(columns["key"], list(self.singletons)), 1, UNSET)
         self._require_jobs()
@@ -458,12 +466,17 @@ class LogJobs:
             ("constraints", self.unread_features, "job", "with other constraints than a&b or a|b, which are left out"),
             ("clock", self.clock_change, "job", f"ran an hour more or less than from start to end: {hint}"),
             ("clock", self.counts[BACKWARDS], "record", f"without an elapsed time ended before the start: {hint}"),
-            ("waits", self.eligible_later, "job",
-             "became eligible more than a minute after submission (dependencies, holds, begin times); waits count from the "
-             "submission"),
+            ("waits", int((self._held_s() > MOST_SUSPICIOUS_S).sum()), "job",
+             "became eligible more than a minute after submission (dependencies, holds, begin times); waits since then are "
+             "given beside those since submission"),
         ):  # fmt: skip
             if count:
                 self._remarks.append(f"{about}: {counted(count, noun)} {remark}")
+
+    def _held_s(self) -> IntArray:
+        """Return how long each job waited before it was eligible, seconds; ``UNSET`` where the log does not say."""
+        submit, start, eligible = (self._columns[name] for name in ("submit", "start", "eligible"))
+        return np.where((eligible < 0) | (eligible > start), UNSET, np.maximum(eligible - submit, 0))
 
     def _job_numbers(self) -> IntArray:
         """Return the numbers of the log where they are unique; other jobs get numbers above all of them."""
@@ -474,9 +487,24 @@ class LogJobs:
         unique[order[first]] = True
         unique &= (numbers >= 0) & (numbers <= LARGEST_WHOLE // 2)
         others = order[~unique[order]]
+        if len(others):
+            earlier = order[first][np.searchsorted(numbers[order[first]], numbers[others])]
+            repaired = sum(not alike for alike in map(self._are_one_job, others.tolist(), earlier.tolist()))
+            self.repaired["job number used by an earlier job, new number given"] += repaired
         numbers[others] = int(numbers[unique].max(initial=0)) + 1 + np.arange(len(others))
-        self.repaired["job number used by an earlier job, new number given"] += int((~unique).sum())
         return numbers
+
+    def _are_one_job(self, row: int, earlier: int) -> bool:
+        """Return whether two jobs of one number are run attempts of a job, or tasks of an array, as logs number them."""
+        key, user, identity = (self._columns[name][[row, earlier]].tolist() for name in ("key", "user", "identity"))
+        if row == earlier or user[0] != user[1]:
+            return False
+        array, other = (array_of(self._keys[code]) for code in identity)
+        return key[0] == key[1] or (array is not None and array == other)
+
+    @cached_property
+    def _keys(self) -> list[Hashable]:
+        return list(self.names["key"])  # by their numbers; all have been read
 
     def _dependencies(self, numbers: IntArray) -> IntArray | None:
         """Return which jobs wait for which: for the last run attempt of the other one that had ended, or begun, by then."""
@@ -521,6 +549,7 @@ class LogJobs:
             },
             extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
             extras.SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
+            extras.HELD: np.where((held := self._held_s()) == UNSET, UNSET, held * TICKS_PER_SECOND),
             extras.REQUEUES: columns["restarts"],
             extras.NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
             extras.CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),

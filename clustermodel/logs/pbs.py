@@ -164,6 +164,7 @@ class _Reader:
             gpus=resources.gpus,
             memory=resources.memory or UNSET,
             status=_STATUS.get(int(status), 0) if re.fullmatch(r"-?\d{1,9}", status, re.ASCII) else UNSET,
+            eligible=field("etime") or UNSET,
             suspended=suspended,
             requeued=requeued,
             restarts=max(0, whole(values.get("run_count", "")) - 1),

@@ -9,7 +9,6 @@ Lines that are no records as they stand (separators or line breaks in job names,
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -20,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import UNREADABLE, opened, text_lines
+from clustermodel.files import text_lines
 from clustermodel.job import DEPENDENCIES, UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs import values as log_values
+from clustermodel.logs.json_files import content_of_json, kind_of_json
 from clustermodel.logs.log_jobs import LogJobs
 from clustermodel.workload.table import JOBS, Workload
 
@@ -118,18 +118,6 @@ def read_sacct(
 def is_sacct(text: str) -> bool:
     """Return whether a line is a header of sacct, or a record in the layout of Open XDMoD."""
     return _header_layout(text) is not None or _headerless_layout(text) is not None
-
-
-def looks_like_json(path: Path) -> bool:
-    """Return whether a file looks like the output of ``sacct --json``; false if it cannot be read."""
-    try:
-        if not path.is_file():
-            return False
-        with opened(path, newline="\n") as file:
-            begin = file.read(4096)
-    except UNREADABLE:
-        return False
-    return begin.lstrip().startswith("{") and any(f'"{key}"' in begin for key in ("meta", "jobs"))
 
 
 @lru_cache(maxsize=4096)
@@ -251,7 +239,7 @@ class _Reader:
         """Read the file."""
         path = Path(self._jobs.path)
         jobs = self._jobs
-        for text in _json_lines(path) if looks_like_json(path) else text_lines(path):
+        for text in _json_lines(path) if kind_of_json(path) else text_lines(path):
             jobs.lines += 1
             self._take_line(text)
         self._give_up()
@@ -398,7 +386,9 @@ class _Reader:
         if end != UNSET and (later_start > start or later_end > end):
             start = _later_pass(start, later_start, end - run - suspended)
             end = _later_pass(end, later_end, start + run + suspended)
-        eligible = submit if became_eligible in (submitted, "") else clock.time("eligible", became_eligible)
+        eligible = UNSET  # in a log that does not say
+        if became_eligible:
+            eligible = submit if became_eligible == submitted else clock.time("eligible", became_eligible)
         if wrong_limit:
             raise ValueError(wrong_limit)
         tasks = [int(task) + 1 if task else 0] if listed is None else _tasks(listed)
@@ -440,13 +430,11 @@ class _Reader:
                 jobs.dependencies.append((line, keys.setdefault(key, len(keys)), kind, other, its_task))
             jobs.append(
                 logs.packed(
-                    line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, suspended, again, restarts,
-                    keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
+                    line, job, submit, start, run, limit, nodes, cores, gpus, memory, status, eligible, suspended, again,
+                    restarts, keys.setdefault(key, len(keys)), whole, cluster_code, user, group, account, partition, qos, UNSET,
                     job_code, list_code, features, reservation,
                 )
             )  # fmt: skip
-        if submit + logs.MOST_SUSPICIOUS_S < eligible <= start:
-            jobs.eligible_later += 1
         jobs.several_tasks += len(tasks) > 1
         return JOBS
 
@@ -645,14 +633,11 @@ def _headerless_layout(text: str) -> _Layout | None:
 
 def _json_lines(path: Path) -> Iterator[str]:
     """Yield the jobs of ``sacct --json`` as lines of ``sacct --parsable2``, the header first."""
-    try:
-        with opened(path, newline="\n") as file:
-            content = json.load(file)
-    except (ValueError, RecursionError) as problem:
-        raise TraceError(f"{path}: not readable as JSON: {problem}") from None
-    jobs = content.get("jobs") if isinstance(content, dict) else None
-    if not isinstance(jobs, list):
-        raise TraceError(f"{path}: it has no list 'jobs', as sacct --json writes it")
+    jobs = content_of_json(path, "sacct --json writes one")["jobs"]
+    if jobs and not any(isinstance(job, dict) and {"job_id", "time"} & job.keys() for job in jobs):
+        raise TraceError(
+            f"{path}: it is JSON with a list 'jobs', but none of them has 'job_id' or 'time', as sacct --json writes it"
+        )
     yield "\x01".join(_fields_of_json({}))
     for job in jobs:
         values = _fields_of_json(job if isinstance(job, dict) else {}).values()

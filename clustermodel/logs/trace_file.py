@@ -17,10 +17,13 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
 from clustermodel.files import is_compressed, text_lines, without_compression
+from clustermodel.logs import json_files
 from clustermodel.logs.csv_jobs import is_muri, read_csv, read_muri
 from clustermodel.logs.lsf import is_lsf, read_lsf
 from clustermodel.logs.pbs import is_pbs, read_pbs
-from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, looks_like_json, read_sacct
+from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, read_sacct
+from clustermodel.logs.sge import is_sge, read_sge
+from clustermodel.logs.simulator_json import read_batsim, refuse_elastisim
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.validation import choice
 from clustermodel.workload.swf import read_swf
@@ -29,6 +32,8 @@ from clustermodel.workload.transforms import JobFilter, LoadScale
 
 _SWF_LINE: Final = re.compile(r"\s*(;|[-+]?\d+(\.\d+)?(\s|$))")
 _JSON: Final = re.compile(r"\{|\[\s*([\[{]|$)")
+
+_CONDOR: Final = re.compile(r"(ClusterId|ProcId|QDate|JobStartDate|JobCurrentStartDate|CompletionDate|GlobalJobId) = ")
 
 _log = logging.getLogger(__name__)
 
@@ -71,11 +76,18 @@ _OF_SWF: Final = ("processors_from", "use_estimates", "keep", "scale", "lenient"
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf, _OF_SWF)
 PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs, _OF_LOGS)
 LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf, _OF_LOGS)
+SGE: Final = Format("sge", lambda lines: any(map(is_sge, lines)), read_sge, _OF_LOGS)
 SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct, (*_OF_LOGS, "timezone", "cluster"))
 MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
-SHIPPED: Final = (PBS, LSF, SACCT, MURI, SWF)
+BATSIM: Final = Format("batsim", lambda _: False, read_batsim)
+SHIPPED: Final = (PBS, LSF, SGE, SACCT, MURI, BATSIM, SWF)
 """The formats of this package, in the order in which they are asked: a log may begin with messages that look like SWF."""
-_LOGS: Final = (SACCT, PBS, LSF)
+_LOGS: Final = (SACCT, PBS, LSF, SGE)
+_OF_JSON: Final = {
+    json_files.SACCT: SACCT, json_files.BATSIM: BATSIM,
+    json_files.ELASTISIM: Format("the jobs of ElastiSim", lambda _: False, refuse_elastisim),
+}  # fmt: skip
+"""Readers of files in JSON, whose keys tell what they are."""
 
 
 def reader_named(name: str) -> Reader:
@@ -115,8 +127,8 @@ _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end
 
 def recognised(path: str | os.PathLike[str]) -> Reader | None:
     """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace."""
-    if looks_like_json(Path(path)):
-        return SACCT
+    if kind := json_files.kind_of_json(Path(path)):
+        return _OF_JSON[kind]
     lines = [text for text in islice(text_lines(path), _LOOKED_AT) if text.strip()]
     for reader in SHIPPED:
         if reader.recognises(lines):
@@ -132,16 +144,28 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
     return None
 
 
+def _refuse_condor(path: str | os.PathLike[str]) -> None:
+    """Refuse a history file of HTCondor by its name."""
+    if any(_CONDOR.match(text) for text in islice(text_lines(path), _LOOKED_AT)):
+        columns = "QDate, JobCurrentStartDate, CompletionDate, RequestCpus, Owner"
+        raise TraceError(
+            f"{path}: it is a history file of HTCondor, which is not read; write its jobs as a CSV table ({columns}), whose "
+            "columns --columns names"
+        )
+
+
 def require_log(path: str | os.PathLike[str]) -> str:
-    """Return ``"sacct"``, ``"pbs"`` or ``"lsf"``, or refuse a file that is no accounting log."""
+    """Return ``"sacct"``, ``"pbs"``, ``"lsf"`` or ``"sge"``, or refuse a file that is no accounting log."""
     reader = recognised(path)
     if reader in _LOGS:
         return reader.name
     if reader is SWF:
         raise TraceError(f"{path}: it is in SWF already; every command reads it as it is")
+    _refuse_condor(path)
     raise TraceError(
         f"{path}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
-        f"HH:MM:SS;E;ID;key=value ...) or of LSF (lsb.acct), or the output of sacct --json or {SACCT_COMMAND}"
+        f"HH:MM:SS;E;ID;key=value ...), of LSF (lsb.acct) or of Grid Engine (accounting), or the output of sacct --json or "
+        f"{SACCT_COMMAND}"
     )
 
 
@@ -162,13 +186,14 @@ def read_trace(
     columns: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
 ) -> Workload:
-    """Read a trace in SWF, a log of sacct, PBS or LSF, a workload of Zhao et al. 2022 (Muri), or what another package can read.
+    """Read a trace in SWF, a log of sacct, PBS, LSF or Grid Engine, a workload of Batsim or of Zhao et al. 2022 (Muri), or what
+    another package can read.
 
     ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.logs.sacct.read_sacct`, ``lenient`` and
     ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
     follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
-    (``"swf"``, ``"sacct"``, ``"pbs"``, ``"lsf"``, ``"muri"``); by default the first lines of the file tell.
-    With ``columns``, and ``units``, the file is a table that :func:`~clustermodel.logs.csv_jobs.read_csv` reads.
+    (``"swf"``, ``"sacct"``, ``"pbs"``, ``"lsf"``, ``"sge"``, ``"batsim"``, ``"muri"``); by default the first lines of the file
+    tell.  With ``columns``, and ``units``, the file is a table that :func:`~clustermodel.logs.csv_jobs.read_csv` reads.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
@@ -226,9 +251,11 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
     if (suffix := Path(name).suffix.lower()) in (".py", ".toml"):
         kind = "Python script" if suffix == ".py" else "TOML file"
         raise TraceError(f"{name}: is a {kind}, not a trace; clustermodel run {name} runs its scenarios")
+    _refuse_condor(name)
     if columns and _JSON.match(columns[0]):
         others = "write the jobs as a CSV table, whose columns --columns names"
-        raise TraceError(f"{name}: it is JSON, of which the output of sacct --json is read, and no other; {others}")
+        read = "the output of sacct --json and workloads of Batsim are read"
+        raise TraceError(f"{name}: it is JSON, of which {read}, and no other; {others}")
     named = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in columns)
     if named and len(columns) >= _FEWEST_COLUMNS:
         raise TraceError(
@@ -237,6 +264,6 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         )
     others = f"; --format has a file read as {' or '.join(installed)}" if (installed := plugins(READERS)) else ""
     raise TraceError(
-        f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS or LSF, or the output of "
-        f"{SACCT_COMMAND}{others}"
+        f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS, LSF or Grid Engine, or the "
+        f"output of {SACCT_COMMAND}{others}"
     )

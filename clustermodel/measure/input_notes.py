@@ -106,14 +106,17 @@ def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[No
         return
     run, most = max(limited, key=lambda pair: pair[1])
     if most:
-        gib = to_gib(run.machine.node_memory or 0)
-        because = "is rejected because it needs" if most == 1 else "are rejected because they need"
-        fact = f"{counted(most, 'job')} {because} more memory than the {gib:g} GiB of a node"
-        yield Note(fact, "give nodes more memory", "--node-memory")
+        yield _too_much_memory(most, run.machine)
     memory = limited[0][0].records.column("memory")
     if unknown := int((memory == UNSET).sum()):
         fact = f"the memory of {unknown:,} of {counted(len(memory), 'job')} is unknown: they count as needing none"
         yield Note(fact, "give such jobs a default", "--default-memory")
+
+
+def _too_much_memory(jobs: int, machine: Machine) -> Note:
+    because = "is rejected because it needs" if jobs == 1 else "are rejected because they need"
+    fact = f"{counted(jobs, 'job')} {because} more memory than the {to_gib(machine.node_memory or 0):g} GiB of a node"
+    return Note(fact, "give nodes more memory", "--node-memory")
 
 
 def _beyond_limits(run: Result, needing_too_much: int) -> int:
@@ -134,11 +137,19 @@ def _site_notes(runs: Sequence[Result], limited: Sequence[int]) -> Iterator[Note
     if capped := [run for run in runs if run.machine.power_cap_w is not None]:
         yield Note(*cap_note(max(capped, key=lambda run: int(run.records.column("cap_wait").sum()))))
     for run in (run for run in runs if run.scenario.used_site is not None):
+        ran = run.records.finished
         held_s = in_seconds(run.records.column("eligible") - run.records.column("submit"))
-        if jobs := int((held_s > 0).sum()):
-            of_wait = f"{four_digits(float(held_s.mean()))} s of the mean wait"
-            yield Note(f"rules of the site hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}", "")
+        if (jobs := int((held_s > 0).sum())) and ran.any():
+            of_wait = f"{four_digits(float(held_s[ran].mean()))} s of the mean wait"
+            who = [*["rules of the site"] * _holds(run), *["dependencies"] * run.scenario.streams.has_dependencies]
+            yield Note(f"{' and '.join(who)} hold {counted(jobs, 'job')} under {run.scenario.label}, {of_wait}", "")
         return
+
+
+def _holds(run: Result) -> bool:
+    """Return whether rules of a site may hold jobs of a run, beside jobs on which they depend."""
+    site = run.scenario.used_site
+    return site is not None and bool(site.limits or (site.array_limits and run.scenario.streams.array_limits()))
 
 
 def _discarded_work(runs: Sequence[Result]) -> list[Note]:
@@ -213,10 +224,7 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
         notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))
     most = max(runs, key=lambda run: run.rejected)
     if most.rejected:
-        jobs = f"{counted(most.rejected, 'job')} {'is' if most.rejected == 1 else 'are'}"
-        other = "of none, or in need of more memory than a node has" if with_memory else "or of none"
-        fact = f"{jobs} rejected: larger than the machine of {counted(most.nodes, unit)}, {other}"
-        notes.append(Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{most.nodes}"))
+        notes.append(_too_large(most.rejected, most.nodes, unit, with_memory=with_memory))
     heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)
     if heaviest.load > 1:
         more = f"more work arrives than {counted(heaviest.nodes, unit)} can do, and waits grow as long as jobs arrive"
@@ -224,6 +232,23 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
         fact, options = f"the offered load is {heaviest.load:.3g}: {more}", f"--nodes, --scale-interarrival {stretch:g}"
         notes.append(Note(fact, "give more nodes, or more time between arrivals", options))
     return notes
+
+
+def _too_large(jobs: int, nodes: int, unit: str, *, with_memory: bool = False) -> Note:
+    are_rejected = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} rejected"
+    other = "of none, or in need of more memory than a node has" if with_memory else "or of none"
+    fact = f"{are_rejected}: larger than the machine of {counted(nodes, unit)}, {other}"
+    return Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{nodes}")
+
+
+def notes_on_rejected(run: Result) -> list[Note]:
+    """Return why jobs of a run are rejected, a note for each reason."""
+    memory = _needing_too_much(run)
+    limited = _beyond_limits(run, memory)
+    large = run.summary().rejected - memory - limited
+    notes = [_too_large(large, run.machine.processors, run.scenario.unit)] if large else []
+    notes += [_too_much_memory(memory, run.machine)] if memory else []
+    return notes + [Note(*words) for words in notes_on_rules(run, limited, rejected_only=True)]
 
 
 def _long_tail(runs: Sequence[Summary]) -> list[Note]:
@@ -316,6 +341,8 @@ class Costs(NamedTuple):
         own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
         in_rounds = own or hasattr(policy, "round_s")
         machine, in_time = scenario.used_machine, "time_slicing" in uses
+        if may_resize(policy) and not own and (machine.resize_s is not None or not scenario.may_have_malleable):
+            uses -= {"checkpointing"}  # only a resize is charged a checkpoint and a restart
         saves = "checkpointing" in uses or machine.checkpointing.interval_s is not None
         restarts = saves or machine.checkpointing.restart_charge != "on-start"
         malleable, resized = scenario.may_have_malleable, may_resize(policy)
@@ -411,6 +438,11 @@ def _unused_malleable(runs: Sequence[Costs]) -> Iterator[Note]:
 
 def unused_costs(runs: Sequence[Costs]) -> list[Note]:
     """Return notes on costs and limits that were given and change nothing in any of the runs, by what would use them."""
+    return [*unused_costs_of_machines(runs), *_unused_malleable(runs)]
+
+
+def unused_costs_of_machines(runs: Sequence[Costs]) -> list[Note]:
+    """Return the same without malleable jobs, which are a rule of a site."""
     notes = []
     names = _names([run.policy for run in runs], [run.policy for run in runs])
     for needed, costs in groupby(_COSTS, key=itemgetter(3)):
@@ -426,7 +458,6 @@ def unused_costs(runs: Sequence[Costs]) -> list[Note]:
             *others, last = words
             given_costs = f"{', '.join(others)} and {last}" if others else last
             notes.append(Note(f"{given_costs}: no effect under {names}", f"leave it out, or {needed}", ", ".join(options)))
-    notes += _unused_malleable(runs)
     models = [run for run in runs if run.speedup != LINEAR]
     if models and not any(run.reshaped for run in models):
         advice = "leave it out, or compare policies that choose sizes, such as R/L:width=half"

@@ -28,7 +28,7 @@ from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
-from clustermodel.workload.table import SUSPENDED, WAIT, Workload
+from clustermodel.workload.table import HELD, SUSPENDED, WAIT, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,9 @@ LARGE_ABOVE_NODES: Final = 32  # a job of more nodes is *large* (Zhang et al. 20
 PERCENTILES: Final = (90, 95, 99)
 ENERGY: Final = ("energy_kwh", "energy_cost", "carbon_kg")
 """Fields of a summary that are there only where it is known what nodes draw, and what that costs."""
+SINCE_ELIGIBLE: Final = ("mean_wait_since_eligible_s", "median_wait_since_eligible_s", "p95_wait_since_eligible_s")
+"""Fields that are there only where rules of a site, or jobs that they depend on, may hold jobs."""
+OPTIONAL: Final = (*SINCE_ELIGIBLE, *ENERGY)
 QUANTILE_ERROR: Final = 0.001  # relative, of the median and the 95th percentile of the waits of more streamed jobs than
 EXACT: Final = 10_000  # up to which they are exact: interpolated between neighbours, as for runs that keep their jobs
 
@@ -116,6 +119,11 @@ class Summary:
     down_share: float = _quantity("down nodes, share of capacity")
     horizon_s: float = _quantity("makespan", "s")
     """Makespan: last end - first submission."""
+    mean_wait_since_eligible_s: float | None = _quantity("mean wait since eligible", "s", default=None)
+    """Mean of the waits from when nothing but the scheduler kept a job from starting: waits without the time for which rules of
+    the site, or jobs that it depends on, held it.  This, median and 95th percentile only where jobs may be held."""
+    median_wait_since_eligible_s: float | None = _quantity("median wait since eligible", "s", default=None)
+    p95_wait_since_eligible_s: float | None = _quantity("95th percentile of waits since eligible", "s", default=None)
     energy_kwh: float | None = _quantity("energy", "kWh", default=None)
     """Energy of all nodes in the makespan; this and what follows from it only if it is known what nodes draw."""
     energy_cost: float | None = _quantity("cost of energy", default=None)
@@ -127,8 +135,8 @@ class Summary:
     responses and slowdowns; all other fields cover the whole run."""
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields by name, those of energy if it is known; ``nan`` becomes ``None``, which JSON can hold."""
-        values = {key: value for key, value in asdict(self).items() if value is not None or key not in ENERGY}
+        """Return the fields by name, optional ones if they are known; ``nan`` becomes ``None``, which JSON can hold."""
+        values = {key: value for key, value in asdict(self).items() if value is not None or key not in OPTIONAL}
         return {key: None if isinstance(value, float) and isnan(value) else value for key, value in values.items()}
 
     def _repr_html_(self) -> str:
@@ -306,10 +314,29 @@ def summarize(records: JobRecords, ledger: Ledger, *, defines_delays: bool = Tru
 def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up_s: float) -> Summary:
     """Return a summary in which jobs, waits, responses and slowdowns are those of jobs submitted after the warm-up."""
     jobs, sums = Jobs.of(records), Sums()
-    sums.add(jobs.where(jobs.submit >= ledger.start + to_ticks(warm_up_s)))
+    later = jobs.submit >= ledger.start + to_ticks(warm_up_s)
+    sums.add(jobs.where(later))
     if not sums.jobs:
         raise SpecificationError(f"warm_up_s: {warm_up_s:g} is not allowed; no job that was submitted later ran to an end")
-    return replace(summary, warm_up_s=warm_up_s, jobs=sums.jobs, **sums.statistics())
+    held: dict[str, Any] = (
+        {} if summary.mean_wait_since_eligible_s is None else since_eligible(waits_since_eligible(records)[later])
+    )
+    return replace(summary, warm_up_s=warm_up_s, jobs=sums.jobs, **sums.statistics(), **held)
+
+
+def waits_since_eligible(records: JobRecords) -> FloatArray:
+    """Return how long each job waited for its last start since nothing held it any more, seconds; ``nan`` if it never ran."""
+    wait = in_seconds(records.column("start")) - in_seconds(records.column("eligible"))
+    return np.where(records.column("end") == UNKNOWN, nan, wait)
+
+
+def since_eligible(waits_s: FloatArray) -> dict[str, float]:
+    """Return the fields :data:`SINCE_ELIGIBLE` of waits since eligible, without those that are unknown (``nan``)."""
+    known = waits_s[~np.isnan(waits_s)]
+    if not len(known):
+        return dict.fromkeys(SINCE_ELIGIBLE, nan)
+    values = (float(known.mean()), float(np.median(known)), float(np.percentile(known, 95)))
+    return dict(zip(SINCE_ELIGIBLE, values, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,6 +351,9 @@ class Observed:
     p95_wait_s: float
     mean_bounded_slowdown: float
     utilization: float  # executed work per capacity, from the first submission to the last end
+    mean_wait_since_eligible_s: float | None = None  # these three of the jobs of which the log says when they were eligible
+    median_wait_since_eligible_s: float | None = None
+    p95_wait_since_eligible_s: float | None = None
 
 
 def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
@@ -347,13 +377,18 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
         raise SpecificationError(f"--nodes: {size} is not allowed; every job of {workload.name} is larger")
     columns = (workload.column("submit"), wait, occupied, workload.column("run"), workload.column("nodes"))
     submit, wait, occupied, run, sizes = (column[members] for column in columns)
+    held = workload.column(HELD)[members]
+    is_known = held != UNSET
+    waits_eligible = since_eligible((wait - held)[is_known] / TICKS_PER_SECOND) if is_known.any() else {}
     capacity_s = size * int((submit + wait + occupied).max() - submit.min()) / TICKS_PER_SECOND
     sums = Sums()
     sums.add_times(wait / TICKS_PER_SECOND, (wait + occupied) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
     statistics = sums.statistics()
     means = {name: statistics[name] for name in ("mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown")}
     without_wait, utilization = int((~known).sum()), sums.work / capacity_s
-    return Observed(jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **means, utilization=utilization)
+    return Observed(
+        jobs=sums.jobs, without_wait=without_wait, peak_nodes=peak, **means, utilization=utilization, **waits_eligible
+    )
 
 
 def by_group(
@@ -362,11 +397,12 @@ def by_group(
     *,
     warm_up_s: float = 0.0,
     sums: Mapping[str, FloatArray] = _NONE,
+    held: bool = False,
 ) -> pd.DataFrame:
     """Return the metrics of each group of jobs, by group; of a categorical column also groups without jobs have a row.
 
     ``groups`` has the group of each job; jobs submitted sooner than ``warm_up_s`` after the first count nowhere in the table.
-    ``sums`` are numbers of jobs by name, whose sums are columns too.
+    ``sums`` are numbers of jobs by name, whose sums are columns too.  With ``held``, waits since eligible are a metric too.
     """
     import pandas as pd
 
@@ -388,6 +424,8 @@ def by_group(
     counts = {"jobs": ran, **{name: jobs.status == Status[name.upper()] for name in ("rejected", "killed", "aborted")}}
     columns: dict[str, pd.Series[float]] = {name: grouped(chosen).sum().astype(int) for name, chosen in counts.items()}
     metrics = {"wait_s": start_s - submit_s, "response_s": response_s, "bounded_slowdown": bounded_slowdown(response_s, run_s)}
+    if held:
+        metrics["wait_since_eligible_s"] = waits_since_eligible(records)
     for metric, values in metrics.items():
         of_groups = grouped(values, ran)
         columns |= {

@@ -29,11 +29,13 @@ _CAP_OPTION: Final = "--power-cap-w"
 _OK, _NOT_OK = map(DEPENDENCIES.index, ("after_ok", "after_not_ok"))
 
 
-def notes_on_rules(run: Result, rejected_in_vain: int) -> Iterator[Words]:
+def notes_on_rules(run: Result, rejected_in_vain: int, *, rejected_only: bool = False) -> Iterator[Words]:
     """Yield notes on a site and a machine; ``rejected_in_vain`` jobs are rejected that would fit the machine without them."""
     jobs = _Jobs(run)
     if rejected_in_vain:
         yield from _rejected(run, jobs, rejected_in_vain)
+    if rejected_only:
+        return
     yield from _of_nobody(run, jobs)
     yield from _without_effect(run, jobs)
     if ignoring := sum(source.ignoring for source in run.scenario.sources if isinstance(source, Workload)):

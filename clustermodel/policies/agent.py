@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import cos, log1p, pi, sin
 from operator import itemgetter
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,11 @@ _place: Final = itemgetter(0, 1)
 def log_time(seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return log(1 + seconds) in units of that of the longest time, 1e10 s; in [0, 1], of the same shape."""
     return np.asarray(np.log1p(np.minimum(np.maximum(seconds, 0.0), LONGEST_S)) / _LONGEST)
+
+
+def is_action(action: object, actions: int) -> TypeGuard[int]:
+    """Return whether something is the number of one of so many actions; ``True`` and ``False`` are none."""
+    return isinstance(action, int | np.integer) and not isinstance(action, bool) and 0 <= int(action) < actions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +129,8 @@ class AgentRun:
         """Ask the agent for one action after the other, until it waits or can do nothing else."""
         cycle = _Cycle(self._policy, self._setup, view)
         while cycle.offers():
-            action = self._policy.act(self._observation(cycle), cycle.mask)
-            if not isinstance(action, int | np.integer) or not 0 <= action < len(cycle.mask):
+            action: object = self._policy.act(self._observation(cycle), cycle.mask)
+            if not is_action(action, len(cycle.mask)):
                 must = f"it must return a whole number from 0 to {len(cycle.mask) - 1}"
                 raise SpecificationError(f"policy {self._policy.name}: act returned {quoted(action)}; {must}")
             if not cycle.mask[action]:

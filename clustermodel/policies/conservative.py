@@ -17,6 +17,10 @@ from clustermodel.policies.queue_order import OWN_ORDERS, QueueOrder, queue_orde
 class Conservative:
     """Conservative backfilling with compression in queue order.
 
+    After an early end each waiting job is tried once, in queue order, and moves to its earliest start.  A job that moves leaves
+    a gap; a job that was tried before it keeps its place until the next early end, even if it would fit this gap.  So nodes can
+    be idle while a job waits that would fit them, with priorities for instance.
+
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
             placed, and moved to earlier starts.  Except in order of arrival, priorities and a site's order only

@@ -318,7 +318,7 @@ def recorded_facts(workload: Workload) -> pd.DataFrame:
     if workload.extra:
         frame = workload.frame
         for name in frame.columns.intersection([*RECORDED_FIELDS]):
-            renamed = f"recorded_{name}" if name in ("wait_s", "suspended_s") else name
+            renamed = f"recorded_{name}" if name in ("wait_s", "suspended_s", "held_s") else name
             table[renamed] = workload.labels(name) if name in NAMED_COLUMNS else frame[name].to_numpy()
     return table
 

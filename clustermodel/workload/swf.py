@@ -1,9 +1,10 @@
 """The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing them.
 
-A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error only
-if a result depends on it; docs/guide_trace has the rule of each field.  Lines are read some thousands together, as an array.
-Only lines with an unusual number are looked at word by word: that corrects values, or says what is wrong.
+A data line has 18 numbers, and perhaps further columns, which are left out; ``-1`` means unknown; lines that start with ``;``
+are comments, of which ``; Key: value`` are kept as metadata.  Jobs that are left out and values that are filled in are counted
+by reason.  A wrong value is an error only if a result depends on it; docs/guide_trace has the rule of each field.  Lines are
+read some thousands together, as an array.  Only lines with an unusual number are looked at word by word: that corrects values,
+or says what is wrong.
 
 A job that was preempted, or swapped out, may have a line of its own and, next to it, a line for each part: status 2, the job
 ran again later; 3 or 4, the last part, after which the job had completed or failed (header ``Preemption: Double``).  Only the
@@ -83,6 +84,7 @@ _NAMED_IN_HEADER: Final = re.compile(r"([0-9]{1,10})\s+(\S.*)")
 
 _BLOCK: Final = 4096  # lines
 _STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
+FURTHER: Final = "further columns, after the 18 of SWF, left out"
 _WITH_WHOLE: Final = "the line of the whole job was used"
 _SUMMED_UP: Final = "no line of the whole job, summed up from its partial executions"
 
@@ -416,11 +418,13 @@ def data_lines(
             if not data:
                 continue
             numbers, texts = zip(*data, strict=True)  # noqa: PLW2901
-        table = _numbers(texts)
+        table, further = _numbers(texts)
         whole = table[:, [*_WHOLE, PRECEDING]]
         usual = ((table >= 0) & (table <= LONGEST_S) | (table == UNKNOWN)).all(axis=1)
         usual &= (table[:, NUMBER] >= 0) & (whole == np.rint(whole)).all(axis=1)
-        lines = Lines(np.array(numbers), table, {})
+        lines = Lines(
+            np.array(numbers), table, {numbers[place]: [FURTHER] for place in np.flatnonzero(further & usual).tolist()}
+        )
         good = np.ones(len(numbers), dtype=bool)
         for place in np.flatnonzero(~usual).tolist():
             number = numbers[place]
@@ -461,24 +465,31 @@ def _texts(path: Path) -> Iterator[tuple[int, Sequence[str], bool]]:
         number += len(lines)
 
 
-def _numbers(texts: Sequence[str]) -> FloatArray:
-    """Return the numbers of lines, shape ``(lines, 18)``; ``nan`` in a line without 18 numbers, and in a few beside it."""
+def _numbers(texts: Sequence[str]) -> tuple[FloatArray, BoolArray]:
+    """Return the first 18 numbers of lines, shape ``(lines, 18)``, and which lines have further ones.
+
+    It is ``nan`` in a line without 18 numbers, and in a few beside it.
+    """
+    fields = len(SWF_FIELDS)
     for kind in (np.int64, np.float64):  # whole numbers are read faster
         with suppress(ValueError, DeprecationWarning), catch_warnings(category=DeprecationWarning, action="error"):
             table = np.loadtxt(texts, kind, comments=None, ndmin=2)
-            if table.shape == (len(texts), len(SWF_FIELDS)):
-                return table.astype(np.float64)
+            if len(table) == len(texts) and fields <= table.shape[1] < 2 * fields:
+                return table[:, :fields].astype(np.float64), np.full(len(texts), table.shape[1] > fields)
     if len(texts) <= 16:  # few enough to look at each
-        return np.full((len(texts), len(SWF_FIELDS)), np.nan)
+        return np.full((len(texts), fields), np.nan), np.zeros(len(texts), dtype=bool)
     middle = len(texts) // 2
-    return np.concatenate([_numbers(texts[:middle]), _numbers(texts[middle:])])
+    (first, some), (second, others) = _numbers(texts[:middle]), _numbers(texts[middle:])
+    return np.concatenate([first, second]), np.concatenate([some, others])
 
 
 def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
     """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected."""
-    words = text.split()
-    if len(words) != len(SWF_FIELDS):
-        raise ValueError(f"{counted(len(words), 'field')}; a data line has {len(SWF_FIELDS)}")
+    words, fields = text.split(), len(SWF_FIELDS)
+    # Some logs have further columns; twice as many are two lines, and a semicolon begins a comment.
+    if not fields <= len(words) < 2 * fields or any(word.startswith(";") for word in words):
+        raise ValueError(f"{counted(len(words), 'field')}; a data line has {fields}")
+    further, words = words[fields:], words[:fields]
     wrong = {field: problem for field, word in enumerate(words) if (problem := _problem(field, word, needed))}
     values = [UNKNOWN if field in wrong else float(word) for field, word in enumerate(words)]
     counts = (values[SUBMITTED] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
@@ -486,7 +497,8 @@ def _corrected(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         if field in wrong:
             raise ValueError(f"field {SWF_FIELDS[field]}: {wrong[field]}")
     kept = (STATUS, USER, GROUP)  # with the job; no schedule depends on them
-    return values, [f"{SWF_FIELDS[field]} invalid, {'unknown (-1) used' if field in kept else 'ignored'}" for field in wrong]
+    repairs = [f"{SWF_FIELDS[field]} invalid, {'unknown (-1) used' if field in kept else 'ignored'}" for field in wrong]
+    return values, [*repairs, *[FURTHER] * bool(further)]
 
 
 def _problem(field: int, word: str, needed: Sequence[int]) -> str:

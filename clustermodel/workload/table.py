@@ -79,22 +79,22 @@ ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
     "reservation",
 )  # fmt: skip
 """Recorded columns whose numbers stand for names."""
-WAIT, SUSPENDED, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
-    "wait", "suspended", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
+WAIT, SUSPENDED, HELD, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
+    "wait", "suspended", "held", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
     *SIZES, *COSTS, *NAMED_COLUMNS,
 )  # fmt: skip
-"""What an accounting log records of a job, on which no schedule depends unless a site says so: ticks; numbers of run attempts
-before this one, of its job array, if that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape
-of the job, whether it waits for others of its name, between which sizes it may change, and costs of its own, which a run
-respects; numbers of names."""
+"""What an accounting log records of a job, on which no schedule depends unless a site says so: ticks, of the wait also those
+in which it was not eligible (dependencies, holds, begin times); numbers of run attempts before this one, of its job array, if
+that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape of the job, whether it waits for
+others of its name, between which sizes it may change, and costs of its own, which a run respects; numbers of names."""
 _OF_TICKS: Final = (RESIZE, *COSTS)
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
     "group": "group", "priority": "priority", "status": "status", "stream": STREAM, "memory_gib": "memory",
     "checkpoint_s": "checkpoint", "restart_s": "restart", "checkpoint_interval_s": "checkpoint_interval",
-    "preceding": PRECEDING, "think_time_s": THINK, "wait_s": WAIT, "suspended_s": SUSPENDED,
-    **{f"{name}_s" if name in _OF_TICKS else name: name for name in RECORDED_COLUMNS[2:]},
+    "preceding": PRECEDING, "think_time_s": THINK,
+    **{f"{name}_s" if name in (WAIT, SUSPENDED, HELD, *_OF_TICKS) else name: name for name in RECORDED_COLUMNS},
 }  # fmt: skip
 """Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
 RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
@@ -648,10 +648,10 @@ class Workload:
 
         Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
         ``checkpoint_interval_s``, ``preceding``, ``think_time_s``, and what an accounting log has recorded: ``wait_s``,
-        ``suspended_s``, ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, the shape (``processors_per_node``,
-        ``max_nodes_used``, ``whole_nodes``), the sizes (``malleable``, ``min_nodes``, ``max_nodes``, ``resize_s``), own costs
-        (``context_switch_s``, ``startup_s``, ``epilog_s``), and the names ``account``, ``partition``, ``qos``, ``queue``,
-        ``job_name``, ``node_type``, ``features``; then ``user_name`` and ``group_name``.
+        ``suspended_s``, ``held_s`` (of the wait), ``requeues``, ``array_limit``, ``node_count``, ``cores``, ``gpus``, the shape
+        (``processors_per_node``, ``max_nodes_used``, ``whole_nodes``), the sizes (``malleable``, ``min_nodes``, ``max_nodes``,
+        ``resize_s``), own costs (``context_switch_s``, ``startup_s``, ``epilog_s``), and the names ``account``, ``partition``,
+        ``qos``, ``queue``, ``job_name``, ``node_type``, ``features``; then ``user_name`` and ``group_name``.
         """
         import pandas as pd
 

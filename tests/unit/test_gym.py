@@ -231,6 +231,12 @@ def test_an_episode_must_have_begun_and_have_jobs() -> None:
     played(env, first_allowed)
     with pytest.raises(SpecificationError, match="call reset"):
         env.step(0)
+    for action in (True, np.True_, 1.0, "0", -1, 10_000, None):
+        env.reset(seed=1)
+        said = refusal(lambda action=action: env.step(action))
+        assert said.startswith("SchedulingEnv.step: ")
+        assert said.endswith(" is not allowed; it must be a whole number from 0 to 16")
+        env.step(np.int64(0))  # the episode goes on
     too_large = Workload.from_jobs([Job(id=1, nodes=99, submit_s=0, run_s=1)])
     nothing = SchedulingEnv(Scenario(workload=too_large, machine=Machine(nodes=4)))
     assert refusal(nothing.reset).endswith("no job of the episode fits the machine; there is nothing to do")

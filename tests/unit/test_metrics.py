@@ -13,7 +13,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.fairness import delays_by_later_jobs, weighted_mean
 from clustermodel.measure.job_table import bounded_slowdown, bounded_slowdown_perkovic
-from clustermodel.measure.metrics import ENERGY, Summary, by_class
+from clustermodel.measure.metrics import OPTIONAL, Summary, by_class
 from clustermodel.measure.timeline import event_log
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
@@ -178,7 +178,7 @@ def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
 
 def test_the_dictionary_has_every_field_in_order_and_none_for_nan(five: Result) -> None:
     found = five.summary()
-    known = [field.name for field in fields(Summary) if field.name not in ENERGY]  # what nodes draw is not
+    known = [field.name for field in fields(Summary) if field.name not in OPTIONAL]
     assert list(found.as_dict()) == known
     assert found.as_dict() == {name: getattr(found, name) for name in known}
 

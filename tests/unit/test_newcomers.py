@@ -295,7 +295,9 @@ def test_a_name_that_a_script_misspells(folder: Path, capsys: pytest.CaptureFixt
 def test_an_attribute_that_a_measure_misspells(folder: Path) -> None:
     (folder / "wait.py").write_text(SCENARIO + STUDY.replace("}", "}, measures={'m': lambda run: run.summary().wait}", 1))
     ((_, failure),) = sweep(folder / "wait.py", folder / "out", workers=1).failures
-    assert failure.endswith("has no attribute 'wait' (did you mean 'mean_wait_s', 'median_wait_s' or 'p95_wait_s'?)")
+    assert failure.endswith(
+        "has no attribute 'wait' (did you mean 'mean_wait_s', 'mean_wait_since_eligible_s' or 'median_wait_s'?)"
+    )
 
 
 @pytest.mark.parametrize(
