@@ -16,7 +16,7 @@ lognormal and Pareto values keep the level; ``docs/validation.md`` has the error
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Final, Literal
 
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.statistics import LEVEL, Interval, checked_level, checked_values, t_quantile
+from clustermodel.statistics import LEVEL, Interval, checked_level, checked_values, of_one_more, t_quantile
 from clustermodel.validation import flag, require, require_number, require_whole
 
 Verdict = Literal["agrees", "differs", "undecided"]
@@ -162,6 +162,7 @@ def _estimate(residuals: FloatArray, mean: float, leverage: float, freedom: int)
 def equivalence_test(
     values: npt.ArrayLike, expected: float | npt.ArrayLike, margin: float = MARGIN, *, relative: bool = True,
     controls: npt.ArrayLike | None = None, control_means: npt.ArrayLike = (), level: float = LEVEL, looks: int = 1,
+    of_one_log: bool = False,
 ) -> Equivalence:  # fmt: skip
     """Return whether the mean of independent values agrees with an expected value, to within a margin.
 
@@ -182,6 +183,8 @@ def equivalence_test(
         control_means: their expected values.
         level: 1 - the probability of a wrong verdict.
         looks: number of times that this test is made with growing data until there is a verdict, fixed in advance.
+        of_one_log: the values are of resamples of one log, so that the interval is one of sample paths
+            (:func:`clustermodel.statistics.of_sample_paths`); more resamples then give no verdict.
     """
     array = checked_values("values", values, 1)
     wanted = np.asarray(expected, dtype=float)
@@ -193,6 +196,8 @@ def equivalence_test(
     require(unit, "expected", 0, "give relative=False", " with a relative margin")
     tolerance = require_margin(margin, relative=relative) * unit
     estimate = controlled_mean(array - wanted, controls, control_means)
+    if of_one_log:
+        estimate = replace(estimate, error=estimate.error * of_one_more(estimate.count))
     half = estimate.error if estimate.error in (0.0, inf) else t_quantile(estimate.freedom, 1 - alpha) * estimate.error
     (low, high), (surely_low, surely_high) = estimate.bounds(alpha), estimate.bounds(alpha / 2)
     verdict: Verdict = "undecided"
@@ -200,7 +205,7 @@ def equivalence_test(
         verdict = "agrees"
     elif surely_low > tolerance or surely_high < -tolerance:
         verdict = "differs"
-    more = _missing(estimate, tolerance, alpha) if verdict == "undecided" else None
+    more = _missing(estimate, tolerance, alpha) if verdict == "undecided" and not of_one_log else None
     return Equivalence(float(wanted.mean()), estimate.mean, half, tolerance, unit, verdict, estimate.count, more)
 
 

@@ -3,14 +3,15 @@
 Pure functions of numbers, with SciPy's quantiles.  Too few values, or some that are not finite, are a ``SpecificationError``.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from math import floor, isnan, log10, sqrt
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import FloatArray, dot
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.formatting import html_table
 from clustermodel.validation import require_number, require_whole
@@ -31,6 +32,8 @@ class Interval:
     """Confidence level, between 0 and 1."""
     count: int
     """Number of values."""
+    of_one_log: bool = field(default=False, kw_only=True, compare=False)
+    """Whether the interval is a prediction for one new log (:func:`of_sample_paths`), not one of the mean over resamples."""
 
     @property
     def low(self) -> float:
@@ -45,6 +48,10 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
+    def excludes(self, value: float) -> bool:
+        """Return whether the mean differs significantly from a value; ``False`` where the half-width is not known."""
+        return bool(excludes(self.mean, self.half, value))
+
     def __str__(self) -> str:
         if isnan(self.half):  # of a single replication
             return f"{self.mean:,.{max(0, 3 - floor(log10(abs(self.mean) or 1)))}f}"
@@ -54,7 +61,8 @@ class Interval:
     def _repr_html_(self) -> str:
         """Return the interval for a notebook."""
         fields = {"mean": self.mean, "low": self.low, "high": self.high, "values": self.count}
-        return html_table(f"{self} ({100 * self.level:g} % interval)", [(name, [value]) for name, value in fields.items()])
+        what = f"{100 * self.level:g} % {'prediction interval for one new log' if self.of_one_log else 'interval'}"
+        return html_table(f"{self} ({what})", [(name, [value]) for name, value in fields.items()])
 
 
 def checked_values(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
@@ -87,14 +95,60 @@ def t_quantile(freedom: int, probability: float) -> float:
     return float(stdtrit(freedom, probability))
 
 
+class Estimates(NamedTuple):
+    """Means with their Student t intervals; shapes ``(points,)``."""
+
+    mean: FloatArray
+    """``nan`` where a value is missing, or where there is none."""
+    half: FloatArray
+    """Half the width of the interval, ``nan`` for a single value."""
+    runs: IntArray
+    """Number of values, one for each different run."""
+    of_one_log: BoolArray
+    """Whether the interval is one of sample paths (:func:`of_sample_paths`)."""
+
+    def excludes(self, value: float) -> BoolArray:
+        """Return at which points the mean differs significantly from a value."""
+        return excludes(self.mean, self.half, value)
+
+    def interval(self, place: int, level: float) -> Interval:
+        """Return the interval of one point."""
+        mean, half, runs, of_one_log = (of[place].item() for of in self)
+        return Interval(mean, half, level, runs, of_one_log=of_one_log)
+
+
+def excludes(mean: float | FloatArray, half: float | FloatArray, value: float) -> BoolArray:
+    """Return whether intervals exclude a value: the verdict *significant* of every table, page and figure.
+
+    A half-width that is not known, ``nan``, excludes nothing.
+    """
+    return np.logical_or(np.subtract(mean, half) > value, np.add(mean, half) < value)
+
+
+def estimates(values: FloatArray, level: float = LEVEL, of_one_log: bool | BoolArray = False) -> Estimates:
+    """Return the means of independent values, shape ``(points, replications)``, and their Student t intervals.
+
+    Every mean and interval over replications that a table, page or figure shows is made here.  The numbers of a point do not
+    depend on the others.  ``of_one_log`` says where the intervals are those of :func:`of_sample_paths`.
+    """
+    values = np.ascontiguousarray(values)  # NumPy then adds the values of a point as those of a single array
+    points, count = values.shape
+    wider = np.broadcast_to(np.asarray(of_one_log, dtype=bool), points)
+    half = np.full(points, np.nan)
+    if count > 1:
+        half = t_quantile(count - 1, (1 + level) / 2) * np.std(values, axis=1, ddof=1) / sqrt(count)
+        half = np.where(wider, half * of_one_more(count), half)
+    mean = np.mean(values, axis=1) if count else np.full(points, np.nan)
+    return Estimates(mean, half, np.full(points, count), wider)
+
+
 def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the mean of independent values, shape ``(replications,)``, at least two, and its Student t interval.
 
     Values of one run, such as the waits of its jobs, are correlated: use :func:`batch_means`.
     """
     array, level = checked_values("values", values, 2), checked_level(level)
-    half = float(t_quantile(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
-    return Interval(float(np.mean(array)), half, level, len(array))
+    return estimates(array[np.newaxis], level).interval(0, level)
 
 
 def of_sample_paths(mean: Interval) -> Interval:
@@ -104,7 +158,31 @@ def of_sample_paths(mean: Interval) -> Interval:
     kind is how much the resamples differ: the t interval for one more of them, wider by sqrt(resamples + 1) (the standard
     interval of the bootstrap, Efron & Tibshirani 1993, chapter 12).
     """
-    return replace(mean, half=mean.half * sqrt(mean.count + 1))
+    return replace(mean, half=mean.half * of_one_more(mean.count), of_one_log=True)
+
+
+def of_one_more(count: int) -> float:
+    """Return how many times as wide the interval for one more value is as that of the mean of ``count`` values."""
+    return sqrt(count + 1)
+
+
+def least_half(mean: Interval) -> float:
+    """Return the half-width that more values of the same deviation approach: 0, except for an interval of sample paths."""
+    if not mean.of_one_log:
+        return 0.0
+    from scipy.special import ndtri
+
+    probability = (1 + mean.level) / 2
+    deviations = mean.half * sqrt(mean.count) / of_one_more(mean.count) / t_quantile(mean.count - 1, probability)
+    return float(ndtri(probability)) * deviations
+
+
+def different_runs(runs: Iterable[Hashable]) -> list[int]:
+    """Return the places of the first replication of each different run: those of the same run cannot differ, and count once."""
+    first: dict[Hashable, int] = {}
+    for place, run in enumerate(runs):
+        first.setdefault(run, place)
+    return list(first.values())
 
 
 def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -112,6 +190,14 @@ def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray
     if len(first) != len(second):
         raise SpecificationError(f"b: {len(second)} values are not allowed; a has {len(first)}, one for each replication")
     return first, second
+
+
+def ratios(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return a / b, value by value, of the same shape; a ratio is 1 where both are 0, and b may be 0 only there."""
+    if (zero := np.argwhere((b == 0) & (a != 0) & ~np.isnan(a))).size:
+        place = tuple(zero[0].tolist())
+        raise SpecificationError(f"b: 0 at {place[-1]} is not allowed; a is {a[place]:g} there, and there is no ratio")
+    return np.divide(a, b, out=np.where(np.isnan(a), np.nan, 1.0), where=b != 0)
 
 
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
@@ -128,11 +214,7 @@ def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> In
 
     The mean of the ratios is not the ratio of the means: every replication has the same weight.  b may be 0 only where a is.
     """
-    first, second = _matched(a, b)
-    neither = (first == 0) & (second == 0)
-    if (zero := np.flatnonzero((second == 0) & ~neither)).size:
-        raise SpecificationError(f"b: 0 at {zero[0]} is not allowed; a is {first[zero[0]]:g} there, and there is no ratio")
-    return interval(np.where(neither, 1.0, first / np.where(neither, 1.0, second)), level)
+    return interval(ratios(*_matched(a, b)), level)
 
 
 class Truncation(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +25,8 @@ from clustermodel.files import replacing, without_formulas, write_file
 from clustermodel.measure.metrics import ENERGY
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustermodel.experiment.executor import Progress
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
@@ -288,7 +292,7 @@ def results(
             frame.to_parquet(file, index=False)
     if as_json:
         whole = frame if each or earlier else table.means(*wanted, *extra)
-        print_json(whole.to_json(orient="records", double_precision=15))
+        print_json(_records(whole))
     elif len(frame):
         print_table(shown)
         print_notes(study_notes(table), notes)
@@ -300,6 +304,17 @@ def results(
         notes.print(f"left out: {counted(left_out, 'run')} that the study had before it was changed; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
     return _print_damaged(damaged, directory, notes)
+
+
+def _records(frame: pd.DataFrame) -> str:
+    """Return the rows of a table as JSON, numbers with all their digits; what is missing is null."""
+    columns = {str(name): [_value(each) for each in frame[name].tolist()] for name in frame}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return json.dumps(rows, separators=(",", ":"), allow_nan=False)
+
+
+def _value(value: Any) -> Any:
+    return None if value is None or (isinstance(value, float) and not isfinite(value)) else value
 
 
 @click.command()

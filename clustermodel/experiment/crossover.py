@@ -55,7 +55,7 @@ class Crossover:
     def certain(self) -> bool:
         """Whether the interval is bounded on both sides; without a crossing, whether all differences are significant."""
         if isnan(self.at):
-            return not any(0 in difference for difference in self.differences.values())
+            return all(difference.excludes(0) for difference in self.differences.values())
         return isfinite(self.low) and isfinite(self.high)
 
     @property
@@ -83,7 +83,7 @@ class Crossover:
             return "equal throughout"
         if isnan(self.at):
             where = "" if self.certain else ", not significantly everywhere"
-            if all(0 in difference for difference in self.differences.values()):
+            if not any(difference.excludes(0) for difference in self.differences.values()):
                 where = ", nowhere significantly"
             return visible(f"{self.lower_before} is lower throughout{where}")
         return visible(
@@ -166,7 +166,7 @@ class CrossoverStudy(Experiment[Crossover]):
 
         def side(place: int) -> int:
             """Return -1 where the difference is significantly negative, 1 where it is significantly positive, 0 elsewhere."""
-            return 0 if 0 in at(place) else 1 if mean(place) > 0 else -1
+            return 0 if not at(place).excludes(0) else 1 if mean(place) > 0 else -1
 
         def first(holds: Callable[[int], bool], start: int, end: int) -> int:
             """Return the first place at which something holds that does not at ``start`` and does at ``end``."""

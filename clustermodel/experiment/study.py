@@ -31,7 +31,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import OPTIONAL, Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.policies.interface import Policy
-from clustermodel.statistics import LEVEL, checked_level
+from clustermodel.statistics import LEVEL, checked_level, least_half
 from clustermodel.validation import choice, require, require_number, require_seconds, whole_fields
 from clustermodel.workload.table import JobSource
 from clustermodel.workload.transforms import is_resampled
@@ -305,6 +305,9 @@ class Precision:
     It is compared with the requested width after ``at_least`` replications, and again after more of them, whose number follows
     from the width so far (Chow & Robbins 1965).  A deviation that is small by chance stops the replications early, so the
     interval covers the mean slightly less often than ``level``: the error is larger, the smaller ``at_least`` is.
+
+    Where jobs are resampled, intervals are of sample paths, which more resamples do not narrow below the spread of the
+    resamples.  A point whose spread is wider than requested stops.
     """
 
     measure: str
@@ -341,8 +344,9 @@ class Precision:
             except SpecificationError:  # no replication of this point is finished, or one lacks the measure
                 return count
             width = self.half_width if self.relative is None else self.relative * abs(so_far.mean)
-            # Fewer runs than replications cannot differ, or failed: more of them would add nothing.
-            if so_far.count < count or so_far.half <= (width or 0.0):
+            # Fewer runs than replications cannot differ, or failed: more of them would add nothing.  Nor would they where the
+            # interval is one of sample paths and the deviation alone is wider.
+            if so_far.count < count or so_far.half <= (width or 0.0) or least_half(so_far) > (width or 0.0):
                 return count
             factor = (so_far.half / width) ** 2 if width else 2.0
             count = min(max(count + 1, ceil(count * min(factor, 2.0))), self.at_most)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
-from math import inf, isfinite, nan
+from math import inf, isfinite, isnan, nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain
 from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
 from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import named
-from clustermodel.statistics import LEVEL, Interval, checked_level, interval, of_sample_paths, paired_difference, paired_ratio
+from clustermodel.statistics import LEVEL, Estimates, Interval, checked_level, different_runs, estimates, ratios
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,32 @@ class Spent(NamedTuple):
     def __str__(self) -> str:
         """Return both in words."""
         return f"{self.in_runs_s:,.1f} s in simulations, {self.preparing_s:,.1f} s in making jobs and keys"
+
+
+class Differences(NamedTuple):
+    """Paired differences of points from their counterparts at a baseline level; shapes ``(differences,)``."""
+
+    points: IntArray
+    """The places of the points in :meth:`StudyTable.points`."""
+    estimates: Estimates
+    """The mean differences (or ratios) with their intervals."""
+    relative: FloatArray
+    """The mean difference over the baseline's mean of the same pairs; ``nan`` for a ratio, or where that mean is 0."""
+    significant: BoolArray
+    """Whether the interval excludes 0 (or 1)."""
+
+
+class _Counted(NamedTuple):
+    """The rows of a table that count at some points; each point has one side, or two that are compared."""
+
+    points: int
+    groups: Sequence[tuple[IntArray, IntArray, BoolArray]]
+    """Points with the same number of different runs: places ``(points,)``, rows of the table ``(sides, points, runs)``, and
+    whether jobs are resampled ``(points,)``."""
+
+
+_Rows = Mapping[int, int]
+"""Rows of the table at a point, by replication."""
 
 
 class StudyTable:
@@ -86,6 +113,9 @@ class StudyTable:
         """Wall times, of the table that a run of the experiment returns."""
         self._columns: dict[str, list[Any]] = {}
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
+        self._numbers_of: dict[str, FloatArray] = {}
+        self._counted_at: dict[tuple[Any, ...], _Counted] = {}
+        self._points_at: dict[tuple[Any, ...], IntArray] = {}
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -202,39 +232,94 @@ class StudyTable:
 
     # Measures of points
 
-    def _cells(self, measure: str, levels: Mapping[str, Label], last: float = inf) -> dict[int, tuple[str, float]]:
-        """Return the run and the value of a measure in each replication of one point, up to the ``last`` one."""
+    @cached_property
+    def resampled(self) -> BoolArray:
+        """Whether the jobs of each trial are resampled, shape ``(trials,)``: intervals are then of sample paths."""
+        cells = self._column(RESAMPLED) if RESAMPLED in self.frame else [False] * len(self)
+        return np.array([cell == 1 for cell in cells], dtype=bool)
+
+    def _numbers(self, measure: str) -> FloatArray:
+        """Return the cells of a column of numbers; ``nan`` where one is missing or not finite."""
+        if not isinstance(measure, str) or measure not in self._numbers_of:
+            cells = self._column(measure)
+            wrong = (each for each in cells if not isinstance(each, bool | int | float | None) and each == each)  # noqa: PLR0124
+            if (first := next(wrong, None)) is not None:
+                raise self._error(f"{measure} is {quoted(first)}; it must be a column of numbers")
+            numbers = [each if isinstance(each, bool | int | float) and isfinite(each) else nan for each in cells]
+            self._numbers_of[measure] = np.array(numbers, dtype=float)
+        return self._numbers_of[measure]
+
+    def _replications(self, levels: Mapping[str, Label], last: float = inf) -> _Rows:
+        """Return the rows of one point by replication, in their order, up to the ``last`` one."""
         if not (rows := self._rows_at(levels)):
             raise self._no_trial(levels)
-        values, runs, replications = map(self._column, (measure, "run", "replication"))
-        cells: dict[int, tuple[str, float]] = {}
+        replications, found = self._column("replication"), {}
         for row in rows:
-            replication, value = int(replications[row]), values[row]
-            if replication > last:
-                continue
-            if replication in cells:
+            if (replication := int(replications[row])) in found:
                 raise self._error(f"{describe(levels) or 'this table'} has several points; choose levels of more factors")
-            if value is None or value != value:  # noqa: PLR0124  nan
-                where = f" in {describe(levels)}" if levels else ""
-                raise self._error(f"{measure} is missing{where}", MissingValueError)
-            if not isinstance(value, bool | int | float):
-                raise self._error(f"{measure} is {quoted(value)}; it must be a column of numbers")
-            cells[replication] = str(runs[row]), float(value)
-        return dict(sorted(cells.items()))
+            if replication <= last:
+                found[replication] = row
+        return dict(sorted(found.items()))
+
+    def _counted(self, points: Sequence[Sequence[_Rows]]) -> _Counted:
+        """Return the rows that count at points: those of the replications that all sides have, once for each different run."""
+        runs = self._column("run")
+        of_count: dict[int, list[tuple[int, list[tuple[int, ...]]]]] = {}
+        for place, (first, *others) in enumerate(points):
+            common = [number for number in first if all(number in of for of in others)]
+            rows = [(first[number], *(of[number] for of in others)) for number in common]
+            kept = [rows[each] for each in different_runs(tuple(str(runs[row]) for row in sides) for sides in rows)]
+            of_count.setdefault(len(kept), []).append((place, kept))
+        groups: list[tuple[IntArray, IntArray, BoolArray]] = []
+        for count, of_points in of_count.items():
+            places, kept_rows = zip(*of_points, strict=True)
+            rows_of: IntArray = np.array(kept_rows, dtype=np.int64).reshape(len(places), count, len(points[0]))
+            sides: IntArray = np.moveaxis(rows_of, 2, 0)
+            groups.append((np.array(places), sides, np.logical_or.reduce(self.resampled[sides], axis=(0, 2))))
+        return _Counted(len(points), groups)
+
+    def _estimates(
+        self, counted: _Counted, measure: str, level: float, value: Callable[..., FloatArray] = lambda numbers, *_: numbers
+    ) -> Estimates:
+        """Return the means of a measure, or of what ``value`` makes of its numbers on both sides, with their intervals."""
+        numbers, level = self._numbers(measure), checked_level(level)
+        made = Estimates(
+            np.full(counted.points, nan), np.full(counted.points, nan), np.zeros(counted.points, np.int64),
+            np.zeros(counted.points, dtype=bool),
+        )  # fmt: skip
+        for places, rows, resampled in counted.groups:
+            for whole, part in zip(made, estimates(value(*numbers[rows]), level, resampled), strict=True):
+                whole[places] = part
+        return made
+
+    def _missing(self, measure: str, levels: Mapping[str, Label]) -> SpecificationError:
+        return self._error(f"{measure} is missing{f' in {describe(levels)}' if levels else ''}", MissingValueError)
+
+    def _interval(self, measure: str, levels: Mapping[str, Label], level: float, last: float = inf) -> Interval:
+        self._numbers(measure)  # refuses what is no column of numbers
+        made = self._estimates(self._counted([[self._replications(levels, last)]]), measure, level).interval(0, level)
+        if isnan(made.mean):
+            raise self._missing(measure, levels)
+        return made
 
     def values(self, measure: str, **levels: Label) -> FloatArray:
         """Return a measure of the replications of one point, in their order; trials of the same run count once."""
-        return _of_different_runs(self._cells(measure, levels))
+        numbers = self._numbers(measure)
+        ((_, rows, _),) = self._counted([[self._replications(levels)]]).groups
+        values: FloatArray = numbers[rows[0, 0]]
+        if np.isnan(values).any():
+            raise self._missing(measure, levels)
+        return values
 
     def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
         """Return the mean of a measure at one point with its Student t interval, ``nan`` wide for a single replication."""
-        return self._of_sample_paths(_interval(self.values(measure, **levels), level), levels)
+        return self._interval(measure, levels, level)
 
     def interval_of_first(
         self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
     ) -> Interval:
         """Return the interval of a mean at one point from its first replications, whatever others are finished."""
-        return _interval(_of_different_runs(self._cells(measure, levels, replications)), level)
+        return self._interval(measure, levels, level, replications)
 
     def difference(
         self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
@@ -244,66 +329,92 @@ class StudyTable:
         Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, and a ratio
         must not divide by zero.
         """
-        first, second = self._cells(measure, of), self._cells(measure, baseline)
-        common = [(*first[replication], *second[replication]) for replication in first if replication in second]
-        pairs = {(run, other_run): (value, other) for run, value, other_run, other in common}
-        if not pairs:
+        counted = self._counted([[self._replications(of), self._replications(baseline)]])
+        made = self._estimates(counted, measure, level, ratios if ratio else np.subtract).interval(0, level)
+        if not made.count:
             raise self._error(f"{describe(of)} and {describe(baseline)} have no finished replication in common")
-        a, b = np.array(list(pairs.values())).T
-        if len(pairs) == 1:
-            return _interval(a / b if ratio else a - b, level)
-        return self._of_sample_paths((paired_ratio if ratio else paired_difference)(a, b, level), of, baseline)
-
-    def _of_sample_paths(self, mean: Interval, *points: Mapping[str, Label]) -> Interval:
-        """Return the interval of a mean at these points, of sample paths where jobs are resampled."""
-        resampled = self._column(RESAMPLED) if RESAMPLED in self.frame else []
-        rows = [row for levels in points for row in self._rows_at(levels)] if resampled else []
-        return of_sample_paths(mean) if any(resampled[row] == 1 for row in rows) else mean
+        if isnan(made.mean):
+            ((_, rows, _),) = counted.groups
+            raise self._missing(measure, of if np.isnan(self._numbers(measure)[rows[0]]).any() else baseline)
+        return made
 
     # Tables of points
+
+    def estimates(self, measure: str, *, by: Sequence[str] | None = None, level: float = LEVEL) -> Estimates:
+        """Return the means of a measure at the points of :meth:`points`, with their intervals, as arrays.
+
+        A mean is ``nan`` where a replication lacks the measure; the numbers are those of :meth:`interval`.
+        """
+        key = (tuple(self._varying() if by is None else by),)
+        if key not in self._counted_at:
+            self._counted_at[key] = self._counted([[self._replications(levels)] for levels in self.points(by)])
+        return self._estimates(self._counted_at[key], measure, level)
+
+    def estimated_differences(
+        self, measure: str, of: str, baseline: Label, *, ratio: bool = False, by: Sequence[str] | None = None,
+        level: float = LEVEL,
+    ) -> Differences:  # fmt: skip
+        """Return the paired differences of :meth:`differences` as arrays."""
+        if not self._rows_at({of: baseline}):
+            raise self._error(f"{of} {quoted(baseline)} is not there{self._levels_instead(of, baseline)}")
+        key = tuple(self._varying() if by is None else by), of, label_key(baseline)
+        if key not in self._counted_at:
+            others = [(levels, {**levels, of: baseline}) for levels in self.points(by)]
+            compared = [
+                (place, [self._replications(levels), self._replications(base)])
+                for place, (levels, base) in enumerate(others)
+                if label_key(levels.get(of, baseline)) != label_key(baseline) and self._rows_at(base)
+            ]
+            self._points_at[key] = np.array([place for place, _ in compared], dtype=np.int64)
+            self._counted_at[key] = self._counted([sides for _, sides in compared])
+        counted = self._counted_at[key]
+        made = self._estimates(counted, measure, level, ratios if ratio else np.subtract)
+        relative = np.full(counted.points, nan)
+        if not ratio:
+            base = self._estimates(counted, measure, level, lambda _, numbers: numbers).mean
+            np.divide(made.mean, base, out=relative, where=base != 0)
+        return Differences(self._points_at[key], made, relative, made.excludes(1.0 if ratio else 0.0))
 
     def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
         """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
 
         The factors ``by`` distinguish the rows, by default all that have several levels; every row must be one point.  Columns:
-        these factors, for each measure ``measure`` (its mean, ``nan`` where it is missing) and ``measure_half`` (half the
-        interval's width, ``nan`` for a single replication), and ``replications``, the number of different runs.
+        these factors, for each measure ``measure`` (its mean, ``nan`` where a replication lacks it) and ``measure_half`` (half
+        the interval's width, ``nan`` for a single replication), and ``replications``, the number of different runs.
         """
         import pandas as pd
 
-        rows = []
-        for levels in self.points(by):
-            row: dict[str, Any] = dict(levels)
-            count = 0
-            for measure in measures:
-                try:
-                    mean = self.interval(measure, level=level, **levels)
-                except MissingValueError:
-                    mean = Interval(nan, nan, level, 0)
-                row |= {measure: mean.mean, f"{measure}_half": mean.half}
-                count = max(count, mean.count)
-            rows.append({**row, "replications": count})
-        return pd.DataFrame(rows)
+        made = {measure: self.estimates(measure, by=by, level=level) for measure in measures}
+        columns: dict[str, Any] = {}
+        for measure, of in made.items():
+            columns |= {measure: of.mean, f"{measure}_half": of.half}
+        columns["replications"] = self.estimates("replication", by=by).runs
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        return pd.DataFrame(
+            [{**levels, **dict(zip(columns, row, strict=True))} for levels, row in zip(self.points(by), rows, strict=True)]
+        )
 
     def differences(self, measure: str, of: str, baseline: Label, *, ratio: bool = False, level: float = LEVEL) -> pd.DataFrame:
         """Return the paired differences of a measure between the levels ``of`` a factor and a baseline level, point by point.
 
-        Columns: the factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``; and ``significant``:
-        whether the interval excludes 0 (or 1).
+        Columns: the factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``, the number of pairs;
+        and ``significant``: whether the interval excludes 0 (or 1).  A point whose baseline has no finished trial has no row.
+        Numbers are ``nan`` where no replication is finished on both sides, or one lacks the measure.
         """
         import pandas as pd
 
-        if not self._rows_at({of: baseline}):
-            raise self._error(f"{of} {quoted(baseline)} is not there{self._levels_instead(of, baseline)}")
-        column, none = ("ratio", 1.0) if ratio else ("difference", 0.0)
-        rows = []
-        for levels in self.points():
-            if label_key(levels.get(of)) != label_key(baseline):
-                mean = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
-                numbers = {column: mean.mean, "half": mean.half, "low": mean.low, "high": mean.high}
-                significant = isfinite(mean.half) and none not in mean
-                rows.append({**levels, **numbers, "replications": mean.count, "significant": significant})
-        return pd.DataFrame(rows)
+        found = self.estimated_differences(measure, of, baseline, ratio=ratio, level=level)
+        points, names = self.points(), self._varying()
+        mean, half, count, _ = found.estimates
+        columns = {
+            "ratio" if ratio else "difference": mean, "half": half, "low": mean - half, "high": mean + half,
+            "replications": count, "significant": found.significant,
+        }  # fmt: skip
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        return pd.DataFrame(
+            [{**points[place], **dict(zip(columns, row, strict=True))} for place, row in zip(found.points, rows, strict=True)],
+            columns=[*names, *columns],
+        )
 
     def lowest(self, measure: str, of: str = "policy", *, level: float = LEVEL) -> pd.DataFrame:
         """Return which levels of a factor have the lowest mean of a measure at each point of the other factors.
@@ -316,10 +427,10 @@ class StudyTable:
         rows = []
         for levels in self.points([name for name in self._varying() if name != of]):
             finished = [point for label in self.levels(of) if self._rows_at(point := {**levels, of: label})]
-            means = [float(np.mean(self.values(measure, **point))) for point in finished]
+            means = [self.interval(measure, level=level, **point).mean for point in finished]
             best = finished.pop(int(np.argmin(means)))
             others = [(str(point[of]), self.difference(measure, point, best, level=level)) for point in finished]
-            tied = [label for label, difference in others if not difference.half >= 0 or 0 in difference]
+            tied = [label for label, difference in others if not difference.excludes(0)]
             rows.append({**levels, "lowest": best[of], measure: min(means), "tied": ", ".join(tied)})
         return pd.DataFrame(rows)
 
@@ -412,11 +523,3 @@ class StudyTable:
             kinds = set(map(type, labels))  # numbers or texts of one kind, otherwise objects
             coordinates[name] = np.array(labels, dtype=None if kinds <= {int, float} or kinds in ({str}, {bool}) else object)
         return xr.Dataset(variables, coordinates, {"name": self.name})
-
-
-def _of_different_runs(cells: Mapping[int, tuple[str, float]]) -> FloatArray:
-    return np.array(list(dict(cells.values()).values()))
-
-
-def _interval(values: FloatArray, level: float) -> Interval:
-    return interval(values, level) if len(values) > 1 else Interval(float(values[0]), nan, checked_level(level), 1)

@@ -255,9 +255,10 @@ class Validation(Experiment[Verdicts]):
         levels, expected = self.levels.named(point), self._expected[point]
         look, test = self.looks[0], None
         try:
-            frame = table.at(**levels).frame.sort_values("replication")
+            here = table.at(**levels)
         except SpecificationError:  # nothing is finished there
             return look, test
+        frame, of_one_log = here.frame.sort_values("replication"), bool(here.resampled.any())
         if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
             frame = frame.drop_duplicates("run")
         names = [BY_FORMULA if self.of_each_run else self.quantity, self.quantity, *self.controls]
@@ -280,9 +281,10 @@ class Validation(Experiment[Verdicts]):
                 control_means=np.array(means, dtype=float),
                 level=self.level,
                 looks=len(self.looks),
+                of_one_log=of_one_log,
             )
-            if test.verdict != "undecided" or so_far.sum() < look:
-                break  # fewer: not all are finished, some failed, or runs cannot differ
+            if test.verdict != "undecided" or so_far.sum() < look or of_one_log:
+                break  # fewer: not all are finished, some failed, or runs cannot differ; of one log more tell nothing
         return look, test
 
 

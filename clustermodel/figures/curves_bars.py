@@ -1,8 +1,9 @@
 """Figures of studies: curves, bars and improvements with their confidence intervals, from a table with a row for each run.
 
 The table is that of :meth:`Store.results() <clustermodel.experiment.store.Store.results>`, or any other with factors, which
-identify the runs, ``replication`` among them, and numbers.  Means are over replications, intervals are Student's t
-(:func:`clustermodel.statistics.interval`); a single replication has no interval.
+identify the runs, ``replication`` among them, and numbers.  Means and intervals over replications are those of
+:class:`~clustermodel.experiment.study_table.StudyTable`: Student's t, of sample paths where jobs are resampled; a single
+replication has no interval.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.factors import RESAMPLED
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
 from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import Quantity, named, never_negative
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
 REPLICATION: Final = "replication"  # the column; a table without it has one run for each point
+_RUN: Final = "run"  # the column of the keys of runs, if there is one
+_RUN_OF_BASELINE: Final = "baseline_run"  # and that of the runs that they are compared with
 _ZERO: Final[dict[str, Any]] = {"color": "0.4", "linewidth": 0.8}
 Labels = Mapping[Any, str]
 _NO_LABELS: Final[Labels] = MappingProxyType({})
@@ -158,7 +162,7 @@ class _Against:
         text = level_text(baseline)
         self.base = self.labels.get(text, text)
         self.names = {column: self._label(column) for column in self.columns}
-        measure = _differences if difference else _ratios
+        measure = np.subtract if difference else statistics.ratios
 
         def compare(part: pd.DataFrame) -> pd.DataFrame:
             return _paired(part, self.columns, baseline, self.at, by, measure, self.names)
@@ -201,7 +205,7 @@ def improved(
     """
     columns, _ = _checked(table, y, None, at, by)
     names = {column: _improvement_label(column, baseline) for column in columns}
-    return _paired(table, columns, baseline, at, by, lambda now, old: 100 * (1 - _ratios(now, old)), names)
+    return _paired(table, columns, baseline, at, by, lambda now, old: 100 * (1 - statistics.ratios(now, old)), names)
 
 
 def _paired(
@@ -227,24 +231,29 @@ def _paired(
         if point.at not in of_baseline:
             raise SpecificationError(f"baseline: {baseline!r} has no run to compare with {where}")
         base, new = of_baseline[point.at], point.values.copy()
-        if len(base) > 1 and set(base.index) != set(new.index):
-            raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
+        common = new.index[new.index.isin(base.index)]
+        if len(base) > 1 and not (len(common) == len(base) == len(new)):
+            if not len(common) or len(statistics.different_runs(_runs_of(base))) > 1:
+                raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
+            new = new.loc[common]  # a run that replications cannot change, of fewer of them
         base = base.loc[new.index if len(base) > 1 else base.index.repeat(len(new))]
+        if RESAMPLED in table:
+            new[RESAMPLED] = (new[RESAMPLED].to_numpy() == 1) | (base[RESAMPLED].to_numpy() == 1)
+        if _RUN in table:
+            new[_RUN_OF_BASELINE] = base[_RUN].to_numpy()
         for column in columns:
             old, now = (rows[column].to_numpy(dtype=float) for rows in (base, new))
-            if measure is not _differences and ((old == 0) & (now != 0)).any():
+            if measure is not np.subtract and ((old == 0) & (now != 0)).any():
                 raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
             new[names[column]] = measure(now, old)
         parts.append(new)
     return pd.concat(parts, ignore_index=True)
 
 
-def _ratios(now: FloatArray, old: FloatArray) -> FloatArray:
-    return np.divide(now, old, out=np.ones_like(now), where=old != now)
-
-
-def _differences(now: FloatArray, old: FloatArray) -> FloatArray:
-    return now - old
+def _runs_of(values: pd.DataFrame) -> list[Any]:
+    """Return what tells the different runs of replications apart, or pairs of runs."""
+    keys = [values[name].tolist() for name in (_RUN, _RUN_OF_BASELINE) if name in values]
+    return list(zip(*keys, strict=True)) if keys else list(range(len(values)))
 
 
 def _require_above_zero(log_x: bool, x: str, points: Sequence[Point], level: float) -> None:
@@ -287,15 +296,15 @@ class Point(NamedTuple):
     panel: str
     of: str  # the curve, or the colour of bars
     at: object  # what distinguishes the points of a curve
-    values: pd.DataFrame  # the numbers, by replication
+    values: pd.DataFrame  # the numbers, by replication, in their order
 
     def interval(self, column: str, level: float) -> tuple[float, float]:
         """Return the mean of a column and half the width of its confidence interval, ``nan`` for a single replication."""
-        values = self.values[column].to_numpy(dtype=float)
-        if len(values) == 1:
-            return float(values[0]), nan
-        interval = statistics.interval(values, level)
-        return interval.mean, interval.half
+        different = self.values.iloc[statistics.different_runs(_runs_of(self.values))]
+        resampled = RESAMPLED in different and bool((different[RESAMPLED] == 1).any())
+        numbers = different[column].to_numpy(dtype=float)[np.newaxis]
+        made = statistics.estimates(numbers, statistics.checked_level(level), resampled)
+        return float(made.mean[0]), float(made.half[0])
 
 
 def _parts_of(table: pd.DataFrame, panels: str | None, labels: Labels = _NO_LABELS) -> dict[str, pd.DataFrame]:
@@ -353,9 +362,7 @@ def _points_of(
                 f"table: {len(rows)} rows have {where(place)}, and some of them the same replication; choose rows, "
                 f"or name in by, x, at or panels what tells them apart{they}"
             )
-        values = rows.set_index(replication.rename(None))
-        if "run" in values:  # replications that are the same run count once
-            values = values[~values["run"].duplicated().to_numpy()]
+        values = rows.set_index(replication.rename(None)).sort_index(kind="stable")
         points.append(Point(title, level_text(place[0]), None if at is None else level_of(place[1]), values))
     return points
 

@@ -102,14 +102,15 @@ def difference_map(
     for competitor in shown:
         part, title = rows[[str(level_of(value)) == str(competitor) for value in rows[of]]], shown_value(competitor)
         _require_one_point(part, x, y, title)
-        cells_of[title] = (grid.array(part, column) - none) * unit, grid.array(part, "half") * unit
-    largest = max((float(np.nanmax(np.abs(cells), initial=0.0)) for cells, _ in cells_of.values()), default=0.0) or 1.0
+        numbers = (grid.array(part, column) - none) * unit, grid.array(part, "half") * unit
+        cells_of[title] = (*numbers, grid.array(part, "significant") == 1)
+    largest = max((float(np.nanmax(np.abs(cells), initial=0.0)) for cells, *_ in cells_of.values()), default=0.0) or 1.0
     scale, colours = Normalize(-largest, largest), colormaps["PuOr_r"]
     versus = f"relative to {shown_value(baseline)}" if relative else f"- {shown_value(baseline)}"
     figure, drawn = grid.figure([f"{title} {versus}" for title in cells_of])
     handles: dict[str, Any] = {f"not significant ({level:.0%})": Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)}
-    for axes, (cells, halves) in zip(drawn, cells_of.values(), strict=True):
-        hatched = ~(np.abs(cells) > halves)
+    for axes, (cells, halves, significant) in zip(drawn, cells_of.values(), strict=True):
+        hatched = ~significant
         mesh = _draw_cells(axes, cells, cells, colours, scale, _signed, hatched)
         for down, across in np.argwhere(np.isfinite(cells) & hatched):
             _tile(axes, (across, down), facecolor="none", edgecolor="0.45", hatch=_HATCH, linewidth=0)

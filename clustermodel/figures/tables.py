@@ -229,10 +229,11 @@ def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: S
     runs = Column("runs", [f"{number:,}" for number in means["replications"]])
     keys = [_text_column(name, means[name]) for name in factors]
     plain = {str(name): means[name].tolist() for name in means}
-    return TextTable(title, keys, [[runs, *columns.values()]], plain, _below_zero(plain, list(columns)))
+    advice = "" if sample_paths(table) else "more replications narrow them"
+    return TextTable(title, keys, [[runs, *columns.values()]], plain, _below_zero(plain, list(columns), advice))
 
 
-def _below_zero(values: Mapping[str, Values], measures: Sequence[str]) -> list[Note]:
+def _below_zero(values: Mapping[str, Values], measures: Sequence[str], advice: str) -> list[Note]:
     """Return a note on measures that cannot be negative whose intervals reach below 0."""
     wrong = [
         (name, mean, half)
@@ -245,7 +246,17 @@ def _below_zero(values: Mapping[str, Values], measures: Sequence[str]) -> list[N
         return []
     names = ", ".join(dict.fromkeys((quantity(name) or named(name)).name for name, *_ in wrong))
     fact = f"intervals reach below 0, where {names} cannot be: they are to be read as ending at 0"
-    return [Note(fact, "more replications narrow them")]
+    return [Note(fact, advice)]
+
+
+def sample_paths(table: StudyTable) -> list[Note]:
+    """Return a note on what the intervals of a study mean whose jobs are resampled."""
+    resampled = table.resampled
+    if not resampled.any():
+        return []
+    which = "jobs" if resampled.all() else f"the jobs of {int(resampled.sum()):,} of {len(resampled):,} runs"
+    fact = f"{which} are resampled: their ± is half of a prediction interval for one new log, sqrt(n+1) times that of a mean"
+    return [Note(fact, "more resamples do not narrow it")]
 
 
 def trials_table(
@@ -302,8 +313,8 @@ def repeated_runs(table: StudyTable) -> list[Note]:
 
 
 def notes_of_runs(table: StudyTable) -> list[Note]:
-    """Return what looks wrong after the runs: replications that are the same run, unused costs, work lost to failures."""
-    notes, frame = [*repeated_runs(table), *table.notes], table.frame
+    """Return what to know after the runs: replications that are the same run, resampled jobs, unused costs, lost work."""
+    notes, frame = [*repeated_runs(table), *sample_paths(table), *table.notes], table.frame
     if not {"policy", "lost_share", "useful_share", "failed_attempts"} <= set(frame.columns):
         return notes
     lost = frame["lost_share"].where(frame["failed_attempts"] > 0, 0.0).astype(float)
@@ -318,6 +329,9 @@ def study_notes(table: StudyTable) -> list[Note]:
     frame, repeated = table.frame, notes_of_runs(table)
     if not {*input_notes.COUNTED, *_COMPARED} <= set(frame.columns) or not len(frame):
         return repeated
+    numbers = {*input_notes.COUNTED, *_COMPARED} - {"policy"}
+    if any(isinstance(level, str) for name in numbers & set(table.factors) for level in table.levels(name)):
+        return repeated  # texts hide the numbers of a column of that name
     rows = frame[list(input_notes.COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
     notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True)]
     policies = rows["policy"].nunique()

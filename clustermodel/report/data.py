@@ -1,7 +1,7 @@
-"""The points of a study with their replications, as arrays, and the means and differences that the page's scripts show.
+"""The points of a study, and the means, intervals, differences and verdicts that the page's scripts draw.
 
-The numbers are those of ``means`` and ``differences`` of :class:`~clustermodel.experiment.study_table.StudyTable`, which select
-the rows of one point at a time: too slow for a page that shows every measure of every point against every baseline.
+All numbers are made by :class:`~clustermodel.experiment.study_table.StudyTable`: they are those of its ``means`` and
+``differences``.  The scripts of the page write and draw them, and compute none.
 """
 
 from collections import Counter
@@ -11,17 +11,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from clustermodel.arrays import BoolArray, FloatArray, IntArray
+from clustermodel.arrays import FloatArray
 from clustermodel.experiment.factors import Label, label_key
-from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.study_table import Differences, StudyTable
 from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
 from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import named
 from clustermodel.report.plots import literal, looks
-from clustermodel.statistics import LEVEL
+from clustermodel.statistics import Estimates
 
 _LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
 MOST_LEVELS: Final = 24  # of a factor whose levels may be baselines
@@ -84,36 +83,22 @@ def _words(name: str) -> str:
     return said._replace(name=short(visible(said.name), _LONGEST)).label()
 
 
-class Estimates(NamedTuple):
-    """Means with their Student t intervals; shapes ``(points,)``."""
-
-    mean: FloatArray  # ``nan`` where a replication lacks the measure
-    half: FloatArray  # half the width of the interval, ``nan`` for a single replication
-    runs: IntArray  # different ones
-
-    @property
-    def significant(self) -> BoolArray:
-        """Whether the interval excludes zero."""
-        return np.abs(self.mean) > self.half
-
-
 class Replications:
-    """The points of a study of at least one trial, in its order, with their replications."""
+    """The points of a study of at least one trial, in its order, with what its table says of their replications."""
 
-    def __init__(self, table: StudyTable, level: float = LEVEL) -> None:
-        trials = table.trials()
-        self._level = level
-        self._frame = table.frame
+    def __init__(self, table: StudyTable) -> None:
+        self.table = table
         self.factors = [factor_of(name, table.levels(name)) for name in table.factors]
         places = [{label_key(level): index for index, level in enumerate(factor.levels)} for factor in self.factors]
-        rows = [tuple(place[label_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
-        known = {row: index for index, row in enumerate(dict.fromkeys(rows))}
-        self.codes = np.array(list(known), dtype=np.int64).reshape(len(known), len(self.factors))
+
+        def codes(levels: Iterable[Label]) -> tuple[int, ...]:
+            return tuple(place[label_key(level)] for place, level in zip(places, levels, strict=True))
+
+        points = [codes(point.values()) for point in table.points(table.factors)]
+        self.codes = np.array(points, dtype=np.int64).reshape(len(points), len(self.factors))
         """The level of each factor at each point, shape ``(points, factors)``."""
-        self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)  # of each row of the table
-        replications, self._columns = np.unique([trial.replication for trial in trials], return_inverse=True)
-        self._runs = np.full((len(known), len(replications)), -1, dtype=np.int64)
-        self._runs[self.point_of_trial, self._columns] = pd.factorize(table.frame["run"])[0]
+        known = {point: index for index, point in enumerate(points)}
+        self.point_of_trial = np.array([known[codes(trial.point)] for trial in table.trials()], dtype=np.int64)
 
     @property
     def varying(self) -> list[int]:
@@ -133,44 +118,17 @@ class Replications:
 
     def means(self, measure: str) -> Estimates:
         """Return the means of a measure at all points."""
-        return self._estimated(self._values(measure), self._runs)
+        return self.table.estimates(measure, by=self.table.factors)
 
-    def differences(self, measure: str, of: int, baseline: int) -> tuple[IntArray, Estimates, FloatArray]:
-        """Return the points that have a counterpart at the level ``baseline``, the paired differences, and relative ones."""
-        known = {tuple(point): index for index, point in enumerate(self.codes.tolist())}
-        counterparts = [known.get((*point[:of], baseline, *point[of + 1 :])) for point in known]
-        pairs = [(index, base) for index, base in enumerate(counterparts) if base is not None and base != index]
-        first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        values, runs = self._values(measure), self._runs
-        both = (runs[first] >= 0) & (runs[second] >= 0)
-        pair_of_runs = np.where(both, runs[first] * (runs.max(initial=0) + 1) + runs[second], -1)
-        difference = self._estimated(values[first] - values[second], pair_of_runs)
-        base = self._estimated(values[second], pair_of_runs).mean
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return first, difference, np.where(base != 0, difference.mean / base, np.nan)
+    def differences(self, measure: str, of: int, baseline: int) -> Differences:
+        """Return the paired differences of a measure from the level ``baseline`` of the factor ``of``."""
+        factor = self.factors[of]
+        return self.table.estimated_differences(measure, factor.name, factor.levels[baseline], by=self.table.factors)
 
     def has(self, measure: str) -> bool:
         """Return whether any run has a number for a measure."""
-        return measure in self._frame and bool(pd.to_numeric(self._frame[measure]).notna().any())
-
-    def _values(self, measure: str) -> FloatArray:
-        values = np.full(self._runs.shape, np.nan)
-        values[self.point_of_trial, self._columns] = pd.to_numeric(self._frame[measure]).to_numpy(dtype=float)
-        return values
-
-    def _estimated(self, values: FloatArray, runs: IntArray) -> Estimates:
-        """Return means and intervals over the columns of ``values``; equal runs of a row count once, -1 is no run."""
-        counted = np.zeros(runs.shape, dtype=bool)
-        for row, of_row in enumerate(runs):
-            unique, first = np.unique(of_row, return_index=True)
-            counted[row, first[unique >= 0]] = True
-        count = counted.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = np.where(counted, values, 0.0).sum(axis=1) / count
-            squares = np.where(counted, (values - mean[:, None]) ** 2, 0.0).sum(axis=1)
-            deviation = np.sqrt(squares / (count - 1))
-            half = stdtrit(np.maximum(count - 1, 1), (1 + self._level) / 2) * deviation / np.sqrt(count)
-        return Estimates(mean, np.where(count > 1, half, np.nan), count)
+        frame = self.table.frame
+        return measure in frame and bool(pd.to_numeric(frame[measure]).notna().any())
 
 
 def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
@@ -192,7 +150,7 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
         "factors": factors,
         "lead": -1 if study.lead is None else varying.index(study.lead),
         "codes": study.codes[:, varying].tolist(),
-        "runs": np.max([of.runs for of in estimates.values()], axis=0).tolist(),
+        "runs": study.means("replication").runs.tolist(),
         "measures": {
             name: {"title": measure_title(name), "mean": _plain(of.mean), "half": _plain(of.half)}
             for name, of in estimates.items()
@@ -208,11 +166,11 @@ def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[dict[
     for baseline in range(levels if 1 < levels <= MOST_LEVELS else 0):
         measures, points = {}, []
         for name in shown:
-            of_points, difference, relative = study.differences(name, of, baseline)
-            points = of_points.tolist()
+            found = study.differences(name, of, baseline)
+            points = found.points.tolist()
             measures[name] = {
-                "difference": _plain(difference.mean), "half": _plain(difference.half), "relative": _plain(relative),
-                "significant": difference.significant.tolist(),
+                "difference": _plain(found.estimates.mean), "half": _plain(found.estimates.half),
+                "relative": _plain(found.relative), "significant": found.significant.tolist(),
             }  # fmt: skip
         baselines.append({"points": points, "measures": measures})
     return baselines

@@ -32,6 +32,7 @@ from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import factor_label, short, visible
+from clustermodel.figures.tables import sample_paths
 from clustermodel.formatting import time_unit
 from clustermodel.machine import Machine
 from clustermodel.measure.timeline import recorded_states
@@ -228,12 +229,13 @@ def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str])
     if several:
         columns.append(_numbers("replications", "runs", data["runs"]))
     for name in shown:
-        mean, half, _ = study.means(name)
+        mean, half, *_ = study.means(name)
         columns.append(_numbers(name, measure_title(name), mean))
         if several:
             columns.append(_numbers(f"{name}_half", "±", half, "half"))
     row = " and ".join(study.factors[index].title for index in study.varying) or "point"
     means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
+    means += "".join(f"  Note: {note}." for note in sample_paths(study.table) if several)
     text = f"A row for each {row}.{means}  Click a heading to sort."
     return Section("summary", "Summary", text, [("", "summary", columns)])
 

@@ -9,7 +9,7 @@ import pytest
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
 from clustermodel.figures.run import ACCOUNT_COLOURS
-from clustermodel.report.data import Replications, factor_of, measure_title
+from clustermodel.report.data import factor_of, measure_title
 from clustermodel.report.html import markdown
 from tests.report.conftest import NODES, SHARED, Open, Opened
 from tests.report.test_html_report import choose, column_of, download, number, section, slide
@@ -88,34 +88,6 @@ def test_marks_say_in_which_direction_a_difference_is_significant(report: Opened
     assert "▲" in rows.nth(at).inner_text()
     choose(report, "differences", "baseline", "bgs")
     assert "▼" in rows.nth(0).inner_text()
-
-
-@pytest.mark.parametrize("runs", ["different", "equal"])
-def test_arrays_have_the_numbers_of_the_table(runs: str) -> None:
-    generator = np.random.default_rng(1)
-    rows = [
-        {
-            "run": f"{a}{b}" if runs == "equal" and b == "x" else f"{a}{b}{replication}",
-            "a": a, "b": b, "replication": replication, "seed": replication,
-            "wait": float(ord(b)) * (a or 9) if runs == "equal" and b == "x" else generator.normal(),
-        }
-        for a in (3, None, True) for b in ("x", "y") for replication in (1, 2, 3, 4)[: 4 - (a == 3)]
-    ]  # fmt: skip
-    rows[-1]["wait"] = None
-    table = StudyTable(rows, ["a", "b"], "made")
-    study = Replications(table)
-    means = table.means("wait")
-    np.testing.assert_allclose(study.means("wait").mean, means["wait"])
-    np.testing.assert_allclose(study.means("wait").half, means["wait_half"])
-    assert study.means("wait").runs.tolist()[:5] == means["replications"].tolist()[:5]
-    without = StudyTable(rows[:-8], ["a", "b"], "made")
-    for of, name in enumerate(("a", "b")):
-        for baseline, label in enumerate(without.levels(name)):
-            _, found, _ = Replications(without).differences("wait", of, baseline)
-            expected = without.differences("wait", name, label)
-            np.testing.assert_allclose(found.mean, expected["difference"])
-            np.testing.assert_allclose(found.half, expected["half"])
-            assert found.significant.tolist() == expected["significant"].tolist()
 
 
 # Capacity and maps.
