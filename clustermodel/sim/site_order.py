@@ -9,7 +9,7 @@ from math import log, prod
 
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.sim.held_jobs import Facts
-from clustermodel.site import FairShare, Multifactor, account_paths
+from clustermodel.site import PARENT, FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
 Leaf = tuple[str, str]  # an account and a user in it
@@ -44,25 +44,36 @@ class SiteOrder:
         self._order, self._facts, self._nodes = order, facts, nodes
         self._usage = Usage(to_ticks(order.half_life_s))
         self._joined: dict[int, int] = {}  # job id -> when it joined the queue
-        accounts, users = facts["account"], facts["user"]
+        accounts, users, shares = facts["account"], facts["user"], order.account_shares
         leaves = {(accounts.get(job, ""), users.get(job, "")) for job in accounts.keys() | users.keys()} | {("", "")}
         # The places of each leaf and of the accounts above it in the tree, from the top, and the shares of these places.
         paths = account_paths(order.account_shares)
         self._places: dict[Leaf, list[Place]] = {}
         self._share: dict[Place, float] = {}
+        self._as_account: set[Leaf] = set()  # the users who share the usage of their account
         for account, user in leaves:
-            path = paths.get(account, (account,))
-            above = [path[:depth] for depth in range(1, len(path) + 1)]
-            self._places[account, user] = [*above, (*path, "", user)]
-            self._share |= {place: order.account_shares.get("/".join(place), 1.0) for place in above}
-            self._share[*path, "", user] = order.user_shares.get(user, 1.0)
+            names = paths.get(account, (account,))
+            # An account whose share is its parent's is no level of its own: what is below stands beside it.
+            depths = [d for d in range(1, len(names) + 1) if shares.get("/".join(names[:d])) != PARENT]
+            path = tuple([names[depth - 1] for depth in depths])
+            places = [path[:depth] for depth in range(1, len(path) + 1)]
+            self._share |= {path[:k]: float(shares.get("/".join(names[:d]), 1.0)) for k, d in enumerate(depths, 1)}
+            share = order.user_shares.get(f"{account}/{user}", order.user_shares.get(user, 1.0))
+            if share != PARENT:
+                places.append((*path, "", user if path == names else f"{account}/{user}"))
+                self._share[places[-1]] = float(share)
+            elif places:  # among the users of its account, the user has what all of that has
+                places.append(places[-1])
+                self._as_account.add((account, user))
+            self._places[account, user] = places
         self._depth = max(map(len, self._places.values()))
         # The part of each leaf in all shares: at each level what is its own of those beside it.
         beside: defaultdict[Place, float] = defaultdict(float)
         for place, share in self._share.items():
             beside[_above(place)] += share
         self._parts = {
-            leaf: prod(self._share[place] / beside[_above(place)] for place in places) for leaf, places in self._places.items()
+            leaf: prod(self._share[place] / beside[_above(place)] for place in dict.fromkeys(places))
+            for leaf, places in self._places.items()
         }
 
     def note(self, running: Iterable[RunningJob]) -> None:
@@ -87,10 +98,7 @@ class SiteOrder:
 
     def _by_shares(self) -> Key:
         """Return the key of a fair-share order: usage over shares of its accounts from the top, then of its user."""
-        used: defaultdict[Place, float] = defaultdict(float)
-        for leaf, amount in self._usage.used.items():
-            for place in self._places[leaf]:
-                used[place] += amount
+        used = self._used_at_places()
         keys: dict[Leaf, int] = {}
 
         def key(job: QueuedJob, _: int) -> int:
@@ -104,8 +112,16 @@ class SiteOrder:
 
         return key
 
+    def _used_at_places(self) -> defaultdict[Place, float]:
+        used: defaultdict[Place, float] = defaultdict(float)
+        for leaf, amount in self._usage.used.items():
+            for place in dict.fromkeys(self._places[leaf]):
+                used[place] += amount
+        return used
+
     def _by_factors(self, order: Multifactor, now: int) -> Key:
         used, facts = self._usage.used, self._facts
+        of_places = self._used_at_places() if self._as_account else {}
         whole, most_age = sum(used.values()), to_ticks(order.max_age_s)
         most = order.age + order.fair_share + order.size + order.partition + order.qos + order.queue
         named = (
@@ -118,7 +134,8 @@ class SiteOrder:
             value = order.age * min((now - joined) / most_age, 1.0) + order.size * min(job.nodes / self._nodes, 1.0)
             if order.fair_share:
                 leaf = self._leaf(job)
-                part = used[leaf] / whole if whole else 0.0
+                own = of_places[self._places[leaf][-1]] if leaf in self._as_account else used[leaf]
+                part = own / whole if whole else 0.0
                 value += order.fair_share * 2 ** (-part / self._parts[leaf])
             for weight, field, values in named:
                 if weight:
