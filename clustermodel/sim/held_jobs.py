@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.arrays import IntArray
-from clustermodel.job import DEPENDENCIES, JobRow
+from clustermodel.job import DEPENDENCIES
 from clustermodel.schedule.by_node import ANY, Layout
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
-from clustermodel.site import EACH, LIMITS, SUBJECTS, Limits, Site
+from clustermodel.site import BITS, LIMITS, Concerns, Facts, Limits, Site
 from clustermodel.ticks import NEVER
 from clustermodel.workload.table import Singletons
 
@@ -21,13 +21,9 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
-_EACH = (EACH,)
-Facts = Mapping[str, Mapping[int, str]]
-"""What jobs have by the names of :data:`~clustermodel.site.SUBJECTS`, then by job id."""
 _RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = (
     1 << number for number in range(len(LIMITS))
 )
-_BITS: Final = {name: 1 << number for number, name in enumerate(LIMITS)}
 _TIMES: Final = _NODE_TIME | _PROCESSOR_TIME
 _ON_NODES: Final = _NODES | _NODE_TIME | _JOB_NODES  # of which nodes with several processors make a difference
 _TOGETHER: Final = _RUNNING | _NODES | _PROCESSORS | _TIMES
@@ -35,15 +31,7 @@ _TOGETHER: Final = _RUNNING | _NODES | _PROCESSORS | _TIMES
 
 def counts_nodes(limits: Iterable[Limits]) -> bool:
     """Return whether limits count nodes, not processors."""
-    return any(_BITS[name] & _ON_NODES for limit in limits for name in limit.given)
-
-
-class _Concern(NamedTuple):
-    """A limit that concerns a job."""
-
-    number: int  # of the limit
-    key: tuple[str, ...]  # with whose jobs it counts this one
-    applies: int  # bits: which of its amounts hold for the job; others hold for other jobs, with which it is counted
+    return any(BITS[name] & _ON_NODES for limit in limits for name in limit.given)
 
 
 class _Counter:
@@ -88,12 +76,9 @@ class HeldJobs:
     ) -> None:
         self._singletons = singletons
         self._together: dict[tuple[str, str], dict[int, None]] = {}  # user and name -> ids in the system, as submitted
-        self._limits, self._facts, self._arrays = site.limits, facts, arrays  # the last: by job id, its array, and its limit
-        self._default_partition = default_partition
-        self._qos_of = {partition: each.name for each in site.qos for partition in each.partitions}
-        self._comes_first = frozenset(each.name for each in site.qos if each.over_partition_qos)
-        self._most = [{_BITS[name]: limit.most(name) for name in limit.given} for limit in site.limits]
-        self._known: dict[tuple[str | None, ...], list[_Concern]] = {}  # what concerns jobs, by their facts
+        self._limits, self._arrays = site.limits, arrays  # the latter by job id: its array, and how many of that may run
+        self._concerns = Concerns(site, facts, default_partition)
+        self._most = [{BITS[name]: limit.most(name) for name in limit.given} for limit in site.limits]
         self._pending: dict[int, set[tuple[int, int]]] = {}  # job id -> kinds and ids of the jobs that it still depends on
         self._dependents: dict[int, list[int]] = {}  # job id -> ids of the jobs that depend on it
         for job, kind, other in dependencies.tolist():
@@ -121,7 +106,7 @@ class HeldJobs:
         if row.id in self._never:
             return True
         fewest = None  # nodes, where it is asked for
-        for number, _, applies in self._concerns(row) if self._limits else ():
+        for number, _, applies in self._concerns.of(row.id) if self._limits else ():
             for bit, most in self._most[number].items():
                 if not bit & applies or bit & (_RUNNING | _SUBMITTED):
                     continue
@@ -139,7 +124,7 @@ class HeldJobs:
         """Return whether a job that is submitted joins the queue at once; otherwise it is held."""
         of_submission: _Stage = []
         of_running: _Stage = []
-        for number, key, applies in self._concerns(job.row) if self._limits else ():
+        for number, key, applies in self._concerns.of(job.row.id) if self._limits else ():
             submitted, running = self._counters_of(number, key)
             if submitted is not None:
                 of_submission.append((submitted, applies))
@@ -460,73 +445,6 @@ class HeldJobs:
             if nodes >> node & 1:
                 mask |= (1 << first[node + 1]) - (1 << first[node])
         return from_mask(mask if allowed is None else mask & as_mask(allowed))
-
-    # Which limits concern a job.
-
-    def _concerns(self, row: JobRow) -> list[_Concern]:
-        """Return the limits that concern a job, and which of their amounts hold for it."""
-        facts = tuple([names.get(row.id) for names in self._facts.values()])
-        if (concerns := self._known.get(facts)) is None:
-            concerns = self._known[facts] = self._concerns_of(dict(zip(self._facts, facts, strict=True)))
-        return concerns
-
-    def _concerns_of(self, facts: Mapping[str, str | None]) -> list[_Concern]:
-        """Return the same for jobs with these names.
-
-        Of a limit that both the partition's QOS and the job's have, the first one's holds; limits that yield to QOS hold
-        where these have none of the kind (Slurm: Resource Limits, Hierarchy).
-        """
-        partitions = (facts.get("partition") or self._default_partition or "").split(",")
-        of_partitions = {self._qos_of.get(name.strip()) for name in partitions}
-        order = [of_partitions.pop() if len(of_partitions) == 1 else None, facts.get("qos")]
-        if order[1] in self._comes_first:
-            order.reverse()
-        keys = [self._key(number, facts, order) for number in range(len(self._limits))]
-        concerns = [(number, *key) for number, key in enumerate(keys) if key is not None]
-        first: dict[tuple[object, ...], int] = {}  # the QOS that sets a limit
-        set_by_qos = set[tuple[str, str]]()
-        for number, _, rank in concerns:
-            if rank is not None:
-                for name in self._limits[number].given:
-                    what = self._what(number, name)
-                    first[what] = min(first.get(what, rank), rank)
-                    set_by_qos.add((name, self._limits[number].kind_of(name)))
-        made = []
-        for number, key_of, rank in concerns:
-            limit, applies = self._limits[number], 0
-            for name in limit.given:
-                yields = limit.yields_to_qos is not None and (name, limit.yields_to_qos) in set_by_qos
-                if not yields and (rank is None or first[self._what(number, name)] == rank):
-                    applies |= _BITS[name]
-            made.append(_Concern(number, key_of, applies))
-        return made
-
-    def _key(
-        self, number: int, facts: Mapping[str, str | None], order: list[str | None]
-    ) -> tuple[tuple[str, ...], int | None] | None:
-        """Return with whose jobs a limit counts jobs, and where the QOS that it names stands in ``order``, if it names any.
-
-        ``None``: the limit does not concern them.
-        """
-        limit, key = self._limits[number], list[str]()
-        rank: int | None = None
-        for name in SUBJECTS:
-            if not (wanted := limit.names(name)):
-                continue
-            value = facts[name]
-            if name == "qos":
-                if wanted != _EACH:
-                    value = next((each for each in order if each is not None and each in wanted), None)
-                rank = None if value is None else order.index(value)
-            if value is None or (value not in wanted and wanted != _EACH):
-                return None
-            key.append(value if wanted == _EACH else "")
-        return tuple(key), rank
-
-    def _what(self, number: int, name: str) -> tuple[object, ...]:
-        """Return what a limit limits, whatever its QOS."""
-        limit = self._limits[number]
-        return (name, *(getattr(limit, subject) for subject in SUBJECTS if subject != "qos"))
 
     def _counters_of(self, number: int, key: tuple[str, ...]) -> tuple[_Counter | None, _Counter | None]:
         """Return the counters of jobs in the system, and of those that may run."""

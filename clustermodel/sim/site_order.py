@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from math import log, prod
 
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.sim.held_jobs import Facts
-from clustermodel.site import PARENT, FairShare, Multifactor, account_paths
+from clustermodel.site import PARENT, Facts, FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
 Leaf = tuple[str, str]  # an account and a user in it
