@@ -90,6 +90,7 @@ class HeldJobs:
         self._counted: dict[int, list[_Counter]] = {}  # job id -> what it counts against
         self._ahead: dict[int, list[_Stage]] = {}  # id of a held job -> those that it has still to pass, in stages
         self._shares_nodes = False
+        self._fewest: dict[int, int] = {}  # job id -> the least number of nodes on which it fits
         self._claims: dict[int, tuple[int, int]] = {}  # job id -> how many nodes, or a bitmask of those, it may have
         # Counters whose room changes although no job of theirs leaves: as time passes, or with the nodes that are idle.
         self.changing: dict[int, _Counter] = {}
@@ -98,6 +99,7 @@ class HeldJobs:
         """Be told of the run, and of the alarm at which it looks after :meth:`due`."""
         self._run, self._alarm = run, alarm
         self._shares_nodes = run.machine.has_shared_nodes
+        self._awaits_cycle = False  # whether a job has been released for nodes that are idle
         self._settled = 0  # when gangs in rows were last brought up to date
 
     def refuses(self, job: JobInSystem) -> bool:
@@ -132,8 +134,6 @@ class HeldJobs:
                 of_running.append((running, applies))
             if self._shares_nodes and applies & _JOB_NODES:
                 self._limit_nodes(job, self._most[number][_JOB_NODES])
-            if self._shares_nodes and applies & _NODE_TIME:
-                self._limit_nodes(job, self._most[number][_NODE_TIME] // job.row.estimate)
         if (array := self._arrays.get(job.row.id)) is not None:
             of_array = self._counters.setdefault(array, (None, _Counter({_RUNNING: array[1]})))[1]
             of_running += [] if of_array is None else [(of_array, _RUNNING)]
@@ -198,6 +198,7 @@ class HeldJobs:
         """Note that a job has left the system; return the jobs that join the queue now, as limits have room for them."""
         counters = self._counted.pop(job.row.id)
         self._claims.pop(job.row.id, None)
+        self._fewest.pop(job.row.id, None)
         for counter in counters:
             counter.count(job, -1)
         # Jobs that wait for their turn to run come before those that enter.
@@ -210,6 +211,7 @@ class HeldJobs:
         """
         if cycled:
             self._settled = self._run.env.now
+        self._awaits_cycle = False
         released: list[JobInSystem] = []
         for number, counter in list(self.changing.items()):
             released += self._released(counter, settled=True)
@@ -249,6 +251,10 @@ class HeldJobs:
                 on_nodes = [(counter, applies) for counter, applies in stages[0] if applies & _NODES]
                 if on_nodes and not self._choose_nodes(job, [counter for counter, _ in on_nodes], settled=settled):
                     return self._hold(on_nodes[0][0], job, on_nodes[0][1])
+                for counter, applies in stages[0]:
+                    if applies & _NODE_TIME:  # on no more nodes than there is room for
+                        left = counter.most[_NODE_TIME] - self._time(counter, _NODE_TIME)
+                        self._limit_nodes(job, left // job.row.estimate)
             for counter, _ in stages[0]:
                 counter.count(job, 1)
                 self._counted[job.row.id].append(counter)
@@ -274,7 +280,7 @@ class HeldJobs:
             elif bit == _PROCESSORS or (bit == _NODES and not self._shares_nodes):
                 if counter.processors + nodes > most:
                     return False
-            elif bit & _TIMES and self._time(counter, bit) + self._size(job, bit) * job.row.estimate > most:
+            elif bit & _TIMES and self._time(counter, bit) + self._demand(job, bit) > most:
                 return False
         return True
 
@@ -283,6 +289,10 @@ class HeldJobs:
     def _size(self, job: JobInSystem, bit: int) -> int:
         """Return by how many nodes, or processors, the remaining time of a job counts."""
         return self._nodes_of(job) if bit == _NODE_TIME and self._shares_nodes else job.row.nodes
+
+    def _demand(self, job: JobInSystem, bit: int) -> int:
+        """Return by how much a job that is held adds to such a sum, at least."""
+        return (self._fewest_nodes(job) if bit == _NODE_TIME else job.row.nodes) * job.row.estimate
 
     def _time(self, counter: _Counter, bit: int) -> int:
         """Return the sum of nodes, or processors, x remaining time of the jobs counted."""
@@ -303,7 +313,7 @@ class HeldJobs:
         bits = [bit for bit in counter.most if bit & _TIMES]
         demands = set[tuple[int, ...]]()
         for job, applies in counter.held.values():
-            demand = tuple(self._size(job, bit) * job.row.estimate if bit & applies else 0 for bit in bits)
+            demand = tuple(self._demand(job, bit) if bit & applies else 0 for bit in bits)
             if any(demand) and self._has_room(counter, job, applies & ~_TIMES):
                 demands.add(demand)
         if len(bits) == 1 and demands:
@@ -360,6 +370,8 @@ class HeldJobs:
         """Return the least number of nodes on which a job fits."""
         if not self._shares_nodes:
             return job.row.nodes
+        if (known := self._fewest.get(job.row.id)) is not None:
+            return known
         fewest, most = 1, self._most_nodes(job)
         while fewest < most:
             middle = (fewest + most) // 2
@@ -367,6 +379,7 @@ class HeldJobs:
                 most = middle
             else:
                 fewest = middle + 1
+        self._fewest[job.row.id] = fewest
         return fewest
 
     def _fits_on(self, job: JobInSystem, nodes: int) -> bool:
@@ -419,7 +432,7 @@ class HeldJobs:
             self._limit_nodes(job, room)
             self._claims[job.row.id] = self._most_nodes(job), 0
             return True
-        if not settled:  # the present cycle may still take nodes that are idle now
+        if not settled or self._awaits_cycle:  # the next cycle may take nodes that are idle now
             return False
         run, queued = self._run, job.queued
         assert run.requests is not None
@@ -435,6 +448,7 @@ class HeldJobs:
         mask = used | sum([1 << node for node, _ in split if node < of_machine.count and not used >> node & 1])
         queued.allowed = queued.eligible = self._processors_of(mask, queued.allowed)
         self._claims[job.row.id] = 0, mask
+        self._awaits_cycle = True
         return True
 
     def _processors_of(self, nodes: int, allowed: NodeSet | None) -> NodeSet:
