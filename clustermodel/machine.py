@@ -218,8 +218,8 @@ class Reservation:
     every_s: float | None = None
     """Period of a recurring reservation, seconds (a week is 604,800); ``None``: it takes place once."""
     accounts: Sequence[str] = ()
-    """Accounts (names of the log) whose jobs may use the nodes.  Without accounts and users, no job may; with both, jobs of
-    these users in these accounts (as in Slurm)."""
+    """Accounts (names of the log) whose jobs may use the nodes; ``["-bio", "-chem"]``: all but those.  Without accounts and
+    users, no job may; with both, jobs of these users in these accounts (as in Slurm)."""
     users: Sequence[str] = ()
     """The same, by user."""
     name: str = ""
@@ -243,12 +243,14 @@ class Reservation:
             known = isinstance(names, Sequence) and all(isinstance(each, str | int) and str(each) for each in names)
             require(known, f"Reservation.{name}", given, "they must be names or numbers")
             assert isinstance(names, Sequence)
-            object.__setattr__(self, name, tuple(map(str, names)))
+            texts = tuple(map(str, names))
+            alike = len({text.startswith("-") for text in texts}) < 2 and "-" not in texts
+            require(alike, f"Reservation.{name}", given, "either all names have a minus, for all but those, or none has")
+            object.__setattr__(self, name, texts)
 
     def admits(self, account: str | None, user: str | None) -> bool:
         """Return whether a job of this account and this user may have the nodes; ``None``: the log names none."""
-        named = bool(self.accounts or self.users)
-        return named and (not self.accounts or account in self.accounts) and (not self.users or user in self.users)
+        return bool(self.accounts or self.users) and _admits(self.accounts, account) and _admits(self.users, user)
 
     @property
     def node_set(self) -> tuple[int, ...] | None:
@@ -286,6 +288,13 @@ class Reservation:
             if key not in values:
                 raise SpecificationError(f"reservation: {key} is missing in {quoted(text)}; write NODES,start_s=...,end_s=...")
         return cls(**values)
+
+
+def _admits(names: Sequence[str], name: str | None) -> bool:
+    """Return whether a name is one of ``names``, or if these have a minus, none of them; no names admit every one."""
+    if names and names[0].startswith("-"):
+        return f"-{name}" not in names
+    return not names or name in names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,8 @@ the machine, the site and the jobs.  Reservations that a policy has made are wha
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from math import inf, isnan
 from operator import itemgetter
@@ -19,6 +21,7 @@ from clustermodel.recording.ledger import Account
 from tests.outside import differences
 
 SUBJECTS: Final = ("user", "group", "account", "partition", "qos")
+AMOUNTS: Final = ("running_jobs", "submitted_jobs", "nodes", "processors", "node_hours", "processor_hours")
 RESERVING: Final = ("easy", "conservative", "bf")
 Arrays = Mapping[int, tuple[int, int]]
 """By job, its array, and how many tasks of that may run."""
@@ -96,6 +99,7 @@ class _Run:
         self.allowed = {job.id: self._allowed(job) for job in jobs}
         self.size = {job.id: self._size(job) for job in jobs}
         self.rejected = self._rejected()
+        self._all_places = list(self._places("begin_s", "end_s", "first_node", "nodes"))
         self.placed: dict[int, set[int]] = defaultdict(set)  # processors of the last attempt
         for job, begin, first, nodes in self._places("begin_s", "first_node", "nodes"):
             if result.slices is not None or begin >= self.table[job]["start_s"]:
@@ -113,14 +117,16 @@ class _Run:
         priority; ``None``: it has none.
         """
         nodes, priority = set(range(self.machine.nodes)), 0
+        qos = [each for each in (() if self.site is None else self.site.qos) if each.name == job.qos]
+        lifts_time, lifts_nodes = (any(getattr(each, f"lifts_partition_{name}") for each in qos) for name in ("time", "nodes"))
         named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
         if self.machine.partitions and named is not None:
             chosen: list[Partition] = [
                 each
                 for each in self.machine.partitions
                 if each.name in named.split(",")
-                and (each.max_wall_time_s is None or (job.estimate_s or job.run_s) <= each.max_wall_time_s)
-                and (each.max_nodes is None or job.nodes <= each.max_nodes)
+                and (each.max_wall_time_s is None or lifts_time or (job.estimate_s or job.run_s) <= each.max_wall_time_s)
+                and (each.max_nodes is None or lifts_nodes or job.nodes <= each.max_nodes)
             ]
             if not chosen:
                 return None
@@ -173,16 +179,63 @@ class _Run:
             rows.append(row._replace(run=max(1, run), estimate=max(1, estimate)))
         return rows
 
+    def _qos(self, job: Job) -> list[str]:
+        """Return the QOS whose limits hold for a job, the one first whose limits override the other's."""
+        default = next((each.name for each in self.machine.partitions if each.default), "")
+        named = [name.strip() for name in (job.partition or default).split(",")]
+        qos = () if self.site is None else self.site.qos
+        of_partitions = {next((each.name for each in qos if name in each.partitions), None) for name in named}
+        order = [of_partitions.pop() if len(of_partitions) == 1 else None, job.qos]
+        if any(each.name == job.qos and each.over_partition_qos for each in qos):
+            order.reverse()
+        return [name for name in order if name is not None]
+
     def _of_limit(self, limit: Limits, job: Job) -> tuple[object, ...] | None:
         """Return with whom a limit counts a job; ``None``: it does not."""
         key = []
         for name in SUBJECTS:
             wanted, value = getattr(limit, name), getattr(job, name)
             if wanted is not None:
+                if name == "qos" and wanted != "*":
+                    value = next((each for each in self._qos(job) if each == wanted), None)
                 if value in (None, -1) or wanted not in ("*", str(value)):
                     return None
                 key.append(value)
         return tuple(key)
+
+    def _holds(self, limit: Limits, job: Job, field: str) -> bool:
+        """Return whether an amount of a limit that counts a job holds for it, or that of another QOS does."""
+        assert self.site is not None
+        counting = [other for other in self.site.limits if self._of_limit(other, job) is not None]
+        of_qos = [other for other in counting if other.qos is not None and getattr(other, field) is not None]
+        if limit.yields_to_qos is not None:
+            single = field in ("wall_time_s", "job_nodes", "job_processors")
+            kinds = {"max" if single or other.user is not None or other.account is not None else "grp" for other in of_qos}
+            if limit.yields_to_qos in kinds:
+                return False
+        if limit.qos is None:
+            return True
+        order = self._qos(job)
+
+        def place(other: Limits) -> int:
+            return order.index(str(job.qos) if other.qos == "*" else str(other.qos))
+
+        same = ("user", "group", "account", "partition")
+        alike = [other for other in of_qos if all(getattr(other, name) == getattr(limit, name) for name in same)]
+        return place(limit) == min(map(place, alike))
+
+    def _most(self, limit: Limits, job: Job, field: str) -> float:
+        """Return the amount of a limit that holds for a job."""
+        most = getattr(limit, field)
+        return inf if most is None or not self._holds(limit, job, field) else float(most)
+
+    def _fewest(self, job: Job) -> int:
+        """Return the least number of nodes on which a job fits."""
+        allowed = self.allowed[job.id]
+        if not self.shared or allowed is None:
+            return self.size[job.id]
+        several = range(1, self.machine.nodes + 1)
+        return next((k for k in several if self._fits(replace(job, max_nodes_used=k), allowed[0])), 0)
 
     def _rejected(self) -> set[int]:
         """Return the jobs that can never start."""
@@ -190,10 +243,15 @@ class _Run:
         for job in self.jobs.values():
             estimate = job.estimate_s or job.run_s
             for limit in () if self.site is None else self.site.limits:
-                if self._of_limit(limit, job) is not None and (
-                    self.size[job.id] > min(limit.nodes or inf, limit.job_nodes or inf)
-                    or estimate > (limit.wall_time_s or inf)
-                    or self.size[job.id] * estimate > (limit.node_hours or inf) * 3600
+                if self._of_limit(limit, job) is None:
+                    continue
+                nodes, size, most = self._fewest(job), self.size[job.id], partial(self._most, limit, job)
+                if (
+                    nodes > min(most("nodes"), most("job_nodes"))
+                    or size > min(most("processors"), most("job_processors"))
+                    or estimate > most("wall_time_s")
+                    or nodes * estimate > most("node_hours") * 3600 + 1e-6
+                    or size * estimate > most("processor_hours") * 3600 + 1e-6
                 ):
                     rejected.add(job.id)
             allowed = self.allowed[job.id]
@@ -241,46 +299,85 @@ class _Run:
             if row.get("held_s", 0.0) < 0 or (job in self.first_start and self.joined[job] > self.first_start[job]):
                 yield f"job {job} is held for {row['held_s']} of {row['wait_s']} s of waiting"
 
-    def _counters(self) -> Iterator[tuple[str, list[Job], Callable[[list[Job]], bool]]]:
+    def _left_of(self, job: Job, time: float) -> tuple[float, float]:
+        """Return the least and the largest time for which a job that has been let go may still be expected to run."""
+        estimate = job.estimate_s or job.run_s
+        starts = [start for start in self.attempts[job.id] if start <= time]
+        if not starts:
+            return estimate, estimate
+        if len(self.attempts[job.id]) > 1 or max(self.speeds) != min(self.speeds):
+            return 0.0, estimate
+        left = max(estimate - (time - starts[0]), 0.0)
+        return left, estimate if self.result.slices is not None else left
+
+    def _nodes_in_use(self, job: Job, time: float) -> set[int]:
+        """Return the nodes on which a job runs at a time."""
+        return {
+            node
+            for number, begin, end, first, nodes in self._all_places
+            if number == job.id and begin <= time < end
+            for node in self.node_of[first : first + nodes]
+        }
+
+    def _allows(self, limit: Limits, jobs: Sequence[Job], time: float, new: Job | None = None) -> bool:
+        """Return whether a limit allows a job beside others that have been let go; without ``new``, whether it allows these.
+
+        The remaining times of jobs may not be known exactly: then it allows them, but not necessarily one more.
+        """
+        every = [*jobs, *([] if new is None else [new])]
+        most = {name: max((self._most(limit, job, name) for job in ([new] if new else every)), default=inf) for name in AMOUNTS}
+        size = sum(self.size[job.id] for job in every)
+        hours = sum(self.size[job.id] * self._left_of(job, time)[new is not None] for job in every) / 3600
+        if self.shared:
+            in_use = set().union(*(self._nodes_in_use(job, time) for job in jobs))
+            if (new is not None and min(most["nodes"], most["node_hours"]) < inf) or len(in_use) > most["nodes"]:
+                return False  # which nodes jobs that wait may have, no table says
+        elif size > most["nodes"] or hours > most["node_hours"] + 1e-10:
+            return False
+        return (
+            len(every) <= min(most["running_jobs"], most["submitted_jobs"])
+            and size <= most["processors"]
+            and hours <= most["processor_hours"] + 1e-10
+        )
+
+    def _counters(self) -> Iterator[tuple[str, list[Job], Callable[..., bool]]]:
         """Yield each limit's name, whose jobs it counts together, and whether it allows some of them."""
         for limit in () if self.site is None else self.site.limits:
             together: dict[tuple[object, ...], list[Job]] = defaultdict(list)
             for job in self.started:
                 if (key := self._of_limit(limit, self.jobs[job])) is not None:
                     together[key].append(self.jobs[job])
-
-            def allows(jobs: list[Job], limit: Limits = limit) -> bool:
-                work = sum(self.size[job.id] * (job.estimate_s or job.run_s) for job in jobs)
-                return (
-                    len(jobs) <= min(limit.running_jobs or inf, limit.submitted_jobs or inf)
-                    and sum(self.size[job.id] for job in jobs) <= (limit.nodes or inf)
-                    and work <= (limit.node_hours or inf) * 3600 + 1e-6
-                )
-
             for key, jobs in together.items():
-                yield f"{limit.of_whom} {key}", jobs, allows
+                yield f"{limit.of_whom} {key}", jobs, partial(self._allows, limit)
         if self.site is not None and self.site.array_limits:
             for array, most in set(self.arrays.values()):
                 tasks = [self.jobs[job] for job in self.started if self.arrays.get(job, (None,))[0] == array]
-                yield f"array {array}", tasks, lambda jobs, most=most: len(jobs) <= most  # type: ignore[misc]
+
+                def allows(jobs: Sequence[Job], _: float, new: Job | None = None, most: int = most) -> bool:
+                    return len(jobs) + (new is not None) <= most
+
+                yield f"array {array}", tasks, allows
 
     def limits(self) -> Iterator[str]:
         """Yield limits that are exceeded between two instants, and jobs that none of them holds there."""
         counters = list(self._counters())
+        # A job is let go once there is room: just before, there was none.
+        instants = [*self.instants, *(self.joined[job] - 2e-6 for job in self.started if self.table[job].get("held_s", 0) > 0)]
         let_go = {
             (number, time): [job for job in jobs if self.joined[job.id] <= time < self.end[job.id]]
             for number, (_, jobs, _) in enumerate(counters)
-            for time in self.instants
+            for time in instants
         }
         for (number, time), jobs in let_go.items():
-            if not counters[number][2](jobs):
+            if not counters[number][2](jobs, time):
                 yield f"limit of {counters[number][0]}: jobs {[job.id for job in jobs]} at {time}"
         if self.site is not None and any(limit.submitted_jobs is not None for limit in self.site.limits):
             return  # which of these jobs are in the system no table says
         for job in map(self.jobs.__getitem__, self.started):
-            for time in self.instants:
-                if self._ready(job) <= time < self.joined[job.id] and all(
-                    job not in jobs or allows([*let_go[number, time], job]) for number, (_, jobs, allows) in enumerate(counters)
+            for time in instants:
+                if self._ready(job) <= time < self.joined[job.id] - 1e-6 and all(
+                    job not in jobs or allows(let_go[number, time], time, job)
+                    for number, (_, jobs, allows) in enumerate(counters)
                 ):
                     yield f"job {job.id} is held at {time} by nothing"
 
@@ -430,6 +527,9 @@ class _Run:
                     yield f"job {job} starts at {self.first_start[job]}; its bound is {bound}"
         if policy.name not in RESERVING:
             return
+        limits = () if self.site is None else self.site.limits
+        if self.shared and any(each.nodes or each.job_nodes or each.node_hours for each in limits):
+            return  # which nodes limits leave to jobs, no table says
         in_order = self._keeps_order and len({self._order(job)[0] for job in self.started}) <= 1
         if policy.name == "conservative" or in_order:
             promised: dict[int, float] = {}

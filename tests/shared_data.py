@@ -31,3 +31,11 @@ def reference_starts(policy: str) -> dict[int, int]:
     with gzip.open(path, "rt") as file:
         next(file)
         return {int(job): int(start) for job, start in (line.split(",") for line in file)}
+
+
+def site_case(name: str) -> Path:
+    """Return a configuration or log of a cluster, with the right values in ../shared/cases/README.md."""
+    path = SHARED / "cases" / "sites" / name
+    if not path.is_file():
+        pytest.skip(f"{path} is not here; the cases are not part of the repository")
+    return path

@@ -31,9 +31,10 @@ from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label, policy_names, site_order_of
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords, in_seconds
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.sim.held_jobs import HeldJobs
+from clustermodel.sim.held_jobs import HeldJobs, counts_nodes
 from clustermodel.sim.node_requests import requests_of
 from clustermodel.sim.node_types import places_of
+from clustermodel.sim.partitions import NONE_LIFTED, Lifted
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site import FairShare, Multifactor, Site
@@ -295,12 +296,15 @@ class Scenario:
         }
         named["all_named"] = len(named.get("partition_of", ())) == self.streams.jobs_in_memory()
         nodes = "partitions" if machine.partitions else "types of nodes"
-        places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named})
+        lifted = self._lifted(machine)
+        places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named}, lifted=lifted)
+        by_node = machine.has_shared_nodes and counts_nodes((self.used_site or Site()).limits)
         windows = "on a machine with reservations" if machine.reservations else "where outages are known in advance"
         for takes, is_needed, where in (
             ("takes_partitions", places is not None, f"on a machine with {nodes}"),
             ("takes_reservations", bool(machine.windows), windows),
             ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
+            ("takes_shapes", by_node, "where limits count nodes that have several processors (Limits.processors counts those)"),
             ("takes_resizes", bool(sizes) and machine.on_failure == "shrink", "where failures shrink malleable jobs"),
         ):
             # Where it depends on parameters, the policy says itself which of them.
@@ -315,12 +319,14 @@ class Scenario:
             policy,
             random_stream(self.seed, "policy"),
             failure_rng=random_stream(self.seed, "failures"),
-            held=self._held_jobs(),
+            held=self._held_jobs(machine),
             order=self._site_order(machine),
             **named,
             shapes=shapes,
             sizes=sizes,
             own_costs=self.streams.own_costs(),
+            lifted=lifted,
+            by_node=by_node,
             account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
             user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
             reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,
@@ -329,7 +335,18 @@ class Scenario:
         self.streams.require_jobs(len(outcome.records))
         return outcome
 
-    def _held_jobs(self) -> HeldJobs | None:
+    def _lifted(self, machine: Machine) -> Lifted:
+        """Return for which jobs limits of partitions do not hold, by their QOS."""
+        qos = {each.name: each for each in (self.used_site or Site()).qos}
+        if not machine.partitions or not any(each.lifts_partition_time or each.lifts_partition_nodes for each in qos.values()):
+            return NONE_LIFTED
+        named = [(job, qos[name]) for job, name in self.streams.names_of_jobs("qos").items() if name in qos]
+        return Lifted(
+            frozenset(job for job, each in named if each.lifts_partition_time),
+            frozenset(job for job, each in named if each.lifts_partition_nodes),
+        )
+
+    def _held_jobs(self, machine: Machine) -> HeldJobs | None:
         site, dependencies = self.used_site or Site(), self.streams.dependencies()
         arrays = self.streams.array_limits() if site.array_limits else {}
         singletons = self.streams.singletons()
@@ -338,7 +355,8 @@ class Scenario:
         if singletons and len(dependencies):
             require_no_circle(dependencies, singletons)
         facts = {name: self.streams.names_of_jobs(name) for name in site.subjects}
-        return HeldJobs(site.limits, facts, dependencies, arrays, singletons)
+        default = next((each.name for each in machine.partitions if each.default), None)
+        return HeldJobs(site, facts, dependencies, arrays, singletons, default)
 
     def _site_order(self, machine: Machine) -> SiteOrder | None:
         site = self.used_site

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,12 +17,13 @@ from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.files import text_lines
 from clustermodel.logs import values as log_values
 from clustermodel.machine import NodeType, Partition, Reservation
-from clustermodel.site import EACH, WEIGHTS, FairShare, Limits, Multifactor, Site
+from clustermodel.site import EACH, PARENT, QOS, WEIGHTS, FairShare, Limits, Multifactor, Share, Site
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice
 
 UNITS: Final = {"nodes": "node", "cores": "cpu", "gpus": "gres/gpu"}
 """What a node of the model may stand for, and what Slurm calls it in a list of resources (TRES)."""
 _MOST_UNITS: Final = 10_000_000
+_USE_PARENT: Final = "2147483647"  # what older releases print for FairShare=parent
 
 _NOTHING: Final = frozenset(
     (
@@ -35,6 +36,7 @@ _WHO: Final = "who may use a partition is no rule of the model; the jobs of a lo
 _WHOLE: Final = "parts of a node are no rule of the model"
 _PREEMPTION: Final = "what preempts what is the policy's"
 _SPENT: Final = "budgets that are used up are no rule of the model"
+_LEAST: Final = "least sizes are no rule of the model"
 
 
 def _reasons(*groups: tuple[str | None, str]) -> dict[str, str | None]:
@@ -49,7 +51,7 @@ _PARTITION: Final = _reasons(
     (_PREEMPTION, "gracetime preemptmode"),
     ("jobs of the model have their nodes alone; gang policies share them in time", "oversubscribe"),
     ("the jobs of a log have their own limits", "defaulttime"),
-    ("least sizes are no rule of the model", "minnodes"),
+    (_LEAST, "minnodes"),
     ("jobs are killed at their limits", "overtimelimit"),
     ("usage is node time", "tresbillingweights"),
 )
@@ -73,48 +75,111 @@ _SETTING: Final = {
 }
 """Settings of slurm.conf that bear on the schedule; the others are those of daemons."""
 _ENFORCED: Final = frozenset(("limits", "safe", "all"))
-_EVERY_S: Final = {"HOURLY": 3600, "DAILY": 86_400, "WEEKLY": 7 * 86_400}
+_DAY_S: Final = 86_400
+_WEEK_S: Final = 7 * _DAY_S
+_EVERY_S: Final = {"HOURLY": 3600, "DAILY": _DAY_S, "WEEKLY": _WEEK_S}
 """Flags of reservations that recur."""
+_DAYS: Final = {"WEEKDAY": range(5), "WEEKEND": range(5, 7)}
+"""Flags of reservations that recur on some days of each week, from Monday on."""
 _RECORDS: Final = ("partitionname", "nodename", "nodeset", "downnodes", "reservationname", "frontendname", "switchname")
 _FIELD: Final = re.compile(r"(?:^|\s)([A-Za-z]\w*)\s*=(\"[^\"]*\"|.*?)(?=\s+[A-Za-z]\w*\s*=|\s*$)")
 _NOISE: Final = re.compile(r"Configuration data as of|Slurmctld|Slurmdbd|slurm_load|.*Configuration:$|Account Gather$")
 
-# Columns of sacctmgr by the field of Limits that they fill, each with those that they limit separately.
-_OF_USERS: Final = {"user": EACH}
-_OF_ACCOUNTS: Final = {"account": EACH}
-_GROUP: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "grpjobs": ("running_jobs", {}), "grpsubmit": ("submitted_jobs", {}), "grpsubmitjobs": ("submitted_jobs", {}),
-    "grptres": ("nodes", {}), "grptresrunmins": ("node_hours", {}),
-}  # fmt: skip
-_QOS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+_SHARED_PARTS: Final = "usage is node time"
+_ACCRUE: Final = "a job ages from when it joins the queue on, however many wait"
+
+
+class _Column(NamedTuple):
+    """What a column of sacctmgr limits."""
+
+    field: str
+    """Of :class:`~clustermodel.site.Limits`."""
+    each: str = ""
+    """The field of which each name is limited separately."""
+    tres: str | None = None
+    """The resource that it counts; empty: those that it lists; ``None``: jobs or time."""
+
+
+def _columns_of(*groups: tuple[_Column, str]) -> dict[str, _Column]:
+    return {name: column for column, names in groups for name in names.split()}
+
+
+# Each with its older names, from before resources were listed (Slurm 15.08), and the long ones in which sacctmgr is told of it.
+_GROUP: Final = _columns_of(
+    (_Column("running_jobs"), "grpjobs"),
+    (_Column("submitted_jobs"), "grpsubmit grpsubmitjobs"),
+    (_Column("nodes", tres=""), "grptres"), (_Column("nodes", tres="node"), "grpnodes"),
+    (_Column("nodes", tres="cpu"), "grpcpus"), (_Column("nodes", tres="mem"), "grpmem grpmemory"),
+    (_Column("node_hours", tres=""), "grptresrunmins grptresrunmin"), (_Column("node_hours", tres="cpu"), "grpcpurunmins"),
+)  # fmt: skip
+_OF_A_JOB: Final = _columns_of(
+    (_Column("wall_time_s"), "maxwall maxwallpj maxwalldurationperjob"),
+    (_Column("job_nodes", tres=""), "maxtres maxtrespj maxtresperjob"),
+    (_Column("job_nodes", tres="node"), "maxnodes maxnodespj maxnodesperjob"),
+    (_Column("job_nodes", tres="cpu"), "maxcpus maxcpuspj maxcpusperjob"),
+)
+_QOS: Final = {
     **_GROUP,
-    "maxjobspu": ("running_jobs", _OF_USERS), "maxjobsperuser": ("running_jobs", _OF_USERS),
-    "maxsubmitpu": ("submitted_jobs", _OF_USERS), "maxsubmitjobsperuser": ("submitted_jobs", _OF_USERS),
-    "maxtrespu": ("nodes", _OF_USERS), "maxtresperuser": ("nodes", _OF_USERS),
-    "maxtresrunminspu": ("node_hours", _OF_USERS), "maxtresrunminsperuser": ("node_hours", _OF_USERS),
-    "maxjobspa": ("running_jobs", _OF_ACCOUNTS), "maxjobsperaccount": ("running_jobs", _OF_ACCOUNTS),
-    "maxsubmitpa": ("submitted_jobs", _OF_ACCOUNTS), "maxsubmitjobsperaccount": ("submitted_jobs", _OF_ACCOUNTS),
-    "maxtrespa": ("nodes", _OF_ACCOUNTS), "maxtresperaccount": ("nodes", _OF_ACCOUNTS),
-    "maxtresrunminspa": ("node_hours", _OF_ACCOUNTS), "maxtresrunminsperaccount": ("node_hours", _OF_ACCOUNTS),
-    "maxwall": ("wall_time_s", {}), "maxtres": ("job_nodes", {}), "maxtresperjob": ("job_nodes", {}),
+    **_OF_A_JOB,
+    **{
+        name.replace("*", suffix): _Column(field, each, tres)
+        for each, suffixes in (("user", "pu peruser"), ("account", "pa peraccount"))
+        for field, tres, names in (
+            ("running_jobs", None, "maxjobs*"), ("submitted_jobs", None, "maxsubmit* maxsubmitjobs*"),
+            ("nodes", "", "maxtres*"), ("nodes", "node", "maxnodes*"), ("nodes", "cpu", "maxcpus*"),
+            ("node_hours", "", "maxtresrunmins* maxtresrunmin*"), ("node_hours", "cpu", "maxcpurunmins*"),
+        )
+        for name in names.split()
+        for suffix in suffixes.split()
+    },
 }  # fmt: skip
-_ASSOCIATION: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "maxjobs": ("running_jobs", {}), "maxsubmit": ("submitted_jobs", {}), "maxsubmitjobs": ("submitted_jobs", {}),
-    "maxwall": ("wall_time_s", {}), "maxtres": ("job_nodes", {}), "maxtresperjob": ("job_nodes", {}),
-}  # fmt: skip
+_ASSOCIATION: Final = {
+    **_OF_A_JOB,
+    **_columns_of((_Column("running_jobs"), "maxjobs"), (_Column("submitted_jobs"), "maxsubmit maxsubmitjobs")),
+}
+_LEFT: Final = (
+    (_SPENT, "grpwall grptresmins grptresmin grpcpumins maxtresmins maxtresminspj maxtresminsperjob maxcpumins "
+             "maxcpuminspj maxcpuminsperjob"),
+    ("limits of one node are no rule of the model", "maxtrespernode maxtrespn"),
+    (_ACCRUE, "grpjobsaccrue maxjobsaccrue maxjobsaccruepu maxjobsaccrueperuser maxjobsaccruepa maxjobsaccrueperaccount "
+              "minpriothresh minpriothreshold"),
+)  # fmt: skip
 _QOS_LEFT: Final = _reasons(
-    (None, "name priority descr description id usagethres preemptmode"),
-    (_PREEMPTION, "gracetime preempt preemptexempttime"),
-    (_SPENT, "grpwall grptresmins maxtresmins maxtresminsperjob"),
-    (_WHOLE, "maxtrespernode mintres"),
-    ("flags of QOS are no rules of the model", "flags"),
-    ("usage is node time", "usagefactor"),
+    (None, "name priority descr description id flags"),
+    (_PREEMPTION, "gracetime preempt preemptexempttime preemptmode"),
+    *_LEFT,
+    (_LEAST, "mintres mintrespj mintresperjob mincpus mincpusperjob minnodes"),
+    ("users beyond a part of their shares are not held; an order with fair shares lets them wait", "usagethres usagethreshold"),
+    (_SHARED_PARTS, "usagefactor"),
+    ("limits of associations are the same under all QOS", "limitfactor"),
 )
 _ASSOCIATION_LEFT: Final = _reasons(
-    (None, "cluster account user partition share fairshare parentname parent qos defqos defaultqos id lineage"),
-    (_SPENT, "grpwall grptresmins maxtresmins maxtresminsperjob"),
-    (_WHOLE, "maxtrespernode"),
+    (None, "cluster account user partition share fairshare parentname parent qos qosraw defqos defaultqos id lineage lft rgt"),
+    (None, "comment flags isdefault"),
+    *_LEFT,
     ("priorities of associations are no factor of the model", "priority"),
+)
+_QOS_FLAGS: Final = _reasons(
+    (None, "denyonlimit overpartqos partitiontimelimit partitionmaxnodes relative"),
+    (_LEAST + ": smaller jobs run too", "partitionminnodes"),
+    ("jobs below the threshold are not held", "enforceusagethreshold"),
+    (_SPENT + ", so that nothing has to decay", "nodecay"),
+    ("the policy decides which jobs hold reservations: those of the QOS may, and others then wait for them", "noreserve"),
+    ("jobs of the QOS run outside reservations too", "requiresreservation"),
+    (_SPENT + ", so that no job is held for them", "usagefactorsafe"),
+)
+"""Flags of QOS; ``None``: they are read, or say what is so anyway (a job that exceeds a limit by itself is rejected)."""
+_OLDER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "partition": {"priority": ("prioritytier", "priorityjobfactor"), "shared": ("oversubscribe",)},
+    "node": {"procs": ("cpus",)},
+}
+"""Fields of records that have been renamed: the older name, and those that it stands for."""
+_RESERVATION: Final = _reasons(
+    (None, "reservationname starttime endtime duration nodes nodecnt corecnt tres state users accounts groups flags coreids"),
+    (None, "maxstartdelay burstbuffer watts comment nodename"),
+    ("jobs of other partitions that have the nodes may use it too", "partitionname"),
+    ("its nodes are those named", "features"),
+    ("licenses are no rule of the model", "licenses"),
 )
 
 
@@ -176,6 +241,7 @@ class _Reader:
         self._records: dict[str, dict[str, _Record]] = {kind: {} for kind in kinds}
         self._associations: list[_Record] = []
         self._settings: dict[str, _Record] = {}
+        self._relative: dict[str, int] = {}  # where QOS stand whose limits are percentages, and of how many nodes
         self._spelling: dict[str, str] = {}  # of names in lower case
         self._read: list[str] = []
         self._left: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # setting and reason -> whose
@@ -247,12 +313,24 @@ class _Reader:
             elif name.upper() == "DEFAULT":
                 defaults[kind] |= dict(pairs[1:])
             else:
+                if kind == "reservation":
+                    pairs += _cores(pairs)
                 for each in self._names(where, name) if kind == "node" else [name]:
-                    self._records[kind][each] = _Record(where, defaults[kind] | dict(pairs))
+                    self._records[kind][each] = _Record(where, self._renamed(kind, defaults[kind] | dict(pairs)))
         new = {kind: len(records) - before[kind] for kind, records in self._records.items()}
         parts = [counted(new[kind], kind) for kind in ("node", "partition", "reservation") if new[kind]]
         parts += [counted(settings, "setting")] if settings else []
         self._read.append(f"{path}: {', '.join(parts) or 'nothing new'}")
+
+    def _renamed(self, kind: str, fields: dict[str, str]) -> dict[str, str]:
+        """Return the fields of a record by the names that they have today."""
+        for older, names in _OLDER.get(kind, {}).items():
+            if older in fields:
+                value, spelled = fields.pop(older), self._spelled(older)
+                for name in names:
+                    fields.setdefault(name, value)
+                    self._spelling.setdefault(name, spelled)
+        return fields
 
     @staticmethod
     def _names(where: str, text: str) -> list[str]:
@@ -280,7 +358,7 @@ class _Reader:
         of_nodes = self._nodes()
         partitions, node_types = self._partitions(of_nodes), self._node_types(of_nodes)
         reservations = self._reservations(of_nodes)
-        limits = self._limits()
+        limits, qos = self._limits(of_nodes)
         order = self._order()
         for name, record in self._settings.items():
             if name in _SETTING and record.fields[name].strip().lower() not in _NOTHING:
@@ -289,7 +367,9 @@ class _Reader:
         for (setting, reason), whose in self._left.items():
             left_out.append(f"{setting}{f' of {_listed(whose)}' if any(whose) else ''}: {reason}")
         return SlurmSite(
-            site=Site(partitions=partitions, node_types=node_types, reservations=reservations, limits=limits, order=order),
+            site=Site(
+                partitions=partitions, node_types=node_types, reservations=reservations, limits=limits, qos=qos, order=order
+            ),
             node_names=tuple(of_nodes),
             nodes=sum(map(len, of_nodes.values())),
             read=tuple(self._read),
@@ -432,27 +512,28 @@ class _Reader:
         made = []
         for name, record in self._records["reservation"].items():
             fields, whose = record.fields, f"reservation {name}"
+            self._leave_fields(record, _RESERVATION, (), whose)
             people = {
-                kind: [who for who in fields.get(kind, "").split(",") if who.strip().lower() not in _NOTHING]
+                kind: [each for who in fields.get(kind, "").split(",") if (each := who.strip()).lower() not in _NOTHING]
                 for kind in ("accounts", "users", "groups")
             }
+            mixed = [kind for kind, names in people.items() if len({who.startswith("-") for who in names}) > 1]
             flags = {flag.strip().upper() for flag in fields.get("flags", "").split(",")}
-            every_s = next((float(_EVERY_S[flag]) for flag in sorted(flags & _EVERY_S.keys())), None)
-            nodes = [number for node in self._members(record, {}) for number in of_nodes.get(node, ())]
+            nodes = self._reserved_nodes(record, of_nodes, whose)
             start_s, end_s = (self._since_begin(record, field) for field in ("starttime", "endtime"))
-            if every_s is not None and start_s < 0:
-                shift = -(start_s // every_s) * every_s
-                start_s, end_s = start_s + shift, end_s + shift
+            times = self._times_of(flags, start_s, end_s)
             problem = next(
                 words
                 for wrong, words in (
                     (self._begin is None, "say when the log begins (--start)"),
-                    (people["groups"] or any(who.startswith("-") for who in people["accounts"] + people["users"]),
-                     "reservations are for accounts and users"),
-                    (flags & {"WEEKDAY", "WEEKEND"}, "reservations come once, or after so many seconds"),
+                    (people["groups"], "reservations are for accounts and users, not for groups"),
+                    (mixed, "names with a minus and without one stand together"),
+                    ("TIME_FLOAT" in flags, "its begin moves on as time passes, so that it never comes"),
                     (not nodes, f"it has no {self._unit}"),
-                    (end_s <= max(start_s, 0.0), "it is over when the log begins"),
-                    (every_s is not None and end_s - start_s >= every_s, "it is longer than it is apart"),
+                    (end_s <= start_s, "it ends before it begins"),
+                    (any(every_s is not None and end_s - start_s >= every_s for _, _, every_s in times),
+                     "it is longer than it is apart"),
+                    (not times, "it is over when the log begins"),
                     (True, ""),
                 )
                 if wrong
@@ -460,13 +541,63 @@ class _Reader:
             if problem:
                 self._leave("StartTime", problem, whose)
                 continue
-            made.append(
+            made += [
                 Reservation(
-                    nodes=nodes, start_s=max(start_s, 0.0), end_s=end_s, every_s=every_s, name=name,
+                    nodes=nodes, start_s=begin_s, end_s=until_s, every_s=every_s, name=name,
                     accounts=people["accounts"], users=people["users"],
                 )
-            )  # fmt: skip
+                for begin_s, until_s, every_s in times
+            ]  # fmt: skip
         return made
+
+    def _times_of(self, flags: Collection[str], start_s: float, end_s: float) -> list[tuple[float, float, float | None]]:
+        """Return when a reservation begins, ends and recurs after the log begins: once, or on several days of each week."""
+        every_s = next((float(_EVERY_S[flag]) for flag in sorted(_EVERY_S) if flag in flags), None)
+        days = next((days for flag, days in _DAYS.items() if flag in flags), None)
+        first = [(start_s, end_s, every_s)]
+        if days is not None:
+            monday = (self._begin or 0) // _DAY_S + 3  # 1 January 1970 was a Thursday
+            weekday = int((monday + ((self._begin or 0) % _DAY_S + start_s) // _DAY_S) % 7)
+            shifts = [(day - weekday) % 7 * _DAY_S for day in days]
+            first = [(start_s + shift, end_s + shift, float(_WEEK_S)) for shift in sorted(shifts)]
+        times: list[tuple[float, float, float | None]] = []
+        for begin_s, until_s, period_s in first:
+            shift = 0.0 if period_s is None or begin_s >= 0 else -(begin_s // period_s) * period_s
+            if period_s is not None and shift and until_s + shift - period_s > 0:  # the one that has begun
+                times.append((0.0, until_s + shift - period_s, None))
+            if until_s + shift > 0:
+                times.append((max(begin_s + shift, 0.0), until_s + shift, period_s))
+        return times
+
+    def _reserved_nodes(self, record: _Record, of_nodes: Mapping[str, range], whose: str) -> list[int]:
+        """Return the nodes of a reservation, in the unit that was asked for; if it has some cores of nodes, those."""
+        cores: dict[str, list[int]] = {}
+        for part in filter(None, record.fields.get("coreids", "").split(";")):
+            names, _, text = part.partition(":")
+            try:
+                for name in self._names(record.where, names):
+                    cores.setdefault(name, []).extend(_numbers(text))
+            except ValueError:
+                raise TraceError(f"{record.where}: CoreIDs: {quoted(text)} are no numbers of cores") from None
+        nodes: list[int] = []
+        for name in self._members(record, {}):
+            numbers = of_nodes.get(name, range(0))
+            if name not in cores or self._unit != "cores":
+                nodes += numbers
+                continue
+            node = self._records["node"].get(name)
+            threads = 1 if node is None else self._threads(node, len(numbers))
+            cpus = {cpu for core in cores[name] for cpu in range(core * threads, (core + 1) * threads)}
+            nodes += [number for cpu, number in enumerate(numbers) if cpu in cpus]
+        if cores and self._unit != "cores":
+            hint = "; --unit cores reserves these cores"
+            self._leave("CoreIDs", f"the model counts {self._unit}: the whole nodes are reserved{hint}", whose)
+        return nodes
+
+    def _threads(self, node: _Record, cpus: int) -> int:
+        """Return how many of the CPUs of a node are threads of one core."""
+        threads = log_values.whole(node.fields.get("threadspercore", "")) or 1
+        return threads if cpus % threads == 0 else 1
 
     def _since_begin(self, record: _Record, field: str) -> float:
         """Return a time in seconds on the clock of the jobs."""
@@ -476,33 +607,67 @@ class _Reader:
             raise TraceError(f"{record.where}: {self._spelled(field)}: {problem}") from None
         return LONGEST_S if seconds is None else float(seconds - (self._begin or 0))
 
-    def _limits(self) -> list[Limits]:
+    def _limits(self, of_nodes: Mapping[str, range]) -> tuple[list[Limits], list[QOS]]:
+        """Return the limits, and the QOS that decide which of them come first."""
         enforced = self._settings.get("accountingstorageenforce")
         words = {word.strip().lower() for word in enforced.fields["accountingstorageenforce"].split(",")} if enforced else set()
         if (enforced or "clustername" in self._settings) and not words & _ENFORCED:
             if self._records["qos"] or self._associations:
                 self._leave("limits", "AccountingStorageEnforce of slurm.conf does not have them kept", "QOS and associations")
-            return []
-        made: dict[tuple[tuple[str, str | tuple[str, ...]], ...], dict[str, float]] = {}
+            return [], []
+        made: dict[tuple[tuple[tuple[str, str | tuple[str, ...]], ...], str | None], dict[str, float]] = {}
+        set_by_qos = set[tuple[str, str]]()  # fields and kinds
 
-        def add(
-            record: _Record, table: Mapping[str, tuple[str, dict[str, str]]], whose: str, **of_whom: str | tuple[str, ...]
-        ) -> None:
-            for column, (field, separately) in table.items():
-                if record.fields.get(column, "").strip() and (limit := self._limit(record, column, field, whose)) is not None:
-                    made.setdefault(tuple((of_whom | separately).items()), {}).setdefault(field, limit)
+        def add(record: _Record, table: Mapping[str, _Column], whose: str, **of_whom: str | tuple[str, ...]) -> None:
+            for name, column in table.items():
+                if not record.fields.get(name, "").strip() or (limit := self._limit(record, name, column, whose)) is None:
+                    continue
+                kind = "grp" if name in _GROUP else "max"
+                yields = kind if "qos" not in of_whom and (column.field, kind) in set_by_qos else None
+                if "qos" in of_whom:
+                    set_by_qos.add((column.field, kind))
+                who = tuple((of_whom | ({column.each: EACH} if column.each else {})).items())
+                amounts = made.setdefault((who, yields), {})
+                amounts[column.field] = min(limit, amounts.get(column.field, limit))
 
+        qos = self._qos(of_nodes)
         for name, record in self._records["qos"].items():
             self._leave_fields(record, _QOS_LEFT, _QOS, f"QOS {name}")
             add(record, _QOS, f"QOS {name}", qos=name)
-        for name, record in self._records["partition"].items():
-            of_partition = record.fields.get("qos", "")
-            if of_partition in self._records["qos"]:
-                add(self._records["qos"][of_partition], _QOS, f"QOS {of_partition}", partition=name)
-            elif of_partition.lower() not in _NOTHING and not self._records["qos"]:
-                self._leave("QoS", "its limits are in the output of sacctmgr show qos -P; give it too", f"partition {name}")
         self._add_associations(add)
-        return [Limits(**dict(of_whom), **fields) for of_whom, fields in made.items()]  # type: ignore[arg-type]
+        limits = [Limits(**dict(who), **fields, yields_to_qos=yields) for (who, yields), fields in made.items()]  # type: ignore[arg-type]
+        return limits, qos
+
+    def _qos(self, of_nodes: Mapping[str, range]) -> list[QOS]:
+        """Return what QOS are of partitions, and what they lift; turn percentages of their limits into numbers of nodes."""
+        records, partitions = self._records["qos"], defaultdict[str, list[str]](list)
+        for name, record in self._records["partition"].items():
+            of_partition = record.fields.get("qos", "").strip()
+            if of_partition in records:
+                partitions[of_partition].append(name)
+            elif of_partition.lower() not in _NOTHING:
+                reason = "sacctmgr show qos -P does not have it" if records else "give the output of sacctmgr show qos -P too"
+                self._leave("QoS", f"its limits are those of {of_partition}; {reason}", f"partition {name}")
+        made = []
+        for name, record in records.items():
+            flags = {flag.strip().lower(): flag.strip() for flag in record.fields.get("flags", "").split(",")}
+            for flag in [flag for flag in flags if flag not in _NOTHING]:
+                if (why := _QOS_FLAGS.get(flag, "it is no rule of the model")) is not None:
+                    self._leave(f"Flags={flags[flag]}", why, f"QOS {name}")
+            if "relative" in flags:
+                of = [self._records["partition"][partition] for partition in partitions[name][:1]]
+                members = {node for each in of for node in self._members(each, self._records["nodeset"])} or of_nodes
+                self._relative[record.where] = sum(len(of_nodes.get(node, ())) for node in members)
+            each = QOS(
+                name=name,
+                partitions=partitions[name],
+                over_partition_qos="overpartqos" in flags,
+                lifts_partition_time="partitiontimelimit" in flags,
+                lifts_partition_nodes="partitionmaxnodes" in flags,
+            )
+            if each != QOS(name=name):
+                made.append(each)
+        return made
 
     def _add_associations(self, add: Any) -> None:
         """Add the limits of accounts and users; those that all users of an account have alike, once for each user."""
@@ -538,24 +703,34 @@ class _Reader:
             for user, record in users:
                 add(record, _ASSOCIATION, f"user {user}", account=account, user=user, **place)
 
-    def _limit(self, record: _Record, column: str, field: str, whose: str) -> float | None:
+    def _limit(self, record: _Record, name: str, column: _Column, whose: str) -> float | None:
         """Return a limit, ``None`` where there is none."""
-        if field == "wall_time_s":
-            return self._duration(record, column) or None
-        if "tres" not in column:
-            return self._checked(column, self._whole(record, column, -1), whose)
-        amounts = dict(pair.split("=", 1) for pair in record.fields[column].split(",") if "=" in pair)
+        if column.field == "wall_time_s":
+            return self._duration(record, name) or None
+        if column.tres is None:
+            return self._checked(name, self._whole(record, name, -1), whose)
+        text = record.fields[name]
+        amounts = {column.tres: text} if column.tres else dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
         limit: float | None = None
         for resource, amount in amounts.items():
+            setting = self._spelled(name) if column.tres else f"{self._spelled(name)}={resource}"
+            if column.tres and amount.strip().lower() in _NOTHING - {"0", "1"}:
+                continue
             if resource != self._tres:
-                other = next((name for name, tres in UNITS.items() if tres == resource), None)
+                other = next((unit for unit, tres in UNITS.items() if tres == resource), None)
                 hint = f" (--unit {other})" if other else ""
-                self._leave(f"{self._spelled(column)}={resource}", f"the model counts {self._unit}{hint}", whose)
+                self._leave(setting, f"the model counts {self._unit}{hint}", whose)
             elif not re.fullmatch(r"-?\d{1,15}", amount.strip(), re.ASCII):
-                raise TraceError(f"{record.where}: {self._spelled(column)}: {quoted(amount)} is not a whole number")
+                raise TraceError(f"{record.where}: {self._spelled(name)}: {quoted(amount)} is not a whole number")
             else:
-                limit = self._checked(column, int(amount), whose)
-        return None if limit is None else limit / 60 if field == "node_hours" else limit
+                number, of = int(amount), self._relative.get(record.where)
+                if of is not None and number >= 0 and column.field in ("nodes", "job_nodes"):
+                    if not of:
+                        self._leave(setting, f"it is a part of the machine, of which no file tells the {self._unit}", whose)
+                        return None
+                    number = of * number // 100
+                limit = self._checked(name, number, whose)
+        return None if limit is None else limit / 60 if column.field == "node_hours" else limit
 
     def _checked(self, column: str, limit: int, whose: str) -> int | None:
         if not limit:
@@ -599,29 +774,32 @@ class _Reader:
         }
         return Multifactor(max_age_s=most_age, half_life_s=half_life, **weights, **shares, **values)  # type: ignore[arg-type]
 
-    def _shares(self) -> dict[str, dict[str, float]]:
+    def _shares(self) -> dict[str, dict[str, Share]]:
         """Return the shares of accounts, each by its path from the top, and of users, that are not 1."""
-        parents, of_users = self._parents(), defaultdict[str, set[float]](set)
-        accounts: dict[str, float] = {}
+        parents, of_users = self._parents(), defaultdict[str, dict[str, Share]](dict)
+        accounts: dict[str, Share] = {}
         for record in self._associations:
             account, user = (record.fields.get(name, "").strip() for name in ("account", "user"))
             text = record.fields.get("share", record.fields.get("fairshare", "")).strip()
             if account == "root" or not text:
                 continue
-            if not text.isdecimal() or not int(text):
+            share: Share = PARENT if text.lower() == PARENT or text == _USE_PARENT else float(text) if text.isdecimal() else 0.0
+            if not share:
                 self._leave(f"Share={text}", "shares are numbers above 0", f"user {user}" if user else f"account {account}")
             elif user:
-                of_users[user].add(float(text))
+                of_users[user][account] = share
             else:
                 path = [account]
                 while (above := parents.get(path[0], "root")) != "root" and above not in path:
                     path.insert(0, above)
-                if len(path) > 1 or text != "1":
-                    accounts["/".join(path)] = float(text)
-        for user in [user for user, shares in of_users.items() if len(shares) > 1]:
-            self._leave("Share", "it is not the same in all accounts", f"user {user}")
-            del of_users[user]
-        users = {user: share for user, shares in of_users.items() for share in shares if share != 1}
+                if len(path) > 1 or share != 1:
+                    accounts["/".join(path)] = share
+        users: dict[str, Share] = {}
+        for user, shares in of_users.items():
+            if len({*shares.values()}) > 1:
+                users |= {f"{account}/{user}": share for account, share in shares.items() if share != 1}
+            elif (share := next(iter(shares.values()))) != 1:
+                users[user] = share
         return {"account_shares": accounts, "user_shares": users}
 
     def _parents(self) -> dict[str, str]:
@@ -671,6 +849,13 @@ class _Reader:
             raise TraceError(f"{record.where}: {self._spelled(name)}: {problem}") from None
 
 
+def _numbers(text: str) -> Iterator[int]:
+    """Yield the numbers of a list as ``0-3,8``; a ValueError if it is none."""
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        yield from range(int(low), min(int(high or low), int(low) + _MOST_UNITS) + 1)
+
+
 def _features(node: _Record) -> list[str]:
     texts = [node.fields.get(key, "") for key in ("features", "feature", "availablefeatures")]
     names = [name.strip() for text in texts for name in text.split(",")]
@@ -683,22 +868,34 @@ def _columns(header: str) -> list[str]:
 
 def _whole_records(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield records and settings, each as one line: scontrol indents what follows, slurm.conf ends lines with a backslash."""
-    begun, text, continues, is_record = "", "", False, False
+    begun, text, continues, is_record, kind = "", "", False, False, ""
     for where, whole in [*lines, ("", "")]:
         # The names of kernels have a number sign in them.
         line = whole if re.search(r"(^|\s)OS=", whole) else re.sub(r"(?<!\\)#.*", "", whole).rstrip()
         key = line.partition("=")[0].strip().lower()
-        if text and (continues or (is_record and line[:1].isspace() and key not in _RECORDS)):
+        inner = is_record and line[:1].isspace() and (key not in _RECORDS or (key == "nodename" and kind == "reservationname"))
+        if text and (continues or inner):
             text = f"{text} {line.strip()}"
         else:
             if text:
                 yield begun, text
             text = "" if _NOISE.match(line.strip()) else line.strip()
-            begun, is_record = where, key in _RECORDS
+            begun, is_record, kind = where, key in _RECORDS, key
         continues = text.endswith("\\")
         text = text.removesuffix("\\").rstrip()
     if text:
         yield begun, text
+
+
+def _cores(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the cores of a reservation's inner lines, ``NodeName=k4 CoreIDs=0-3``, as one field, ``k4:0-3;k5:0``."""
+    parts, node = [], ""
+    for name, value in pairs:
+        if name == "nodename":
+            node = value
+        elif name == "coreids" and node:
+            parts.append(f"{node}:{value}")
+    return [("coreids", ";".join(parts))] if parts else []
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from clustermodel.job import DEPENDENCIES
 from clustermodel.machine import Machine, has_features
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.power_cap import capped_pools, most_in_use
-from clustermodel.site import EACH, SUBJECTS, FairShare, Limits, Multifactor, Site
+from clustermodel.site import BITS, EACH, SUBJECTS, Concerns, FairShare, Limits, Multifactor, Site
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.workload.table import Workload
 
@@ -74,15 +74,17 @@ class _Jobs:
         several = field in ("partition", "node_type", "reservation")
         return {part for text in texts for part in text.split(",")} if several else texts
 
-    def of(self, limit: Limits) -> BoolArray:
-        """Return which jobs a limit concerns."""
-        concerned = np.ones(len(self.ids), dtype=bool)
-        for subject in SUBJECTS:
-            if wanted := limit.names(subject):
-                names = self.names(subject)
-                has = [name is not None and (EACH in wanted or name in wanted) for name in map(names.get, self.ids)]
-                concerned &= np.array(has, dtype=bool)
-        return concerned
+    def under(self, site: Site) -> Iterator[tuple[Limits, dict[str, BoolArray]]]:
+        """Yield the limits of a site, and for each amount of theirs for which jobs it holds."""
+        facts = {name: self.names(name) for name in site.subjects}
+        default = next((each.name for each in self._run.machine.partitions if each.default), None)
+        concerns = Concerns(site, facts, default)
+        applies = np.zeros((len(site.limits), len(self.ids)), dtype=np.int64)
+        for place, job in enumerate(self.ids):
+            for number, _, bits in concerns.of(job):
+                applies[number, place] = bits
+        for limit, bits_of_jobs in zip(site.limits, applies, strict=True):
+            yield limit, {name: (bits_of_jobs & BITS[name]) != 0 for name in limit.given}
 
 
 def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
@@ -120,21 +122,23 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
         ids -= waited
     by_limits = np.zeros(len(jobs.ids), dtype=bool)
     nodes, estimate = records.column("nodes"), records.column("estimate")
+    fewest = -(-nodes // max(machine.node_sizes)) if machine.has_shared_nodes else nodes
     none_within: list[Words] = []
-    for limit in (run.scenario.used_site or Site()).limits:
-        over = np.zeros(len(nodes), dtype=bool)
-        for values, most in (
-            (nodes, limit.nodes), (nodes, limit.job_nodes), (estimate / TICKS_PER_SECOND, limit.wall_time_s),
-            (nodes * (estimate / TICKS_PER_SECOND / 3600), limit.node_hours),
-        ):  # fmt: skip
-            over |= False if most is None else values > most
-        if over.any() and (concerned := jobs.of(limit)).any():
-            by_limits |= over & concerned
-            if over[concerned].all():
-                fields = ("nodes", "job_nodes", "wall_time_s", "node_hours")
-                given = ", ".join(f"{name} = {value:g}" for name in fields if (value := getattr(limit, name)) is not None)
-                fact = f"{given} of {limit.of_whom} rejects each of {counted(int(concerned.sum()), 'job')}"
-                none_within.append((fact, "raise the limit, or leave it out", _OPTION))
+    hours = nodes * (estimate / TICKS_PER_SECOND / 3600)
+    asked = {
+        "nodes": fewest, "job_nodes": fewest, "node_hours": fewest * (estimate / TICKS_PER_SECOND / 3600),
+        "processors": nodes, "job_processors": nodes, "processor_hours": hours, "wall_time_s": estimate / TICKS_PER_SECOND,
+    }  # fmt: skip
+    for limit, holds in jobs.under(run.scenario.used_site or Site()):
+        amounts = {name: concerned for name, concerned in holds.items() if name in asked}
+        beyond = [concerned & (asked[name] > getattr(limit, name)) for name, concerned in amounts.items()]
+        over = sum(beyond, np.zeros_like(rejected))
+        concerned = sum(amounts.values(), np.zeros_like(rejected))
+        by_limits |= over
+        if over.any() and over[concerned].all():
+            given = ", ".join(f"{name} = {getattr(limit, name):g}" for name in amounts)
+            fact = f"{given} of {limit.of_whom} rejects each of {counted(int(concerned.sum()), 'job')}"
+            none_within.append((fact, "raise the limit, or leave it out", _OPTION))
     if limited := int((by_limits & np.isin(jobs.ids, list(ids))).sum()):
         fact = f"{_are_rejected(limited)}: limits of the site never allow such a size or estimate"
         yield fact, "raise the limits, or leave such jobs out", _OPTION
@@ -172,14 +176,18 @@ def cap_note(run: Result) -> Words:
 def _beyond_partitions(run: Result, jobs: _Jobs, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
     """Yield what all partitions of jobs refuse, and which of the jobs ``ids`` these are."""
     known, named = {each.name: each for each in run.machine.partitions}, jobs.names("partition")
+    qos = {each.name: each for each in (run.scenario.used_site or Site()).qos}
+    lifting = {job: qos[name] for job, name in jobs.names("qos").items() if name in qos} if known and qos else {}
     default = ",".join(each.name for each in run.machine.partitions if each.default)
     requests = zip(jobs.ids, run.records.seconds("estimate").tolist(), run.records.column("nodes").tolist(), strict=True)
     lost: dict[str, dict[int, float]] = {"s": {}, "nodes": {}}  # by unit the jobs, and the most that their partitions take
     for job, estimate_s, nodes in requests if known else ():
         own = [known[name] for part in named.get(job, default).split(",") if (name := part.strip()) in known]
+        lifts = lifting.get(job)
         for unit, asked, limits in (
-            ("s", estimate_s, [each.max_wall_time_s for each in own]), ("nodes", nodes, [each.max_nodes for each in own]),
-        ):  # fmt: skip
+            ("s", estimate_s, [] if lifts and lifts.lifts_partition_time else [each.max_wall_time_s for each in own]),
+            ("nodes", nodes, [] if lifts and lifts.lifts_partition_nodes else [each.max_nodes for each in own]),
+        ):
             allowed = [limit for limit in limits if limit is not None]
             if job in ids and own and len(allowed) == len(own) and asked > max(allowed):
                 lost[unit][job] = max(allowed)
@@ -208,20 +216,24 @@ def _of_nobody(run: Result, jobs: _Jobs) -> Iterator[Words]:
     """Yield notes on names in rules that no job has."""
     site, machine = run.scenario.used_site or Site(), run.machine
     named: list[tuple[str, list[str], str]] = []
+    # QOS that jobs are under because of their partitions.
+    of_partitions = {each.name for each in site.qos if not jobs.known("partition").isdisjoint(each.partitions)}
     for subject in SUBJECTS:
         who = [name for limit in site.limits for name in limit.names(subject)]
+        who = [name for name in who if subject != "qos" or name not in of_partitions]
         named.append((subject, who, "the limits that name {} have no effect"))
     by_name = jobs.known("reservation") if machine.reservations else set()
     if missing := sorted(by_name - {each.name for each in machine.reservations}):
         yield f"jobs name reservation {_listed(missing)}, which the machine does not have", "they use other nodes", _OPTION
     for subject in ("account", "user"):
-        who = [name for each in machine.reservations if each.name not in by_name for name in getattr(each, f"{subject}s")]
+        of_names = [getattr(each, f"{subject}s") for each in machine.reservations if each.name not in by_name]
+        who = [name for names in of_names for name in names if not name.startswith("-")]
         named.append((subject, who, "the reservations for {} are nobody's"))
     if isinstance(order := site.order, FairShare | Multifactor):
         accounts = {part for path in order.account_shares for part in path.split("/")} & jobs.known("account")
         if order.account_shares and not accounts:
             named.append(("account", list(order.account_shares), "their shares have no effect"))
-        named.append(("user", list(order.user_shares), "the shares of {} have no effect"))
+        named.append(("user", [name.rpartition("/")[2] for name in order.user_shares], "the shares of {} have no effect"))
     for subject, who, effect in named:
         known = jobs.known(subject) if who else set()
         missing = [name for name in dict.fromkeys(who) if name not in known and (name != EACH or not known)]

@@ -75,7 +75,7 @@ class PoolFcfs:
         for job in view.waiting.values():
             if len(closed) == len(self._pools):
                 break
-            pools = self._pools.of(job.allowed)
+            pools = self._pools.touched(job.allowed)
             split = idle.split(job) if closed.isdisjoint(pools) else None
             if split is None:
                 closed.update(pools)

@@ -129,7 +129,7 @@ class RunningPlan(ABC):
         pools, windows = self._pools, self._pools.windows
         allowed = pools.all_nodes if job.allowed is None else as_mask(job.allowed)
         barring = [] if windows is None else [each for each in windows.all if each.bit & job.barred and each.mask & allowed]
-        group = Group(allowed, pools.of(job.allowed), barring)
+        group = Group(allowed, pools.touched(job.allowed), barring)
         self.groups.append(group)
         self._windows_change = 0
         return group

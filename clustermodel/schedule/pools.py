@@ -40,6 +40,7 @@ class Pools:
         self._every: Final = tuple(range(len(order)))
         self.never: Final = set[Hashable]()  # what plans have found that windows let start at no time, as they describe it
         self._of: dict[NodeSet, tuple[int, ...]] = {}
+        self._touched: dict[NodeSet, tuple[int, ...]] = {}
         self._masks: dict[NodeSet, int] = {}
 
     def __len__(self) -> int:
@@ -53,6 +54,15 @@ class Pools:
             mask = as_mask(eligible)
             self._of[eligible] = tuple(pool for pool in self._every if not self.masks[pool] & ~mask)
         return self._of[eligible]
+
+    def touched(self, eligible: NodeSet | None) -> tuple[int, ...]:
+        """Return the pools of which a job that may have these nodes can have some: a limit may leave it particular nodes."""
+        if eligible is None:
+            return self._every
+        if eligible not in self._touched:
+            mask = as_mask(eligible)
+            self._touched[eligible] = tuple(pool for pool in self._every if self.masks[pool] & mask)
+        return self._touched[eligible]
 
     def mask(self, eligible: NodeSet) -> int:
         """Return the nodes that a job may have as a bitmask."""

@@ -67,6 +67,8 @@ class Coordinator:
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
+        if run.held is not None:
+            run.held.begin(run, AlarmClock(run.env, self._ring if run.rows else self._arm))
         self._view = view = View()
         view.now, view.idle, view.up = 0, self._pool.idle_nodes.count, self._nodes - len(run.states.down)
         view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
@@ -107,7 +109,7 @@ class Coordinator:
             not 0 < nodes <= self._largest
             or (self._node_memory is not None and row.memory > self._node_memory)
             or not (self._any_node or self._may_have_nodes(job, place))
-            or (held is not None and held.refuses(row))
+            or (held is not None and held.refuses(job))
         ):
             self._records.rejected(index)
             if held is not None:
@@ -223,10 +225,13 @@ class Coordinator:
         self._rings = True
         self._settled.is_armed = True
 
+    def _arm(self) -> None:
+        self._settled.is_armed = True
+
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
-        reservations, waiting, running = self._reservations, self._pool.waiting, self._running
+        reservations, waiting, running, held = self._reservations, self._pool.waiting, self._running, self._held
         by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
         while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
@@ -244,7 +249,9 @@ class Coordinator:
             submitted, requeued = pool.take_arrivals() if pool.submitted or pool.requeued else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
-            if self._ended or submitted or self._rings or nodes_change or (reservations is not None and reservations.changed):
+            cycles = bool(self._ended or submitted or self._rings or nodes_change)
+            if cycles or (reservations is not None and reservations.changed):
+                cycles = True
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
@@ -255,6 +262,8 @@ class Coordinator:
                     self._ended[:0], pool.submitted[:0] = later
                     settled.is_armed = True
                     continue
+            if held is not None and held.changing:
+                self._join(held.due(cycled=cycles))
             if waiting and not (running or self.open_streams):
                 self._require_a_next_cycle()
         self._ledger.close()

@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.arrays import IntArray
-from clustermodel.job import DEPENDENCIES, JobRow
-from clustermodel.sim.job_process import JobInSystem
-from clustermodel.site import EACH, SUBJECTS, Limits
-from clustermodel.ticks import to_ticks
+from clustermodel.job import DEPENDENCIES
+from clustermodel.schedule.by_node import ANY, Layout
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
+from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.job_process import JobInSystem, progress
+from clustermodel.site import BITS, LIMITS, Concerns, Facts, Limits, Site
+from clustermodel.ticks import NEVER
 from clustermodel.workload.table import Singletons
 
+if TYPE_CHECKING:
+    from clustermodel.sim.simulation import RunContext
+
 AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
-_EACH = (EACH,)
-Facts = Mapping[str, Mapping[int, str]]
-"""What jobs have by the names of :data:`~clustermodel.site.SUBJECTS`, then by job id."""
+_RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = (
+    1 << number for number in range(len(LIMITS))
+)
+_TIMES: Final = _NODE_TIME | _PROCESSOR_TIME
+_ON_NODES: Final = _NODES | _NODE_TIME | _JOB_NODES  # of which nodes with several processors make a difference
+_TOGETHER: Final = _RUNNING | _NODES | _PROCESSORS | _TIMES
+
+
+def counts_nodes(limits: Iterable[Limits]) -> bool:
+    """Return whether limits count nodes, not processors."""
+    return any(BITS[name] & _ON_NODES for limit in limits for name in limit.given)
 
 
 class _Counter:
     """How much the jobs under one limit have, and which of them it holds, in the order in which they came to it."""
 
-    __slots__ = ("held", "jobs", "most_jobs", "most_node_ticks", "most_nodes", "node_ticks", "nodes")
+    __slots__ = ("held", "jobs", "members", "most", "processors", "rung")
 
-    def __init__(self, jobs: int | None, nodes: int | None, node_ticks: int | None) -> None:
-        self.most_jobs, self.most_nodes, self.most_node_ticks = jobs, nodes, node_ticks
-        self.jobs = self.nodes = self.node_ticks = 0
-        self.held: OrderedDict[int, JobInSystem] = OrderedDict()
+    def __init__(self, most: Mapping[int, int]) -> None:
+        self.most = most  # by the bit of what is limited
+        self.jobs = self.processors = 0
+        self.members: dict[int, JobInSystem] = {}  # those counted, by id
+        self.held: OrderedDict[int, tuple[JobInSystem, int]] = OrderedDict()  # with the bits that hold for them
+        self.rung = -1  # when an alarm was to release a job
 
-    def has_room(self, row: JobRow) -> bool:
-        return (
-            (self.most_jobs is None or self.jobs < self.most_jobs)
-            and (self.most_nodes is None or self.nodes + row.nodes <= self.most_nodes)
-            and (self.most_node_ticks is None or self.node_ticks + row.nodes * row.estimate <= self.most_node_ticks)
-        )
-
-    def count(self, row: JobRow, sign: int) -> None:
+    def count(self, job: JobInSystem, sign: int) -> None:
         self.jobs += sign
-        self.nodes += sign * row.nodes
-        self.node_ticks += sign * row.nodes * row.estimate
+        self.processors += sign * job.row.nodes
+        if sign > 0:
+            self.members[job.row.id] = job
+        else:
+            del self.members[job.row.id]
+
+
+_Stage = list[tuple[_Counter, int]]
+"""Counters that a job has to pass together, each with the bits that hold for it."""
 
 
 class HeldJobs:
@@ -50,15 +67,18 @@ class HeldJobs:
 
     def __init__(
         self,
-        limits: Sequence[Limits],
+        site: Site,
         facts: Facts,
         dependencies: IntArray,
         arrays: Mapping[int, tuple[int, int]] = MappingProxyType({}),
         singletons: Singletons = MappingProxyType({}),
+        default_partition: str | None = None,
     ) -> None:
         self._singletons = singletons
         self._together: dict[tuple[str, str], dict[int, None]] = {}  # user and name -> ids in the system, as submitted
-        self._limits, self._facts, self._arrays = limits, facts, arrays  # the last: by job id, its array, and the limit of that
+        self._limits, self._arrays = site.limits, arrays  # the latter by job id: its array, and how many of that may run
+        self._concerns = Concerns(site, facts, default_partition)
+        self._most = [{BITS[name]: limit.most(name) for name in limit.given} for limit in site.limits]
         self._pending: dict[int, set[tuple[int, int]]] = {}  # job id -> kinds and ids of the jobs that it still depends on
         self._dependents: dict[int, list[int]] = {}  # job id -> ids of the jobs that depend on it
         for job, kind, other in dependencies.tolist():
@@ -68,33 +88,55 @@ class HeldJobs:
         self._waiting: dict[int, JobInSystem] = {}  # jobs that depend on others
         self._counters: dict[tuple[object, ...], tuple[_Counter | None, _Counter | None]] = {}
         self._counted: dict[int, list[_Counter]] = {}  # job id -> what it counts against
-        self._ahead: dict[int, list[list[_Counter]]] = {}  # id of a held job -> those that it has still to pass, in stages
+        self._ahead: dict[int, list[_Stage]] = {}  # id of a held job -> those that it has still to pass, in stages
+        self._shares_nodes = False
+        self._fewest: dict[int, int] = {}  # job id -> the least number of nodes on which it fits
+        self._claims: dict[int, tuple[int, int]] = {}  # job id -> how many nodes, or a bitmask of those, it may have
+        # Counters whose room changes although no job of theirs leaves: as time passes, or with the nodes that are idle.
+        self.changing: dict[int, _Counter] = {}
 
-    def refuses(self, row: JobRow) -> bool:
+    def begin(self, run: RunContext, alarm: AlarmClock) -> None:
+        """Be told of the run, and of the alarm at which it looks after :meth:`due`."""
+        self._run, self._alarm = run, alarm
+        self._shares_nodes = run.machine.has_shared_nodes
+        self._awaits_cycle = False  # whether a job has been released for nodes that are idle
+        self._settled = 0  # when gangs in rows were last brought up to date
+
+    def refuses(self, job: JobInSystem) -> bool:
         """Return whether a limit, or a job that it depends on, never lets a job start."""
+        row = job.row
         if row.id in self._never:
             return True
-        for limit in self._limits:
-            if self._key(limit, row) is not None and (
-                (limit.wall_time_s is not None and row.estimate > to_ticks(limit.wall_time_s))
-                or (limit.nodes is not None and row.nodes > limit.nodes)
-                or (limit.job_nodes is not None and row.nodes > limit.job_nodes)
-                or (limit.node_ticks is not None and row.nodes * row.estimate > limit.node_ticks)
-            ):
-                return True
+        fewest = None  # nodes, where it is asked for
+        for number, _, applies in self._concerns.of(row.id) if self._limits else ():
+            for bit, most in self._most[number].items():
+                if not bit & applies or bit & (_RUNNING | _SUBMITTED):
+                    continue
+                if bit & _ON_NODES and fewest is None:
+                    fewest = self._fewest_nodes(job)
+                if (bit == _WALL_TIME and row.estimate > most) or (
+                    bit & (_PROCESSORS | _JOB_PROCESSORS) and row.nodes > most
+                ) or (bit == _PROCESSOR_TIME and row.nodes * row.estimate > most):  # fmt: skip
+                    return True
+                if bit & _ON_NODES and fewest is not None and fewest * (row.estimate if bit == _NODE_TIME else 1) > most:
+                    return True
         return False
 
     def lets_go(self, job: JobInSystem) -> bool:
         """Return whether a job that is submitted joins the queue at once; otherwise it is held."""
-        of_submission, of_running = [], []
-        for limit in self._limits:
-            if (key := self._key(limit, job.row)) is not None:
-                submitted, running = self._counters_of(limit, key)
-                of_submission += [] if submitted is None else [submitted]
-                of_running += [] if running is None else [running]
+        of_submission: _Stage = []
+        of_running: _Stage = []
+        for number, key, applies in self._concerns.of(job.row.id) if self._limits else ():
+            submitted, running = self._counters_of(number, key)
+            if submitted is not None:
+                of_submission.append((submitted, applies))
+            if running is not None:
+                of_running.append((running, applies))
+            if self._shares_nodes and applies & _JOB_NODES:
+                self._limit_nodes(job, self._most[number][_JOB_NODES])
         if (array := self._arrays.get(job.row.id)) is not None:
-            of_array = self._counters.setdefault(array, (None, _Counter(array[1], None, None)))[1]
-            of_running += [] if of_array is None else [of_array]
+            of_array = self._counters.setdefault(array, (None, _Counter({_RUNNING: array[1]})))[1]
+            of_running += [] if of_array is None else [(of_array, _RUNNING)]
         group, alone = self._singletons.get(job.row.id, (None, False))
         if group is not None:
             together = self._together.setdefault(group, {})
@@ -154,48 +196,276 @@ class HeldJobs:
 
     def left(self, job: JobInSystem) -> list[JobInSystem]:
         """Note that a job has left the system; return the jobs that join the queue now, as limits have room for them."""
-        released = []
         counters = self._counted.pop(job.row.id)
+        self._claims.pop(job.row.id, None)
+        self._fewest.pop(job.row.id, None)
         for counter in counters:
-            counter.count(job.row, -1)
-        for counter in reversed(counters):  # jobs that wait for their turn to run come before those that enter
-            while (held := next((each for each in counter.held.values() if counter.has_room(each.row)), None)) is not None:
-                del counter.held[held.row.id]
-                if self._passes(held):
-                    released.append(held)
+            counter.count(job, -1)
+        # Jobs that wait for their turn to run come before those that enter.
+        return [held for counter in reversed(counters) for held in self._released(counter)]
+
+    def due(self, *, cycled: bool) -> list[JobInSystem]:
+        """Return the jobs that join the queue as time has passed, or for idle nodes; if there are none, set the alarm.
+
+        Asked at the end of an instant, after the scheduling cycle, if there was one.
+        """
+        if cycled:
+            self._settled = self._run.env.now
+        self._awaits_cycle = False
+        released: list[JobInSystem] = []
+        for number, counter in list(self.changing.items()):
+            released += self._released(counter, settled=True)
+            if not counter.held:
+                del self.changing[number]
+        at = NEVER
+        if not released:
+            for counter in self.changing.values():
+                counter.rung = self._room_at(counter)
+                at = min(at, counter.rung)
+        self._alarm.set(None if at == NEVER else at)
+        return released
+
+    def _released(self, counter: _Counter, *, settled: bool = False) -> list[JobInSystem]:
+        """Return the jobs that a counter held and nothing holds any more, in order; others may be held by another one now."""
+        released = []
+        for job, applies in list(counter.held.values()):
+            if self._has_room(counter, job, applies):
+                holding = self._holding(job, settled=settled)
+                if holding is not counter:
+                    del counter.held[job.row.id]
+                if holding is None:
+                    released.append(job)
         return released
 
     def _passes(self, job: JobInSystem) -> bool:
-        """Count a job against its limits, stage by stage; return whether nothing holds it any more."""
+        return self._holding(job) is None
+
+    def _holding(self, job: JobInSystem, *, settled: bool = False) -> _Counter | None:
+        """Count a job against its limits, stage by stage; return the counter that holds it, if any does."""
         stages = self._ahead[job.row.id]
         while stages:
-            for counter in stages[0]:
-                if not counter.has_room(job.row):
-                    counter.held[job.row.id] = job
-                    return False
-            for counter in stages[0]:
-                counter.count(job.row, 1)
-            self._counted[job.row.id] += stages.pop(0)
+            for counter, applies in stages[0]:
+                if not self._has_room(counter, job, applies):
+                    return self._hold(counter, job, applies)
+            if self._shares_nodes:
+                on_nodes = [(counter, applies) for counter, applies in stages[0] if applies & _NODES]
+                if on_nodes and not self._choose_nodes(job, [counter for counter, _ in on_nodes], settled=settled):
+                    return self._hold(on_nodes[0][0], job, on_nodes[0][1])
+                for counter, applies in stages[0]:
+                    if applies & _NODE_TIME:  # on no more nodes than there is room for
+                        left = counter.most[_NODE_TIME] - self._time(counter, _NODE_TIME)
+                        self._limit_nodes(job, left // job.row.estimate)
+            for counter, _ in stages[0]:
+                counter.count(job, 1)
+                self._counted[job.row.id].append(counter)
+            stages.pop(0)
         del self._ahead[job.row.id]
+        return None
+
+    def _hold(self, counter: _Counter, job: JobInSystem, applies: int) -> _Counter:
+        counter.held[job.row.id] = job, applies
+        if any(bit & (_TIMES | (_NODES if self._shares_nodes else 0)) for bit in counter.most):
+            self.changing[id(counter)] = counter
+        return counter
+
+    def _has_room(self, counter: _Counter, job: JobInSystem, applies: int) -> bool:
+        """Return whether a job may join those counted, as far as limits are concerned that ``applies`` has for it."""
+        nodes = job.row.nodes
+        for bit, most in counter.most.items():
+            if not bit & applies:
+                continue
+            if bit & (_RUNNING | _SUBMITTED):
+                if counter.jobs >= most:
+                    return False
+            elif bit == _PROCESSORS or (bit == _NODES and not self._shares_nodes):
+                if counter.processors + nodes > most:
+                    return False
+            elif bit & _TIMES and self._time(counter, bit) + self._demand(job, bit) > most:
+                return False
         return True
 
-    def _key(self, limit: Limits, row: JobRow) -> tuple[str, ...] | None:
-        """Return which of a limit's jobs this one is counted with; ``None`` if the limit does not concern it."""
-        key = []
-        for name in SUBJECTS:
-            if wanted := limit.names(name):
-                value = self._facts[name].get(row.id)
-                if value is None or (value not in wanted and wanted != _EACH):
-                    return None
-                key.append(value if wanted == _EACH else "")
-        return tuple(key)
+    # Limits of nodes x remaining time.
 
-    def _counters_of(self, limit: Limits, key: tuple[str, ...]) -> tuple[_Counter | None, _Counter | None]:
+    def _size(self, job: JobInSystem, bit: int) -> int:
+        """Return by how many nodes, or processors, the remaining time of a job counts."""
+        return self._nodes_of(job) if bit == _NODE_TIME and self._shares_nodes else job.row.nodes
+
+    def _demand(self, job: JobInSystem, bit: int) -> int:
+        """Return by how much a job that is held adds to such a sum, at least."""
+        return (self._fewest_nodes(job) if bit == _NODE_TIME else job.row.nodes) * job.row.estimate
+
+    def _time(self, counter: _Counter, bit: int) -> int:
+        """Return the sum of nodes, or processors, x remaining time of the jobs counted."""
+        now, running = self._run.env.now, self._run.running
+        time = 0
+        for number, job in counter.members.items():
+            left = max(job.row.estimate - job.saved, 0)
+            if (gang := running.get(number)) is not None:
+                left = max(job.row.estimate - progress(gang), 0) if gang.rows else min(left, max(gang.expected_end - now, 0))
+            time += self._size(job, bit) * left
+        return time
+
+    def _room_at(self, counter: _Counter) -> int:
+        """Return the first time at which a counter can have room for a job that it holds, if no job starts, ends or is stopped.
+
+        Where gangs share nodes in time, there may still be too little room then.
+        """
+        bits = [bit for bit in counter.most if bit & _TIMES]
+        demands = set[tuple[int, ...]]()
+        for job, applies in counter.held.values():
+            demand = tuple(self._demand(job, bit) if bit & applies else 0 for bit in bits)
+            if any(demand) and self._has_room(counter, job, applies & ~_TIMES):
+                demands.add(demand)
+        if len(bits) == 1 and demands:
+            demands = {min(demands)}
+        first = NEVER
+        for demand in demands:
+            at = max(self._falls_to(counter, bit, counter.most[bit] - amount) for bit, amount in zip(bits, demand, strict=True))
+            if at >= 0:
+                first = min(first, at)
+        return first
+
+    def _falls_to(self, counter: _Counter, bit: int, allowed: int) -> int:
+        """Return when the sum of nodes x remaining time has fallen to what is ``allowed``; -1: it has already."""
+        now, running = self._run.env.now, self._run.running
+        time = self._time(counter, bit)
+        if time <= allowed:
+            return -1
+        changes: list[tuple[int, int]] = []  # when it begins, or ceases, to fall by so much in each tick
+        in_rows = 0
+        for number, job in counter.members.items():
+            if (gang := running.get(number)) is None:
+                continue
+            size = self._size(job, bit)
+            if gang.rows:
+                in_rows += size
+            elif gang.expected_end > now:
+                changes.append((max(gang.expected_end - max(job.row.estimate - job.saved, 0), now), size))
+                changes.append((gang.expected_end, -size))
+        if in_rows:  # at the earliest; if it has rung in vain, a slice of other gangs may be running
+            ticks = -(-(time - allowed) // in_rows)
+            if counter.rung == now == self._settled:
+                ticks = max(ticks, self._run.machine.time_slicing.quantum)
+            return max(self._settled + ticks, now)
+        at, rate = now, 0
+        for change, by in sorted(changes):
+            if rate and at + (ticks := -(-(time - allowed) // rate)) <= change:
+                return at + ticks
+            time -= rate * (change - at)
+            at, rate = change, rate + by
+        return NEVER
+
+    # Limits of nodes that have several processors: a node counts once.
+
+    def _layout(self, job: JobInSystem) -> Layout:
+        return job.queued.layout or ANY
+
+    def _limit_nodes(self, job: JobInSystem, most: int) -> None:
+        """Let a job have at most so many nodes."""
+        per_node, most_nodes = self._layout(job)
+        if not most_nodes or most_nodes > most:
+            job.queued.layout = Layout(per_node, most)
+
+    def _fewest_nodes(self, job: JobInSystem) -> int:
+        """Return the least number of nodes on which a job fits."""
+        if not self._shares_nodes:
+            return job.row.nodes
+        if (known := self._fewest.get(job.row.id)) is not None:
+            return known
+        fewest, most = 1, self._most_nodes(job)
+        while fewest < most:
+            middle = (fewest + most) // 2
+            if self._fits_on(job, middle):
+                most = middle
+            else:
+                fewest = middle + 1
+        self._fewest[job.row.id] = fewest
+        return fewest
+
+    def _fits_on(self, job: JobInSystem, nodes: int) -> bool:
+        """Return whether a job fits on so many nodes of the empty machine."""
+        assert self._run.requests is not None
+        of_machine, queued = self._run.requests.nodes, job.queued
+        layout = queued.layout
+        queued.layout = Layout(self._layout(job).per_node, nodes)
+        fits = of_machine.choose(queued, queued.nodes, of_machine.total, queued.allowed) is not None
+        queued.layout = layout
+        return fits
+
+    def _most_nodes(self, job: JobInSystem) -> int:
+        """Return the largest number of nodes that a job may have."""
+        assert self._run.requests is not None
+        per_node, most_nodes = self._layout(job)
+        most = min(job.row.nodes // (per_node or 1), self._run.requests.nodes.count)
+        return min(most, most_nodes) if most_nodes else most
+
+    def _nodes_of(self, job: JobInSystem) -> int:
+        """Return how many nodes a job has, or while it waits, may have."""
+        gang = self._run.running.get(job.row.id)
+        if gang is not None:
+            return self._mask_of(gang.columns).bit_count()
+        claimed, mask = self._claims.get(job.row.id, (0, 0))
+        return claimed or mask.bit_count() or self._most_nodes(job)
+
+    def _mask_of(self, columns: NodeSet) -> int:
+        """Return the nodes of some processors, a bitmask of nodes."""
+        assert self._run.requests is not None
+        nodes = self._run.requests.nodes
+        return sum([1 << node for node, _ in nodes.split(columns, 0)])
+
+    def _choose_nodes(self, job: JobInSystem, counters: list[_Counter], *, settled: bool) -> bool:
+        """Limit a job to as many nodes as counters have left, or to nodes of their jobs on which it fits now.
+
+        Return whether that is possible.
+        """
+        used, room = -1, NEVER  # the nodes that jobs of all counters have
+        for counter in counters:
+            mask, claimed = 0, 0
+            for number, other in counter.members.items():
+                if (gang := self._run.running.get(number)) is not None:
+                    mask |= self._mask_of(gang.columns)
+                else:
+                    nodes, own = self._claims.get(number, (self._most_nodes(other), 0))
+                    mask, claimed = mask | own, claimed + nodes
+            used, room = used & mask, min(room, counter.most[_NODES] - mask.bit_count() - claimed)
+        if room > 0 and self._fits_on(job, min(room, self._most_nodes(job))):
+            self._limit_nodes(job, room)
+            self._claims[job.row.id] = self._most_nodes(job), 0
+            return True
+        if not settled or self._awaits_cycle:  # the next cycle may take nodes that are idle now
+            return False
+        run, queued = self._run, job.queued
+        assert run.requests is not None
+        of_machine = run.requests.nodes
+        free = of_machine.free(run.pool.idle_nodes.as_set(), None if run.saved.free is None else run.saved.free.by_node())
+        idle, may_have = free[: of_machine.count].tolist(), of_machine.having(queued.allowed).tolist()
+        others = [node for node, number in enumerate(idle) if number and may_have[node] and not used >> node & 1]
+        others.sort(key=lambda node: (-idle[node], node))
+        mask = used | sum([1 << node for node in others[: max(room, 0)]])
+        split = of_machine.choose(queued, queued.nodes, free, self._processors_of(mask, queued.allowed))
+        if split is None:
+            return False
+        mask = used | sum([1 << node for node, _ in split if node < of_machine.count and not used >> node & 1])
+        queued.allowed = queued.eligible = self._processors_of(mask, queued.allowed)
+        self._claims[job.row.id] = 0, mask
+        self._awaits_cycle = True
+        return True
+
+    def _processors_of(self, nodes: int, allowed: NodeSet | None) -> NodeSet:
+        """Return the processors of some nodes, a bitmask of nodes, that a job may have."""
+        assert self._run.requests is not None
+        first, mask = self._run.requests.nodes.first, 0
+        for node in range(nodes.bit_length()):
+            if nodes >> node & 1:
+                mask |= (1 << first[node + 1]) - (1 << first[node])
+        return from_mask(mask if allowed is None else mask & as_mask(allowed))
+
+    def _counters_of(self, number: int, key: tuple[str, ...]) -> tuple[_Counter | None, _Counter | None]:
         """Return the counters of jobs in the system, and of those that may run."""
-        place = (id(limit), *key)
+        place = (number, *key)
         if place not in self._counters:
-            submitted = None if limit.submitted_jobs is None else _Counter(limit.submitted_jobs, None, None)
-            of_running = (limit.running_jobs, limit.nodes, limit.node_ticks)
-            running = None if of_running == (None, None, None) else _Counter(*of_running)
-            self._counters[place] = submitted, running
+            most = self._most[number]
+            running = {bit: amount for bit, amount in most.items() if bit & _TOGETHER}
+            submitted = _Counter({_SUBMITTED: most[_SUBMITTED]}) if _SUBMITTED in most else None
+            self._counters[place] = submitted, _Counter(running) if running else None
         return self._counters[place]

@@ -100,11 +100,11 @@ def _asked(job: QueuedJob, processors: int) -> str:
     return ", ".join(words)
 
 
-def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -> NodeRequests | None:
-    """Return what the jobs of a run ask of nodes; ``None`` where a number of processors is all."""
+def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]], *, by_node: bool = False) -> NodeRequests | None:
+    """Return what the jobs of a run ask of nodes; ``None`` where a number of processors is all, and it is not ``by_node``."""
     if machine.has_shared_nodes:
-        differ = bool(shapes) or machine.node_memories is not None or bool(machine.sets_of_nodes())
-        where = " where jobs have shapes"
+        differ = bool(shapes) or by_node or machine.node_memories is not None or bool(machine.sets_of_nodes())
+        where = " where jobs have shapes, or limits count nodes"
         require(not differ or machine.power_cap_w is None, "Machine.power_cap_w", machine.power_cap_w, "it must be None", where)
         return NodeRequests(machine, shapes) if differ else None
     for job, (per_node, most_nodes, _) in shapes.items():

@@ -11,7 +11,7 @@ import numpy as np
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine, has_features
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
-from clustermodel.sim.partitions import Partitions
+from clustermodel.sim.partitions import NONE_LIFTED, Lifted, Partitions
 from clustermodel.validation import to_kib
 
 Place = tuple[NodeSet | None, int]
@@ -73,12 +73,13 @@ def places_of(
     features_of: Mapping[int, str],
     *,
     all_named: bool = False,
+    lifted: Lifted = NONE_LIFTED,
 ) -> Partitions | NodeTypes | None:
     """Return which nodes jobs may have, by what they name, by their numbers; ``None`` where each may have all.
 
-    With ``all_named``, ``partition_of`` has all jobs of the run.
+    With ``all_named``, ``partition_of`` has all jobs of the run.  ``lifted``: for which jobs limits of partitions do not hold.
     """
-    partitions = Partitions(machine, partition_of, all_named=all_named) if machine.partitions else None
+    partitions = Partitions(machine, partition_of, all_named=all_named, lifted=lifted) if machine.partitions else None
     if not machine.node_types or not (type_of or features_of or any(each.memory_gib for each in machine.node_types)):
         return partitions
     return NodeTypes(machine, partitions, type_of, features_of)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
@@ -20,12 +20,23 @@ class _Limits(NamedTuple):
     most: int
 
 
+class Lifted(NamedTuple):
+    """By number, the jobs for which limits of partitions do not hold: those of wall time, and those of nodes."""
+
+    time: Container[int]
+    nodes: Container[int]
+
+
+NONE_LIFTED: Final = Lifted((), ())
+
+
 class Partitions:
     """The partitions of a machine in one run, in which all jobs name some or, as far as is known, some do not."""
 
-    def __init__(self, machine: Machine, named: Mapping[int, str], *, all_named: bool) -> None:
+    def __init__(self, machine: Machine, named: Mapping[int, str], *, all_named: bool, lifted: Lifted = NONE_LIFTED) -> None:
         self._nodes, self._named = machine.processors, named  # by job id, the partitions that a job names, separated by commas
         partitions = machine.partitions
+        self._lifted = lifted
         self._by_name = {partition.name: partition for partition in partitions}
         self._sets = dict(zip(self._by_name, machine.sets_of_nodes(), strict=False))
         self._default = next((partition.name for partition in partitions if partition.default), None)
@@ -37,8 +48,10 @@ class Partitions:
         """Return the nodes that a job may have, ``None`` for all, and what is added to its priority; ``None``: it has none."""
         if (names := self._named.get(row.id, self._default)) is None:
             return None, 0
-        estimate, nodes = row.estimate, row.nodes
-        allowed = tuple([name for name, longest, most in self._limits(names) if estimate <= longest and nodes <= most])
+        nodes, lifted = row.nodes, self._lifted
+        estimate = 0 if row.id in lifted.time else row.estimate
+        size = 0 if row.id in lifted.nodes else nodes
+        allowed = tuple([name for name, longest, most in self._limits(names) if estimate <= longest and size <= most])
         if not allowed:
             return None
         size, place = self._place(allowed)

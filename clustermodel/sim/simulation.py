@@ -30,7 +30,7 @@ from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
-from clustermodel.sim.partitions import Partitions
+from clustermodel.sim.partitions import NONE_LIFTED, Lifted, Partitions
 from clustermodel.sim.power_cap import CapWaits, cap_of
 from clustermodel.sim.reservations import Names, Reservations
 from clustermodel.sim.resizing import Resizes
@@ -87,6 +87,7 @@ class RunContext:
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
         self.places = places  # which nodes jobs may have; ``None`` where each may have all
+        self.rows = rows  # of the Ousterhout matrix; 0 where gangs do not share nodes in time
         self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
         self.order = order  # the order of the queue, if it is the site's
         speeds = machine.node_speeds
@@ -154,6 +155,8 @@ def simulate(
     reservation_of: Mapping[int, str] | None = None,
     sizes: Mapping[int, Sizes] | None = None,
     own_costs: Mapping[int, OwnCosts] | None = None,
+    lifted: Lifted = NONE_LIFTED,
+    by_node: bool = False,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -165,7 +168,8 @@ def simulate(
     ``partition_of`` (with ``all_named``: of all jobs), ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name,
     by number, ``account_of`` and ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
     (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs,
-    and ``own_costs`` those of jobs that do not cost what the machine says.
+    and ``own_costs`` those of jobs that do not cost what the machine says.  ``lifted`` are the limits of partitions that do not
+    hold for some jobs, and ``by_node`` says whether it matters on which of the nodes with several processors jobs are.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -174,8 +178,8 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {}, all_named=all_named)
-    requests = requests_of(machine, shapes or {})
+    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {}, all_named=all_named, lifted=lifted)
+    requests = requests_of(machine, shapes or {}, by_node=by_node)
     records = JobRecords() if records is None else records
     run = RunContext(
         machine,

@@ -9,8 +9,7 @@ from math import exp, expm1, log, prod
 from operator import attrgetter
 
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.sim.held_jobs import Facts
-from clustermodel.site import FairShare, Multifactor, account_paths
+from clustermodel.site import PARENT, Facts, FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
 Leaf = tuple[str, str]  # an account and a user in it
@@ -69,25 +68,34 @@ class SiteOrder:
         self._in_use: dict[Leaf, int] = {}  # nodes of running jobs
         self._waiting: dict[Leaf, dict[int, QueuedJob]] = {}  # by id, perhaps with jobs that do not wait any more
         self._levels: dict[Place, int] = {}  # the part of the keys of fair shares that a place is, where no nodes are in use
-        accounts, users = facts["account"], facts["user"]
+        accounts, users, shares = facts["account"], facts["user"], order.account_shares
         leaves = {(accounts.get(job, ""), users.get(job, "")) for job in accounts.keys() | users.keys()} | {("", "")}
         # The places of each leaf and of the accounts above it in the tree, from the top, and the shares of these places.
         paths = account_paths(order.account_shares)
         self._places: dict[Leaf, list[Place]] = {}
         self._share: dict[Place, float] = {}
         for account, user in leaves:
-            path = paths.get(account, (account,))
-            above = [path[:depth] for depth in range(1, len(path) + 1)]
-            self._places[account, user] = [*above, (*path, "", user)]
-            self._share |= {place: order.account_shares.get("/".join(place), 1.0) for place in above}
-            self._share[*path, "", user] = order.user_shares.get(user, 1.0)
+            names = paths.get(account, (account,))
+            # An account whose share is its parent's is no level of its own: what is below stands beside it.
+            depths = [d for d in range(1, len(names) + 1) if shares.get("/".join(names[:d])) != PARENT]
+            path = tuple([names[depth - 1] for depth in depths])
+            places = [path[:depth] for depth in range(1, len(path) + 1)]
+            self._share |= {path[:k]: float(shares.get("/".join(names[:d]), 1.0)) for k, d in enumerate(depths, 1)}
+            share = order.user_shares.get(f"{account}/{user}", order.user_shares.get(user, 1.0))
+            if share != PARENT:
+                places.append((*path, "", user if path == names else f"{account}/{user}"))
+                self._share[places[-1]] = float(share)
+            elif places:  # among the users of its account, the user has what all of that has
+                places.append(places[-1])
+            self._places[account, user] = places
         self._depth = max(map(len, self._places.values()))
         # The part of each leaf in all shares: at each level what is its own of those beside it.
         beside: defaultdict[Place, float] = defaultdict(float)
         for place, share in self._share.items():
             beside[_above(place)] += share
         self._parts = {
-            leaf: prod(self._share[place] / beside[_above(place)] for place in places) for leaf, places in self._places.items()
+            leaf: prod(self._share[place] / beside[_above(place)] for place in dict.fromkeys(places))
+            for leaf, places in self._places.items()
         }
 
     def note(self, running: Iterable[RunningJob]) -> None:
@@ -170,7 +178,7 @@ class SiteOrder:
             if order.fair_share:
                 leaf = self._leaf(job)
                 if leaf not in factors:
-                    part = usage.at(self._places[leaf][-1], now) / whole if whole else 0.0
+                    part = usage.at((self._places[leaf] or [()])[-1], now) / whole if whole else 0.0
                     factors[leaf] = order.fair_share * 2 ** (-part / self._parts[leaf])
                 value += factors[leaf]
             for weight, field, values in named:

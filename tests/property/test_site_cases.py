@@ -1,5 +1,6 @@
 """Random machines, jobs and rules of a site under every policy, checked from the tables of the results alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import (
+    QOS,
     Checkpointing,
     FairShare,
     Job,
@@ -39,7 +41,7 @@ POLICIES: Final = (
     "pv-easy", "pv-easy:vb=false,mode=suspend", "ss", "server-filling", "srtf", "srsf:mode=kill", "las:mode=suspend",
     "fifo-preempt", "backfilling", "D", "R/L-NG",
 )  # fmt: skip
-USERS, ACCOUNTS, QOS, ARRAYS = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), (None, 100, 200)
+USERS, ACCOUNTS, QOS_OF_JOBS, ARRAYS = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), (None, 100, 200)
 
 
 @dataclass(frozen=True)
@@ -77,22 +79,41 @@ def limits(draw: st.DrawFn, nodes: int) -> Limits:
         ("user", ("*", 1, 2)),
         ("account", ("*", "bio")),
         ("partition", ("*", "a")),
-        ("qos", ("*", "low")),
+        ("qos", ("*", "low", "high", "part")),
     ):
         if draw(one_in(3)):
             who[name] = draw(st.sampled_from(values))
-    kind = draw(st.sampled_from(("running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s", "job_nodes", "both")))
+    if "qos" not in who and draw(one_in(4)):
+        who["yields_to_qos"] = draw(st.sampled_from(("max", "grp")))
+    kinds = "running_jobs nodes processors node_hours processor_hours submitted_jobs wall_time_s job_nodes job_processors both"
+    kind = draw(st.sampled_from(kinds.split()))
     if kind == "both":
         return Limits(**who, running_jobs=draw(st.integers(1, 3)), nodes=draw(st.integers(1, nodes)))
     most: dict[str, st.SearchStrategy[float]] = {
         "running_jobs": st.integers(1, 3),
         "submitted_jobs": st.integers(1, 4),
         "nodes": st.integers(1, nodes),
+        "processors": st.integers(1, 2 * nodes),
+        "processor_hours": st.integers(10, 40 * nodes).map(lambda node_seconds: node_seconds / 3600),
+        "job_processors": st.integers(max(nodes // 2, 1), nodes),
         "job_nodes": st.integers(max(nodes // 2, 1), nodes),
         "node_hours": st.integers(10, 40 * nodes).map(lambda node_seconds: node_seconds / 3600),
         "wall_time_s": st.integers(20, 60),
     }
     return Limits(**who, **{kind: draw(most[kind])})
+
+
+@st.composite
+def qos_of_partitions(draw: st.DrawFn, names: Sequence[str]) -> list[QOS]:
+    """Return which QOS partitions have, and what they lift."""
+    left = list(names)
+    made = []
+    for name in ("high", "low", "part"):
+        own = [each for each in left if draw(one_in(3))]
+        left = [each for each in left if each not in own]
+        flags = {flag: draw(one_in(3)) for flag in ("over_partition_qos", "lifts_partition_time", "lifts_partition_nodes")}
+        made.append(QOS(name=name, partitions=own, **flags))
+    return made
 
 
 @st.composite
@@ -208,7 +229,7 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
             estimate_s=max(1, run_s + draw(st.sampled_from((0, 0, 1, 10, 40, -3)))),
             user=draw(st.sampled_from(USERS)),
             account=draw(st.sampled_from(ACCOUNTS)),
-            qos=draw(st.sampled_from(QOS)),
+            qos=draw(st.sampled_from(QOS_OF_JOBS)),
             partition=draw(st.sampled_from((None, *names))),
             priority=draw(st.sampled_from(priorities)),
             memory_gib=draw(st.sampled_from((None, 0, 1, 2, 3, 5))) if has_memory else None,
@@ -225,7 +246,8 @@ def site_cases(draw: st.DrawFn, policy: str) -> Case:
     order = draw(
         st.sampled_from((None, None, None, FairShare(half_life_s=20), Multifactor(fair_share=1, size=0.5, half_life_s=20)))
     )
-    site = Site(limits=draw(st.lists(limits(nodes), max_size=3)), array_limits=bool(arrays), order=order)
+    qos = draw(qos_of_partitions([each.name for each in parts])) if parts and draw(st.booleans()) else []
+    site = Site(limits=draw(st.lists(limits(nodes), max_size=4)), qos=qos, array_limits=bool(arrays), order=order)
     costs = Checkpointing(checkpoint_s=draw(st.sampled_from((0, 1))), restart_s=draw(st.sampled_from((0, 2))))
     machine = Machine(
         nodes=nodes,

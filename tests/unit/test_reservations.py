@@ -471,6 +471,10 @@ def test_a_job_that_cannot_go_on_before_nodes_are_down_for_good_is_aborted() -> 
         (lambda: Reservation(start_s=0, end_s=9, nodes="x"), "Reservation.nodes: 'x' is not allowed; they must be a text as"),
         (lambda: Reservation(start_s=0, end_s=9, accounts=[None]), "Reservation.accounts: [None] is not allowed"),
         (
+            lambda: Reservation(start_s=0, end_s=9, users=["ann", "-bob"]),
+            "Reservation.users: ['ann', '-bob'] is not allowed; either all names have a minus, for all but those, or none has",
+        ),
+        (
             lambda: Machine(nodes=4, reservations=[Reservation(nodes="4", start_s=0, end_s=9)]),
             "Machine.reservations: nodes: '4' is not allowed; they must be among 0-3",
         ),
@@ -498,6 +502,7 @@ def test_what_is_not_allowed(make: Any, message: str) -> None:
 
 
 def test_texts_and_files_have_reservations(tmp_path: Path) -> None:
+    assert Reservation.from_text("0,start_s=1,end_s=2,users=-ann,-bob").users == ("-ann", "-bob")
     text = "0-3,8,start_s=86400,end_s=90000,every_s=604800,accounts=bio,chem"
     reservation = Reservation(nodes=[0, 1, 2, 3, 8], start_s=86_400, end_s=90_000, every_s=WEEK, accounts=["bio", "chem"])
     assert Reservation.from_text(text) == reservation

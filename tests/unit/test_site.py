@@ -57,7 +57,9 @@ def test_a_job_that_was_held_joins_the_queue_behind_those_that_wait() -> None:
     [
         ({"nodes": 4}, [0, 0, 100, 0]),  # 2 + 2, then 3 fits not, 1 of another user does
         ({"running_jobs": 1}, [0, 100, 200, 0]),
-        ({"node_hours": 400 / 3600}, [0, 0, 100, 0]),  # 2 x 100 s and 2 x 100 s; 3 x 100 s has to wait for both
+        ({"node_hours": 400 / 3600}, [0, 0, 75, 0]),  # 2 x 100 s twice; 3 x 100 s fits when 4 x 25 s are left
+        ({"processor_hours": 400 / 3600}, [0, 0, 75, 0]),
+        ({"processors": 4}, [0, 0, 100, 0]),
         ({"submitted_jobs": 2}, [0, 0, 100, 0]),
     ],
 )
@@ -148,7 +150,8 @@ def test_a_streamed_run_takes_no_limits() -> None:
     [
         (
             {"user": 1},
-            "Limits: no limit is given; one of running_jobs, nodes, node_hours, submitted_jobs, wall_time_s, job_nodes",
+            "Limits: no limit is given; one of running_jobs, nodes, processors, node_hours, processor_hours, submitted_jobs, "
+            "wall_time_s, job_nodes, job_processors is needed",
         ),
         (
             {"user": 1.5, "nodes": 1},

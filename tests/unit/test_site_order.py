@@ -224,6 +224,44 @@ def test_users_of_an_account_stand_beside_the_accounts_below_it() -> None:
     assert starts(run(jobs, FairShare(half_life_s=1e8, account_shares={"physics/bio": 1}))) == [0, 2, 4, 3]
 
 
+def test_users_with_the_share_of_their_account_share_its_usage() -> None:
+    # User 1 has used the node; user 2 of the same account comes no sooner for that, but user 3 of another account does.
+    jobs = [(0, 5, 1, "a"), (1, 1, 1, "a"), (2, 1, 2, "a"), (3, 1, 3, "b")]
+    assert starts(run(jobs, "fair-share")) == [0, 7, 6, 5]
+    shared = {"1": "parent", "2": "parent"}
+    assert starts(run(jobs, FairShare(user_shares=shared))) == [0, 6, 7, 5]
+    assert starts(run(jobs, FairShare(user_shares={"a/1": "parent", "a/2": "parent"}))) == [0, 6, 7, 5]
+    assert starts(run(jobs, FairShare(user_shares={"b/1": "parent", "b/2": "parent"}))) == [0, 7, 6, 5]
+    # Among the users of the account, one with a share of its own is compared with what the account has used.
+    assert starts(run(jobs, FairShare(user_shares={"1": "parent"}))) == [0, 7, 6, 5]
+    assert starts(run(jobs, FairShare(user_shares={"2": "parent", "1": 100}))) == [0, 6, 7, 5]
+
+
+def test_the_factor_of_users_who_share_is_that_of_their_account() -> None:
+    order = Multifactor(age=0, fair_share=1)
+    jobs = [(0, 5, 1, "a"), (1, 1, 1, "a"), (2, 1, 2, "a"), (3, 1, 3, "b")]
+    assert starts(run(jobs, order)) == [0, 7, 5, 6]  # users 2 and 3 have used nothing
+    shared = replace(order, user_shares={"1": "parent", "2": "parent"})
+    assert starts(run(jobs, shared)) == [0, 6, 7, 5]
+
+
+def test_an_account_with_the_share_of_its_parent_is_no_level() -> None:
+    # Account x below p stands for nothing: its user 2 stands beside user 1 of p, not beside account y with user 3.
+    shares = {"p": 1, "p/x": 1, "p/y": 1, "q": 1}
+    jobs = [(0, 5, 9, "q"), (0, 4, 3, "y"), (0.1, 2, 1, "x"), (6, 1, 2, "x"), (6.1, 1, 3, "y")]
+    usual = starts(run(jobs, FairShare(account_shares=shares)))
+    raised = starts(run(jobs, FairShare(account_shares={**shares, "p/x": "parent"})))
+    assert usual[:3] == raised[:3]
+    # Users 1 and 2 of x and account y are siblings now: user 2 has used nothing.
+    assert raised[3] < raised[4]
+    top = FairShare(account_shares={"x": "parent"})
+    assert starts(run([(0, 5, 1, "x"), (1, 1, 2, "y"), (2, 1, 3, "x")], top)) == [
+        0,
+        5,
+        6,
+    ]  # 2 of y and 3 of x have used nothing
+
+
 def test_parts_of_an_account_tree_as_a_factor() -> None:
     # Of all shares, chem has 1/6, bio 5/6 x 3/4 and astro 5/6 x 1/4; all have used an hour when the last three jobs start.
     jobs = [(0, 1, user, account) for user, account in ((1, "bio"), (2, "astro"), (3, "chem"))]

@@ -5,11 +5,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from clustermodel import FairShare, Limits, Multifactor, Site, SlurmSite, TraceError, read_slurm_site
+from clustermodel import (
+    QOS,
+    FairShare,
+    Limits,
+    Machine,
+    Multifactor,
+    Scenario,
+    Site,
+    SlurmSite,
+    TraceError,
+    Workload,
+    read_slurm_site,
+)
 from clustermodel.machine import NodeType, Partition, Reservation
 from tests.conftest import Finished, refusal
+from tests.shared_data import site_case
 
 CONF = """\
 # A cluster of 67 nodes.
@@ -145,7 +159,7 @@ def test_slurm_conf(read: Read, tmp_path: Path) -> None:
         "State=FUTURE of node later: nodes that do not exist yet are no part of the machine",
         "AllowAccounts of partition debug: who may use a partition is no rule of the model; the jobs of a log did",
         "RealMemory of nodes: memory is a field of the machine (--node-memory 250)",
-        "QoS of partition gpu: its limits are in the output of sacctmgr show qos -P; give it too",
+        "QoS of partition gpu: its limits are those of gpu; give the output of sacctmgr show qos -P too",
         "PriorityWeightFairshare: beside other weights it is the classic factor, not Fair Tree's rank",
         "SchedulerType: how the queue is worked off is the policy's (--policy)",
     )
@@ -202,9 +216,8 @@ def test_limits_of_qos_and_of_the_qos_of_a_partition(read: Read) -> None:
         Limits(user="*", qos="high", running_jobs=2, submitted_jobs=10),
         Limits(user="*", qos="gpu", running_jobs=1),
         Limits(account="*", qos="gpu", nodes=2),
-        Limits(user="*", partition="gpu", running_jobs=1),
-        Limits(account="*", partition="gpu", nodes=2),
     ]
+    assert list(slurm.site.qos) == [QOS(name="gpu", partitions=["gpu"])]
     assert isinstance(slurm.site.order, Multifactor)
     assert slurm.site.order.qos_values == {"high": 1, "gpu": 0.5}
     assert "GrpTRES=mem of QOS high: the model counts nodes" in slurm.left_out
@@ -221,11 +234,8 @@ def test_limits_and_shares_of_associations(read: Read) -> None:
         Limits(user="dan", account="astro", running_jobs=7, job_nodes=10, wall_time_s=86_400),
     ]
     tree = {"physics": 2, "physics/bio": 3, "physics/astro": 1}
-    assert slurm.site.order == FairShare(account_shares=tree, user_shares={"bob": 4})
-    assert slurm.left_out == (
-        "MaxTRES=cpu of user dan: the model counts nodes (--unit cores)",
-        "Share=parent of user cyd: shares are numbers above 0",
-    )
+    assert slurm.site.order == FairShare(account_shares=tree, user_shares={"bob": 4, "cyd": "parent"})
+    assert slurm.left_out == ("MaxTRES=cpu of user dan: the model counts nodes (--unit cores)",)
 
 
 def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
@@ -309,27 +319,251 @@ ReservationName=past StartTime=2024-01-02T00:00:00 EndTime=2024-01-03T00:00:00 N
 ReservationName=begun StartTime=2024-01-02T00:00:00 EndTime=2024-01-10T00:00:00 Nodes=n3 Accounts=bio
 ReservationName=others StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Accounts=-bio
 ReservationName=days StartTime=2024-01-10T00:00:00 EndTime=2024-01-10T01:00:00 Nodes=n2 Flags=WEEKDAY Users=ann
+ReservationName=ends StartTime=2024-01-06T22:00:00 EndTime=2024-01-07T10:00:00 Nodes=n5 Flags=WEEKEND Users=-ann,-eve
+ReservationName=hours StartTime=2024-01-08T23:50:00 EndTime=2024-01-09T00:20:00 Nodes=n6 Flags=HOURLY Users=ann
+ReservationName=floats StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Flags=TIME_FLOAT Users=ann
+ReservationName=group StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Groups=staff
+ReservationName=mixed StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=n2 Users=ann,-eve
 ReservationName=elsewhere StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00:00 Nodes=(null) Users=ann
 """
 
 
 def test_reservations_are_on_the_clock_of_the_jobs(read: Read) -> None:
-    monday = 6 * 86_400
+    day, hour = 86_400, 3600
+    monday, saturday = 6 * day, 4 * day
+    weekly = [1 * day, 2 * day, 3 * day, 6 * day, 7 * day]  # Wednesday 10 January to Friday, then Monday and Tuesday
     slurm = read("NodeName=n[1-8]\n", RESERVATIONS, start="2024-01-09T00:00:00")  # a Tuesday
     assert list(slurm.site.reservations) == [
         Reservation(nodes="0-3", start_s=monday + 28_800, end_s=monday + 43_200, every_s=604_800, users="root", name="maint"),
         Reservation(nodes="1", start_s=86_400, end_s=172_800, accounts=["bio", "chem"], name="course"),
         Reservation(nodes="2", start_s=0, end_s=86_400, accounts="bio", name="begun"),
+        Reservation(nodes="1", start_s=86_400, end_s=172_800, accounts="-bio", name="others"),
+        *(Reservation(nodes="1", start_s=at, end_s=at + hour, every_s=7 * day, users="ann", name="days") for at in weekly),
+        *(
+            Reservation(nodes="4", start_s=at, end_s=at + 12 * hour, every_s=7 * day, users=["-ann", "-eve"], name="ends")
+            for at in (saturday + 22 * hour, saturday + 46 * hour)
+        ),
+        Reservation(nodes="5", start_s=0, end_s=1200, users="ann", name="hours"),  # it has begun before the log
+        Reservation(nodes="5", start_s=3000, end_s=4800, every_s=hour, users="ann", name="hours"),
     ]
     assert slurm.left_out == (
         "StartTime of reservation past: it is over when the log begins",
-        "StartTime of reservation others: reservations are for accounts and users",
-        "StartTime of reservation days: reservations come once, or after so many seconds",
+        "StartTime of reservation floats: its begin moves on as time passes, so that it never comes",
+        "StartTime of reservation group: reservations are for accounts and users, not for groups",
+        "StartTime of reservation mixed: names with a minus and without one stand together",
         "StartTime of reservation elsewhere: it has no nodes",
     )
     with pytest.raises(TraceError, match=r"0\.txt:1: EndTime: 'soon' is not a time"):
         read("ReservationName=x Nodes=n1 StartTime=2024-01-01T00:00:00 EndTime=soon\n", start="2024-01-01T00:00:00")
     assert "start: 'soon' is not a time; write it as 2025-01-01T00:00:00" in refusal(lambda: read(CONF, start="soon"))
+
+
+CORES = """\
+ReservationName=half StartTime=2024-01-02T00:00:00 EndTime=2024-01-03T00:00:00 Duration=1-00:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=3 Features=(null) PartitionName=(null) Flags=SPEC_NODES
+     NodeName=n1 CoreIDs=0,2
+     NodeName=n2 CoreIDs=3
+   TRES=cpu=6
+   Users=ann,eve Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+
+ReservationName=all StartTime=2024-01-05T00:00:00 EndTime=2024-01-06T00:00:00 Nodes=n3 Users=bob Licenses=big:2
+"""
+
+
+@pytest.mark.parametrize("on_one_line", [False, True])
+@pytest.mark.parametrize(
+    ("unit", "half", "others"),
+    [("nodes", "0-1", "2"), ("cores", "0-1,4-5,14-15", "16-23"), ("gpus", "0-3", "4-5")],
+)
+def test_inner_lines_of_reservations_name_cores(read: Read, on_one_line: bool, unit: str, half: str, others: str) -> None:
+    conf = "NodeName=n[1-3] CPUs=8 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 Gres=gpu:2\n"
+    text = "\n".join(" ".join(record.split()) for record in CORES.split("\n\n")) if on_one_line else CORES
+    slurm = read(conf, text, unit=unit, start="2024-01-01T00:00:00")
+    first, second = slurm.site.reservations
+    assert (first.nodes, first.users, second.nodes, second.users) == (half, ("ann", "eve"), others, ("bob",))
+    whole = (
+        f"CoreIDs of reservation half: the model counts {unit}: the whole nodes are reserved; --unit cores reserves these cores"
+    )
+    licenses = "Licenses of reservation all: licenses are no rule of the model"
+    assert slurm.left_out == ((licenses,) if unit == "cores" else (whole, licenses))
+    with pytest.raises(TraceError, match=r"1\.txt:1: CoreIDs: '0-x' are no numbers of cores"):
+        read(conf, CORES.replace("0,2", "0-x"), unit=unit, start="2024-01-01T00:00:00")
+
+
+def test_older_names_are_read(read: Read) -> None:
+    old = "NodeName=DEFAULT Procs=12\nNodeName=n[1-2]\nPartitionName=a Nodes=n1 Priority=3 Shared=FORCE:2\n"
+    old += "PartitionName=b Nodes=n2\n"
+    new = (
+        old.replace("Procs", "CPUs")
+        .replace("Priority=3", "PriorityTier=3 PriorityJobFactor=3")
+        .replace("Shared", "OverSubscribe")
+    )
+    weights = "PriorityWeightPartition=10\n"
+    for unit in ("nodes", "cores"):
+        before, after = (read(text + weights, unit=unit) for text in (old, new))
+        assert before.site == after.site
+        assert before.nodes == after.nodes
+        assert before.left_out == tuple(line.replace("OverSubscribe", "Shared") for line in after.left_out)
+    assert [each.priority for each in read(old).site.partitions] == [3, 1]
+    with pytest.raises(TraceError, match="Priority: 'high' is not a whole number"):
+        read(old.replace("Priority=3", "Priority=high"))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("GrpNodes=8", "GrpTRES=node=8"), ("GrpCPUs=8", "GrpTRES=cpu=8"), ("GrpCPURunMins=600", "GrpTRESRunMins=cpu=600"),
+        ("MaxNodes=8", "MaxTRES=node=8"), ("MaxNodesPerJob=8", "MaxTRESPerJob=node=8"), ("MaxCPUs=8", "MaxTRES=cpu=8"),
+        ("MaxNodesPU=8", "MaxTRESPU=node=8"), ("MaxNodesPerUser=8", "MaxTRESPerUser=node=8"),
+        ("MaxCPUsPU=8", "MaxTRESPU=cpu=8"), ("MaxCPUsPA=8", "MaxTRESPA=cpu=8"),
+        ("MaxCPURunMinsPerUser=600", "MaxTRESRunMinsPerUser=cpu=600"),
+        ("MaxCPURunMinsPU=600", "MaxTRESRunMinsPU=cpu=600"), ("MaxWallDurationPerJob=60", "MaxWall=60"),
+        ("GrpSubmitJobs=5", "GrpSubmit=5"), ("MaxSubmitJobsPU=5", "MaxSubmitPU=5"), ("MaxJobsPerAccount=5", "MaxJobsPA=5"),
+        ("MaxTRESPJ=node=8", "MaxTRES=node=8"), ("MaxNodes=1", "MaxTRES=node=1"),
+    ],
+)  # fmt: skip
+def test_older_columns_of_qos_are_limits(read: Read, older: str, newer: str) -> None:
+    for unit in ("nodes", "cores"):
+        before, after = (read("Name|{}\nx|{}\n".format(*setting.split("=", 1)), unit=unit) for setting in (older, newer))
+        assert before.site == after.site
+        assert len(before.left_out) == len(after.left_out) == (not before.site.limits)
+    assert read(f"Name|{older.partition('=')[0]}\nx|\n").site == Site()
+
+
+@pytest.mark.parametrize(
+    ("flag", "qos_fields", "left_out"),
+    [
+        ("DenyOnLimit", {}, None),
+        ("OverPartQOS", {"over_partition_qos": True}, None),
+        ("PartitionTimeLimit", {"lifts_partition_time": True}, None),
+        ("PartitionMaxNodes", {"lifts_partition_nodes": True}, None),
+        ("PartitionMinNodes", {}, "least sizes are no rule of the model: smaller jobs run too"),
+        ("EnforceUsageThreshold", {}, "jobs below the threshold are not held"),
+        ("NoDecay", {}, "budgets that are used up are no rule of the model, so that nothing has to decay"),
+        (
+            "NoReserve",
+            {},
+            "the policy decides which jobs hold reservations: those of the QOS may, and others then wait for them",
+        ),
+        ("RequiresReservation", {}, "jobs of the QOS run outside reservations too"),
+        ("UsageFactorSafe", {}, "budgets that are used up are no rule of the model, so that no job is held for them"),
+        ("NewFlag", {}, "it is no rule of the model"),
+    ],
+)
+def test_flags_of_qos(read: Read, flag: str, qos_fields: dict[str, bool], left_out: str | None) -> None:
+    slurm = read(qos({"Name": "x", "Flags": flag, "MaxJobsPU": "2"}))
+    assert list(slurm.site.limits) == [Limits(user="*", qos="x", running_jobs=2)]
+    assert list(slurm.site.qos) == ([QOS(name="x", **qos_fields)] if qos_fields else [])
+    assert slurm.left_out == (() if left_out is None else (f"Flags={flag} of QOS x: {left_out}",))
+
+
+def test_relative_limits_are_parts_of_the_machine_or_of_the_partition(read: Read) -> None:
+    conf = "NodeName=n[1-10] CPUs=4\nPartitionName=all Nodes=ALL Default=YES\nPartitionName=half Nodes=n[1-5] QoS=part\n"
+    row = {"Flags": "Relative", "GrpTRES": "node=50,cpu=25", "MaxTRESPU": "node=20", "GrpTRESRunMins": "node=60"}
+    table_of_qos = qos({"Name": "part", **row}, {"Name": "any", **row})
+    assert list(read(conf, table_of_qos).site.limits) == [
+        Limits(qos="part", nodes=2, node_hours=1),
+        Limits(user="*", qos="part", nodes=1),
+        Limits(qos="any", nodes=5, node_hours=1),
+        Limits(user="*", qos="any", nodes=2),
+    ]
+    assert read(conf, table_of_qos, unit="cores").site.limits == (Limits(qos="part", nodes=5), Limits(qos="any", nodes=10))
+    unknown = read(table_of_qos)
+    assert list(unknown.site.limits) == [Limits(qos="part", node_hours=1), Limits(qos="any", node_hours=1)]
+    assert "GrpTRES=node of QOS part, any: it is a part of the machine, of which no file tells the nodes" in unknown.left_out
+
+
+def test_limits_of_associations_yield_to_limits_of_qos_of_the_same_kind(read: Read) -> None:
+    rows = {"Account": "bio", "User": "ann", "MaxJobs": "2", "GrpJobs": "3", "MaxWall": "60", "MaxSubmit": "5"}
+    slurm = read(qos({"Name": "x", "MaxJobsPA": "4", "MaxWall": "30", "GrpJobs": "9"}), associations(rows))
+    assert list(slurm.site.limits)[2:] == [
+        Limits(account="bio", user="ann", running_jobs=3, yields_to_qos="grp"),
+        Limits(account="bio", user="*", running_jobs=2, wall_time_s=3600, yields_to_qos="max"),
+        Limits(account="bio", user="*", submitted_jobs=5),
+    ]
+    alone = read(associations(rows, {"Account": "bio", "User": "bob", "MaxJobs": "9"}))
+    assert Limits(account="bio", user="ann", running_jobs=2, wall_time_s=3600, submitted_jobs=5) in alone.site.limits
+
+
+def test_users_may_share_the_usage_of_one_account_only(read: Read) -> None:
+    rows = [
+        {"Account": "root"},
+        {"Account": " bio", "Share": "3"},
+        {"Account": "  bio", "User": "ann", "Share": "parent"},
+        {"Account": "  lab", "Share": "parent"},
+        {"Account": " chem"},
+        {"Account": "  chem", "User": "ann", "Share": "2"},
+        {"Account": "  chem", "User": "bob", "Share": "0"},
+    ]
+    slurm = read("PriorityWeightFairshare=1\n", associations(*rows))
+    assert slurm.site.order == FairShare(
+        account_shares={"bio": 3, "bio/lab": "parent"}, user_shares={"bio/ann": "parent", "chem/ann": 2}
+    )
+    assert slurm.left_out == ("Share=0 of user bob: shares are numbers above 0",)
+
+
+def test_every_column_is_read_or_left_out_for_a_reason(read: Read) -> None:
+    """Columns of sacctmgr of Slurm 14 to 24, and the reasons that are not those of what is unknown."""
+    columns = """
+        GraceTime Preempt PreemptExemptTime PreemptMode UsageThres UsageFactor LimitFactor GrpTRES GrpTRESMins GrpTRESRunMins
+        GrpJobs GrpSubmit GrpWall GrpJobsAccrue MaxTRES MaxTRESPerNode MaxTRESMins MaxWall MaxTRESPU MaxJobsPU MaxSubmitPU
+        MaxTRESPA MaxTRESRunMinsPA MaxTRESRunMinsPU MaxJobsPA MaxSubmitPA MinTRES MaxJobsAccruePU MaxJobsAccruePA MinPrioThresh
+        GrpCPUs GrpCPUMins GrpCPURunMins GrpMem GrpNodes MaxCPUs MaxCPUMins MaxNodes MaxCPUsPU MaxNodesPU MinCPUs
+    """
+    for column in columns.split():
+        value = "60" if "TRES" not in column else "mem=60"
+        slurm = read(f"Name|{column}\nx|{value}\n")
+        assert not any(line.endswith("it is no rule of the model") for line in slurm.left_out), column
+        assert bool(slurm.left_out) != bool(slurm.site.limits), column
+
+
+# The cases of ../shared/cases/sites.
+
+
+def test_shared_case_d14_has_windows_on_weekdays_for_all_but_bob() -> None:
+    nodes = site_case("d13_new_priority.conf")
+    slurm = read_slurm_site(nodes, site_case("d14_reservations.txt"), start="2026-03-02T00:00:00")
+    office = [each for each in slurm.site.reservations if each.name == "office"]
+    assert [(each.start_s, each.end_s, each.every_s) for each in office] == [
+        (day * 86_400 + 8 * 3600, day * 86_400 + 12 * 3600, 604_800) for day in range(5)
+    ]
+    assert {(each.nodes, each.users) for each in office} == {("2", ("-bob",))}
+    assert [office[0].admits(None, user) for user in ("bob", "ann", None)] == [False, True, True]
+
+
+def test_shared_case_d14b_keeps_its_users() -> None:
+    nodes, lines = site_case("d13_new_priority.conf"), site_case("d14b_core_lines.txt")
+    for unit, reserved in (("nodes", "3"), ("cores", "24-27")):
+        (half,) = read_slurm_site(nodes, lines, unit=unit, start="2026-03-02T00:00:00").site.reservations
+        assert (half.nodes, half.users) == (reserved, ("ann", "eve"))
+
+
+def test_shared_case_d13_has_the_same_priorities_by_their_older_name() -> None:
+    old, new = (read_slurm_site(site_case(f"d13_{age}_priority.conf")) for age in ("old", "new"))
+    assert (old.site, old.left_out) == (new.site, new.left_out)
+    workload = Workload.from_frame(pd.read_csv(site_case("d13_jobs.csv")))
+    result = Scenario(workload=workload, machine=Machine(nodes=4), policy="easy", site=old.site).run()
+    assert result.jobs["start_s"][2] == 1000
+
+
+def test_shared_cases_d20_and_d21_by_older_names() -> None:
+    assert list(read_slurm_site(site_case("d20_old_qos_columns.txt")).site.limits) == [
+        Limits(qos="old", nodes=8, running_jobs=20, job_nodes=4, wall_time_s=86_400),
+        Limits(user="*", qos="old", nodes=2, running_jobs=3, submitted_jobs=9),
+    ]
+    assert list(read_slurm_site(site_case("d20_old_qos_columns.txt"), unit="cores").site.limits) == [
+        Limits(qos="old", nodes=64, running_jobs=20, node_hours=100, wall_time_s=86_400),
+        Limits(user="*", qos="old", nodes=32, running_jobs=3, submitted_jobs=9),
+    ]
+    assert read_slurm_site(site_case("d21_legacy.conf"), unit="cores").nodes == 24
+
+
+def test_shared_case_d18_has_users_that_share() -> None:
+    slurm = read_slurm_site(site_case("d18_fair.conf"), site_case("d18_assoc_parent.txt"))
+    shares = {"account_shares": {"chem": 60, "phys": 40}, "user_shares": {"ann": "parent", "bob": "parent"}}
+    assert slurm.site.order == FairShare(**shares)  # type: ignore[arg-type]
+    assert slurm.left_out == ()
 
 
 def test_scontrol_show_config(read: Read) -> None:
