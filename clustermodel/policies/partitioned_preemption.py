@@ -6,7 +6,7 @@ would have to leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from operator import itemgetter
 
 from clustermodel.policies.interface import Kill
@@ -39,8 +39,9 @@ class PoolsToShare:
         """Let no other job have nodes of the pools of a job that does not fit."""
         self._closed.update(self._pools.of(job.eligible))
 
-    def is_closed_for(self, job: QueuedJob) -> bool:
-        return not self._closed.isdisjoint(self._pools.of(job.eligible))
+    def ways(self, job: QueuedJob) -> list[tuple[int, ...]]:
+        """Return the pools of each set of nodes of which those of a job are all in one, if none of them is closed."""
+        return [pools for pools in self._pools.ways(job) if self._closed.isdisjoint(pools)]
 
     def lose(self, gang: RunningJob) -> None:
         """Leave a job the nodes that it holds: they cannot be gained any more."""
@@ -55,38 +56,40 @@ class PoolsToShare:
         return True
 
     def take(self, job: QueuedJob) -> Split | None:
-        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few."""
-        if self.is_closed_for(job):
-            return None
-        pools, free, gain = self._pools.of(job.eligible), self._free, self._gain
+        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few.
+
+        Of several sets it has those of the first that has enough free ones, else of the first that has enough.
+        """
+        ways, free, gain = self.ways(job), self._free, self._gain
         if (own := self._view.suspended_on(job)) is not None:
             counts = self._pools.counts(own)
-            if all(pool in pools and free[pool] >= number for pool, number in counts):
+            if any(all(pool in pools and free[pool] >= number for pool, number in counts) for pools in ways):
                 self._add(free, own, -1)
                 return counts
-        taken: dict[int, int] = {}
-        left = job.nodes
-        for counts_of in (free, gain):
-            for pool in pools:
-                number = min(counts_of[pool], left)
-                if number > 0:
-                    taken[pool] = taken.get(pool, 0) + number
-                    left -= number
-        if left:
-            return None
-        for pool, number in taken.items():
-            of_free = min(number, free[pool])
-            free[pool] -= of_free
-            gain[pool] -= number - of_free
-        return tuple(sorted(taken.items()))
+        for sources in ((free,), (free, gain)):
+            for pools in ways:
+                taken: dict[int, int] = {}
+                left = job.nodes
+                for counts_of in sources:
+                    for pool in pools:
+                        number = min(counts_of[pool], left)
+                        if number > 0:
+                            taken[pool] = taken.get(pool, 0) + number
+                            left -= number
+                if not left:
+                    for pool, number in taken.items():
+                        of_free = min(number, free[pool])
+                        free[pool] -= of_free
+                        gain[pool] -= number - of_free
+                    return tuple(sorted(taken.items()))
+        return None
 
-    def missing(self, job: QueuedJob) -> int:
-        """Return how many nodes are too few for a job if nothing is gained."""
-        return job.nodes - sum(self._free[pool] for pool in self._pools.of(job.eligible))
+    def missing(self, job: QueuedJob, pools: Iterable[int]) -> int:
+        """Return how many nodes of some pools are too few for a job if nothing is gained."""
+        return job.nodes - sum(self._free[pool] for pool in pools)
 
-    def gained_from(self, gang: RunningJob, job: QueuedJob) -> int:
-        """Return how many nodes of a running job a waiting one may have."""
-        pools = self._pools.of(job.eligible)
+    def gained_from(self, gang: RunningJob, pools: Container[int]) -> int:
+        """Return how many nodes of some pools a running job has."""
         return sum(number for pool, number in self._pools.counts(gang.columns) if pool in pools)
 
     def gain(self, gang: RunningJob) -> None:
@@ -135,13 +138,11 @@ def by_victims(
         if (gang := behind.pop(job.id, None)) is not None:
             shared.lose(gang)
             continue
-        if job.id not in view.waiting or shared.is_closed_for(job):
+        if job.id not in view.waiting or not (ways := shared.ways(job)):
             continue
-        by_value = sorted((victim(other, view.now), -place, other) for place, other in enumerate(behind.values()))
-        useful = [(other, gained) for _, _, other in by_value if (gained := shared.gained_from(other, job))]
-        victims = victims_for(shared.missing(job), useful, itemgetter(1))
-        if victims or shared.missing(job) <= 0:
-            for other, _ in victims:
+        victims = _victims(shared, job, ways, view, behind, victim)
+        if victims is not None:
+            for other in victims:
                 stops.append(behind.pop(other.job.id))
                 shared.gain(other)
             split = shared.take(job)
@@ -150,6 +151,25 @@ def by_victims(
         elif not skip:
             shared.close(job)
     return chosen, stops
+
+
+def _victims(
+    shared: PoolsToShare,
+    job: QueuedJob,
+    ways: Iterable[tuple[int, ...]],
+    view: View,
+    behind: dict[int, RunningJob],
+    victim: Callable[[RunningJob, int], int],
+) -> list[RunningJob] | None:
+    """Return whom a waiting job preempts, nobody where it fits; in the first of its sets of nodes where these have enough."""
+    if any(shared.missing(job, pools) <= 0 for pools in ways):
+        return []
+    by_value = sorted((victim(other, view.now), -place, other) for place, other in enumerate(behind.values()))
+    for pools in ways:
+        useful = [(other, gained) for _, _, other in by_value if (gained := shared.gained_from(other, pools))]
+        if victims := victims_for(shared.missing(job, pools), useful, itemgetter(1)):
+            return [other for other, _ in victims]
+    return None
 
 
 def starts_of(

@@ -92,7 +92,7 @@ class Reservations:
             key = job.allowed, job.barred
             if key not in known:
                 barring = [(begin, window.mask) for begin, window in near if window.bit & job.barred]
-                mask, sets = self._of(job), [job.allowed]
+                mask, sets = self._mask(job.allowed), [job.allowed]
                 for _, barred in barring:
                     mask &= ~barred
                     sets.append(from_mask(mask))
@@ -116,10 +116,10 @@ class Reservations:
                 f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
             )
 
-    def free_until(self, job: QueuedJob, end: int) -> NodeSet:
-        """Return the nodes that a job may have from now until it ends."""
+    def free_until(self, nodes: NodeSet | None, barred: int, end: int) -> NodeSet:
+        """Return which of some nodes, ``None`` for all, a job that is barred from windows may have from now until it ends."""
         now = self._run.env.now
-        return from_mask(self._of(job) & ~self.windows.barred(now, max(end - now, 1), job.barred))
+        return from_mask(self._mask(nodes) & ~self.windows.barred(now, max(end - now, 1), barred))
 
     def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
         """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
@@ -166,8 +166,9 @@ class Reservations:
         return self._alarm.at is None or self._rung > 2 * self.windows.turns
 
     def _last_start(self, job: JobInSystem) -> int:
-        queued = job.queued
-        return self.windows.last_start(self._run.env.now, self._expected(job), queued.nodes, self._of(queued), queued.barred)
+        queued, now, ticks = job.queued, self._run.env.now, self._expected(job)
+        sets = queued.sets_allowed()
+        return max([self.windows.last_start(now, ticks, queued.nodes, self._mask(each), queued.barred) for each in sets])
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
@@ -179,8 +180,8 @@ class Reservations:
             return ticks
         return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job.id, nodes))
 
-    def _of(self, job: QueuedJob) -> int:
-        return self._whole if job.allowed is None else as_mask(job.allowed)
+    def _mask(self, nodes: NodeSet | None) -> int:
+        return self._whole if nodes is None else as_mask(nodes)
 
     def _ring(self) -> None:
         self.changed = True

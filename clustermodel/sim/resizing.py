@@ -17,6 +17,7 @@ from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, lowest, text
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
+from clustermodel.sim.node_pool import may_have
 from clustermodel.sim.node_requests import idle_for
 
 if TYPE_CHECKING:
@@ -160,17 +161,17 @@ class Resizes:
         if more <= 0:
             columns: NodeSet | None = from_mask(lowest(own, nodes))
         else:
-            eligible = gang.job.eligible
-            gang.job.eligible = self._eligible(gang, nodes)
-            others = idle_for(run, gang.job, more)
-            gang.job.eligible = eligible
+            others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
             columns = None if others is None else from_mask(own | as_mask(others))
         return None if columns is None or self._barred(gang, columns, nodes) else columns
 
-    def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
+    def _eligible(self, gang: Execution, nodes: int) -> list[NodeSet | None]:
+        """Return the sets of nodes of one of which a gang can have more: those that have all its own."""
+        sets = [each for each in gang.job.sets_allowed() if may_have(gang.columns, (each,))]
         if (reservations := self._run.reservations) is None:
-            return gang.job.allowed
-        return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
+            return sets
+        end = self._expected_end(gang, nodes) + self._run.machine.boot
+        return [reservations.free_until(each, gang.job.barred, end) for each in sets]
 
     def _barred(self, gang: Execution, columns: NodeSet, nodes: int) -> int:
         """Return which of ``columns`` are reserved before a gang ends on so many nodes, unless they are already, a bitmask."""
