@@ -96,7 +96,8 @@ class _Run:
         self.end = {job: row["end_s"] for job, row in self.table.items()}
         self.joined = {job: row["submit_s"] + row.get("held_s", 0.0) for job, row in self.table.items()}
         self.started = [job for job in self.jobs if job in self.first_start]
-        self.allowed = {job.id: self._allowed(job) for job in jobs}
+        self.sets = {job.id: self._sets(job) for job in jobs}
+        self.priority = {job.id: self._of_partitions(job) for job in jobs}
         self.size = {job.id: self._size(job) for job in jobs}
         self.rejected = self._rejected()
         self._all_places = list(self._places("begin_s", "end_s", "first_node", "nodes"))
@@ -112,25 +113,42 @@ class _Run:
         if len(self.first_start):
             yield from self.result.placements[["job", *columns]].itertuples(index=False, name=None)
 
-    def _allowed(self, job: Job) -> tuple[frozenset[int], int] | None:
-        """Return the nodes of a job, by partitions, types, features and memory, as processors, and what is added to its
-        priority; ``None``: it has none.
-        """
-        nodes, priority = set(range(self.machine.nodes)), 0
+    def _partitions(self, job: Job) -> list[Partition] | None:
+        """Return the partitions that a job may run in, in the order in which they are tried; ``None``: all nodes."""
+        named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
+        if not self.machine.partitions or named is None:
+            return None
         qos = [each for each in (() if self.site is None else self.site.qos) if each.name == job.qos]
         lifts_time, lifts_nodes = (any(getattr(each, f"lifts_partition_{name}") for each in qos) for name in ("time", "nodes"))
-        named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
-        if self.machine.partitions and named is not None:
-            chosen: list[Partition] = [
-                each
-                for each in self.machine.partitions
-                if each.name in named.split(",")
-                and (each.max_wall_time_s is None or lifts_time or (job.estimate_s or job.run_s) <= each.max_wall_time_s)
-                and (each.max_nodes is None or lifts_nodes or job.nodes <= each.max_nodes)
-            ]
-            if not chosen:
-                return None
-            nodes, priority = set().union(*(_listed(str(each.nodes)) for each in chosen)), max(each.priority for each in chosen)
+        by_name = {each.name: each for each in self.machine.partitions}
+        chosen = [
+            each
+            for each in map(by_name.get, named.split(","))
+            if each is not None
+            and (each.max_wall_time_s is None or lifts_time or (job.estimate_s or job.run_s) <= each.max_wall_time_s)
+            and (each.max_nodes is None or lifts_nodes or job.nodes <= each.max_nodes)
+            and len(self._processors(_listed(str(each.nodes)))) >= job.nodes
+        ]
+        return sorted(chosen, key=lambda each: -each.priority)
+
+    def _of_partitions(self, job: Job) -> int:
+        """Return what is added to the priority of a job."""
+        return max([each.priority for each in self._partitions(job) or ()], default=0)
+
+    def _processors(self, nodes: Collection[int]) -> frozenset[int]:
+        return frozenset(processor for processor, node in enumerate(self.node_of) if node in nodes)
+
+    def _sets(self, job: Job) -> tuple[frozenset[int], ...]:
+        """Return the sets of processors of which a job has those of one: of each partition, if others do not have them all."""
+        partitions = self._partitions(job)
+        whole = set(range(self.machine.nodes))
+        of_partitions = [whole] if partitions is None else [_listed(str(each.nodes)) for each in partitions]
+        sets = [self._processors(self._suitable(job, nodes)) for nodes in of_partitions]
+        sets = list(dict.fromkeys(each for each in sets if len(each) >= job.nodes))
+        return tuple(each for each in sets if not any(each < other for other in sets))
+
+    def _suitable(self, job: Job, nodes: set[int]) -> set[int]:
+        """Return which nodes a job may have by types, features and memory."""
         for node in list(nodes):
             kind, memory = self.types[node], self.memory[node]
             has = () if kind is None else kind.features
@@ -141,14 +159,13 @@ class _Run:
                 or (memory is not None and (job.memory_gib or 0) > memory)
             ):
                 nodes.remove(node)
-        return frozenset(processor for processor, node in enumerate(self.node_of) if node in nodes), priority
+        return nodes
 
     def _size(self, job: Job) -> int:
         """Return how many processors a job has, with all those of its nodes, which are alike, if it asks for them."""
-        allowed = self.allowed[job.id]
-        if not job.whole_nodes or not allowed or not allowed[0]:
+        if not job.whole_nodes or not self.sets[job.id]:
             return job.nodes
-        all_of_a_node = max(Counter(self.node_of[processor] for processor in allowed[0]).values())
+        all_of_a_node = max(Counter(self.node_of[processor] for processor in self._nodes_of(job.id)).values())
         return -(-job.nodes // (job.processors_per_node or all_of_a_node)) * all_of_a_node
 
     def _fits(self, job: Job, allowed: frozenset[int]) -> bool:
@@ -173,8 +190,7 @@ class _Run:
         """Return the jobs as they were on the nodes that they had."""
         rows = []
         for job in self.jobs.values():
-            row, allowed = job.row()._replace(nodes=self.size[job.id]), self.allowed[job.id]
-            slowest = self._speed(allowed[0] if allowed else ())
+            row, slowest = job.row()._replace(nodes=self.size[job.id]), self._speed(self._nodes_of(job.id))
             run, estimate = round(row.run / self._speed(self.placed[job.id])), round(row.estimate / slowest)
             rows.append(row._replace(run=max(1, run), estimate=max(1, estimate)))
         return rows
@@ -254,8 +270,7 @@ class _Run:
                     or size * estimate > most("processor_hours") * 3600 + 1e-6
                 ):
                     rejected.add(job.id)
-            allowed = self.allowed[job.id]
-            if allowed is None or not self._fits(job, allowed[0]):
+            if not any(self._fits(job, allowed) for allowed in self.sets[job.id]):
                 rejected.add(job.id)
         self.never = frozenset(rejected)  # whatever becomes of others
         known = -1  # what has become of the others decides about those that depend on them
@@ -382,11 +397,16 @@ class _Run:
                     yield f"job {job.id} is held at {time} by nothing"
 
     def nodes(self) -> Iterator[str]:
-        """Yield jobs on nodes that they may not have."""
-        for job, first, nodes in self._places("first_node", "nodes"):
-            allowed = self.allowed[job]
-            if allowed is None or not allowed[0].issuperset(range(first, first + nodes)):
-                yield f"job {job} on nodes {first} to {first + nodes - 1}: it may have {allowed}"
+        """Yield jobs on nodes that they may not have, or not together."""
+        runs: dict[int, list[tuple[float, float, range]]] = defaultdict(list)
+        for job, begin, end, first, nodes in self._places("begin_s", "end_s", "first_node", "nodes"):
+            runs[job].append((begin, end, range(first, first + nodes)))
+        for job, parts in runs.items():
+            for time in {begin for begin, _, _ in parts}:
+                there = {processor for begin, end, part in parts if begin <= time < end for processor in part}
+                if not any(allowed.issuperset(there) for allowed in self.sets[job]):
+                    sets = [sorted(allowed) for allowed in self.sets[job]]
+                    yield f"job {job} on nodes {sorted(there)} at {time}: it may have {sets}"
 
     def windows(self) -> Iterator[str]:
         """Yield jobs on nodes that are reserved for others, or would be before they can be expected to leave them."""
@@ -486,9 +506,7 @@ class _Run:
                 yield f"memory of nodes at {time}: {dict(in_use)} of {self.memory}"
 
     def _order(self, job: int) -> tuple[float, float, int]:
-        allowed = self.allowed[job]
-        assert allowed is not None
-        return (-self.jobs[job].priority - allowed[1], self.joined[job], job)
+        return (-self.jobs[job].priority - self.priority[job], self.joined[job], job)
 
     @property
     def _keeps_order(self) -> bool:
@@ -496,27 +514,26 @@ class _Run:
         return not ordered and self.machine.failures is None
 
     def first_come(self) -> Iterator[str]:
-        """Yield jobs that start before others that came first and may have some of the same nodes."""
+        """Yield jobs that start before others that came first and may have some of the nodes of their partition."""
         if make_policy(self.result.scenario.policy).name != "fcfs" or not self._keeps_order:
             return
         for first in self.started:
             for later in self.started:
                 start = self.first_start[later]
+                there = [allowed for allowed in self.sets[later] if allowed >= self.placed[later]]
                 if (
                     self._order(first) < self._order(later)
                     and self.joined[first] <= start < self.first_start[first]
-                    and self._nodes_of(first) & self._nodes_of(later)
+                    and all(self._nodes_of(first) & allowed for allowed in there)
                 ):
                     yield f"job {later} starts at {start}, before job {first}"
 
     def _nodes_of(self, job: int) -> frozenset[int]:
-        allowed = self.allowed[job]
-        assert allowed is not None
-        return allowed[0]
+        return frozenset[int]().union(*self.sets[job])
 
     def reservations(self) -> Iterator[str]:
         """Yield reservations that are missing, not the earliest ones, become later, or are not kept."""
-        policy, sets = make_policy(self.result.scenario.policy), {self._nodes_of(job) for job in self.started}
+        policy, sets = make_policy(self.result.scenario.policy), {self.sets[job] for job in self.started}
         machine = self.machine
         if machine.failures is not None or not machine.kill_at_estimate:
             return
@@ -545,14 +562,14 @@ class _Run:
             yield from self._missing(policy.name, sets)
             yield from self._earliest()
 
-    def _missing(self, policy: str, sets: set[frozenset[int]]) -> Iterator[str]:
+    def _missing(self, policy: str, sets: set[tuple[frozenset[int], ...]]) -> Iterator[str]:
         for time in self.instants:
             waiting = sorted((job for job in self.started if self.joined[job] <= time < self.first_start[job]), key=self._order)
             must = waiting
             if policy == "easy":
                 must = [
-                    next(job for job in waiting if self._nodes_of(job) == nodes)
-                    for nodes in sets & {self._nodes_of(job) for job in waiting}
+                    next(job for job in waiting if self.sets[job] == nodes)
+                    for nodes in sets & {self.sets[job] for job in waiting}
                 ]
             for job in must:
                 if isnan(self.table[job]["reserved_s"]):
@@ -569,7 +586,8 @@ class _Run:
                 if self.first_start[other] <= now < self.end[other]:
                     until = self.first_start[other] + self._estimate(other)
                     free |= dict.fromkeys(self.placed[other] & free.keys(), until)
-            earliest = sorted(free.values())[self.size[job] - 1]
+            in_sets = [sorted(free[processor] for processor in allowed) for allowed in self.sets[job]]
+            earliest = min(times[self.size[job] - 1] for times in in_sets if len(times) >= self.size[job])
             others = [each for each in first_made if each != job and first_made[each] <= now < self.first_start[each]]
             if start < earliest or (start > earliest and not (others or self.shared or self.machine.reservations)):
                 yield f"job {job}: reserved for {start} at {now}; the nodes are free at {earliest}"

@@ -112,7 +112,7 @@ class _EquipartitionRun(ResizingRun):
         """Return the jobs to admit with their least nodes, the malleable jobs, and the nodes of each of these."""
         view, now, pools = cycle.view, cycle.now, self.pools
         spare, head = list(cycle.idle), next(iter(view.waiting.values()), None)
-        wanted = set() if head is None else set(self.pools_for(head, self.least(head), now))
+        wanted = set[int]() if head is None else set[int]().union(*self.ways_for(head, self.least(head), now))
         members, splits, owns = list[_Member](), list[dict[int, int]](), list[dict[int, int]]()
         for gang in sharing:
             assert gang.job.sizes is not None
@@ -128,15 +128,13 @@ class _EquipartitionRun(ResizingRun):
         for job in view.waiting.values():
             if len(closed) == len(pools):
                 break
-            allowed = pools.of(job.allowed)
             least, split = 0, None
-            if closed.isdisjoint(allowed):
-                # On few nodes it may take too long for the time before nodes are reserved.
-                for least in dict.fromkeys((self.least(job), self.needs(job))):
-                    if (split := split_of(spare, least, self.pools_for(job, least, now))) is not None:
-                        break
+            # On few nodes it may take too long for the time before nodes are reserved.
+            for least in dict.fromkeys((self.least(job), self.needs(job))):
+                if (split := split_of(spare, least, self.ways_for(job, least, now, closed))) is not None:
+                    break
             if split is None:
-                closed.update(allowed)
+                closed.update(pools.of(job.allowed))
                 continue
             for pool, number in split:
                 spare[pool] -= number
@@ -158,8 +156,10 @@ class _EquipartitionRun(ResizingRun):
         """Give nodes one by one to the job with the fewest that can have another one; a gang first keeps its own."""
         now = cycle.now
         pools_of = [
-            self.pools_for(member.job, member.least, now) if member.gang is None else self.pools_to_grow(member.gang, now)
-            for member in members
+            self.pools_of_start(member.job, tuple(split.items()), now)
+            if member.gang is None
+            else self.pools_to_grow(member.gang, now)
+            for member, split in zip(members, splits, strict=True)
         ]
         heap = [(member.least, place) for place, member in enumerate(members) if member.least < member.most]
         heapify(heap)

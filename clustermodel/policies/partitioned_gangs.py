@@ -40,16 +40,17 @@ class PooledGangRun(GangRun):
     def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
         if self._backfilling:
             return super()._schedule(waiting, decisions)
-        closed: set[int] = set()
+        matrix = self._pooled_matrix
         queue = iter(waiting)
         left: list[QueuedJob] = []
+        everything = (1 << matrix.nodes) - 1
         for job in queue:
-            pools = self._pools.of(job.allowed)
-            if not closed.isdisjoint(pools) or not self._start(job):
-                closed.update(pools)
+            if not self._start(job):
+                matrix.closed |= everything if job.allowed is None else self._pools.mask(job.allowed)
                 left.append(job)
-                if len(closed) == len(self._pools):
+                if matrix.closed == everything:
                     break
+        matrix.closed = 0
         return [*left, *queue]
 
     def _fullest_row(self, job: QueuedJob) -> int | None:
@@ -112,7 +113,10 @@ class PooledGangRun(GangRun):
         """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
         allowed = self.allowances(gang.job, row)
         if migrates:
-            return sum(allowed[pool] for pool in self._pools.of(gang.job.allowed) if allowed[pool] > 0) >= gang.nodes
+            numbers = [self._pools.numbers(mask) for mask in self._pooled_matrix.sets_around(gang)]
+            return any(
+                sum(min(own, max(most, 0)) for own, most in zip(each, allowed, strict=True)) >= gang.nodes for each in numbers
+            )
         return all(nodes <= allowed[pool] for pool, nodes in self._pools.split(gang.columns))
 
     def moved(self, gang: Occupant, source: int, columns: int) -> None:

@@ -6,7 +6,7 @@ would have to leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from clustermodel.policies.interface import Kill
 from clustermodel.policies.preemption import IdleMemory, Victims
@@ -37,8 +37,9 @@ class PoolsToShare:
         """Let no other job have nodes of the pools of a job that does not fit."""
         self._closed.update(self._pools.of(job.eligible))
 
-    def is_closed_for(self, job: QueuedJob) -> bool:
-        return not self._closed.isdisjoint(self._pools.of(job.eligible))
+    def ways(self, job: QueuedJob) -> list[tuple[int, ...]]:
+        """Return the pools of each set of nodes of which those of a job are all in one, if none of them is closed."""
+        return [pools for pools in self._pools.ways(job) if self._closed.isdisjoint(pools)]
 
     def lose(self, gang: RunningJob) -> None:
         """Leave a job the nodes that it holds: they cannot be gained any more."""
@@ -53,38 +54,40 @@ class PoolsToShare:
         return True
 
     def take(self, job: QueuedJob) -> Split | None:
-        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few."""
-        if self.is_closed_for(job):
-            return None
-        pools, free, gain = self._pools.of(job.eligible), self._free, self._gain
+        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few.
+
+        Of several sets it has those of the first that has enough free ones, else of the first that has enough.
+        """
+        ways, free, gain = self.ways(job), self._free, self._gain
         if (own := self._view.suspended_on(job)) is not None:
             counts = self._pools.counts(own)
-            if all(pool in pools and free[pool] >= number for pool, number in counts):
+            if any(all(pool in pools and free[pool] >= number for pool, number in counts) for pools in ways):
                 self._add(free, own, -1)
                 return counts
-        taken: dict[int, int] = {}
-        left = job.nodes
-        for counts_of in (free, gain):
-            for pool in pools:
-                number = min(counts_of[pool], left)
-                if number > 0:
-                    taken[pool] = taken.get(pool, 0) + number
-                    left -= number
-        if left:
-            return None
-        for pool, number in taken.items():
-            of_free = min(number, free[pool])
-            free[pool] -= of_free
-            gain[pool] -= number - of_free
-        return tuple(sorted(taken.items()))
+        for sources in ((free,), (free, gain)):
+            for pools in ways:
+                taken: dict[int, int] = {}
+                left = job.nodes
+                for counts_of in sources:
+                    for pool in pools:
+                        number = min(counts_of[pool], left)
+                        if number > 0:
+                            taken[pool] = taken.get(pool, 0) + number
+                            left -= number
+                if not left:
+                    for pool, number in taken.items():
+                        of_free = min(number, free[pool])
+                        free[pool] -= of_free
+                        gain[pool] -= number - of_free
+                    return tuple(sorted(taken.items()))
+        return None
 
-    def missing(self, job: QueuedJob) -> int:
-        """Return how many nodes are too few for a job if nothing is gained."""
-        return job.nodes - sum(self._free[pool] for pool in self._pools.of(job.eligible))
+    def missing(self, job: QueuedJob, pools: Iterable[int]) -> int:
+        """Return how many nodes of some pools are too few for a job if nothing is gained."""
+        return job.nodes - sum(self._free[pool] for pool in pools)
 
-    def gained_from(self, gang: RunningJob, job: QueuedJob) -> int:
-        """Return how many nodes of a running job a waiting one may have."""
-        pools = self._pools.of(job.eligible)
+    def gained_from(self, gang: RunningJob, pools: Container[int]) -> int:
+        """Return how many nodes of some pools a running job has."""
         return sum(number for pool, number in self._pools.counts(gang.columns) if pool in pools)
 
     def gain(self, gang: RunningJob) -> None:
@@ -134,21 +137,34 @@ def by_victims(
         if (gang := behind.pop(job.id, None)) is not None:
             shared.lose(gang)
             continue
-        if job.id not in view.waiting or shared.is_closed_for(job):
+        if job.id not in view.waiting or not (ways := shared.ways(job)):
             continue
-        if (missing := shared.missing(job)) > 0:
-            gained = {other: shared.gained_from(other, job) for other in victims.may_preempt(job, behind)}
-            useful = [other for other, nodes in gained.items() if nodes]
-            for other in victims.choose(missing, useful, gained.__getitem__, view.now):
+        if all(shared.missing(job, pools) > 0 for pools in ways):
+            for other in _victims(shared, job, ways, view, behind, victims):
                 stops.append(behind.pop(other.job.id))
                 shared.gain(other)
-        if shared.missing(job) <= 0:
-            split = shared.take(job)
-            assert split is not None, "the victims have enough nodes for it"
+        if (split := shared.take(job)) is not None:
             chosen[job.id] = split
         elif not skip:
             shared.close(job)
     return chosen, stops
+
+
+def _victims(
+    shared: PoolsToShare,
+    job: QueuedJob,
+    ways: Iterable[tuple[int, ...]],
+    view: View,
+    behind: dict[int, RunningJob],
+    victims: Victims,
+) -> list[RunningJob]:
+    """Return whom a waiting job that does not fit preempts: in the first of its sets of nodes where these have enough."""
+    may_yield = victims.may_preempt(job, behind)
+    for pools in ways:
+        gained = {other: nodes for other in may_yield if (nodes := shared.gained_from(other, pools))}
+        if chosen := victims.choose(shared.missing(job, pools), list(gained), gained.__getitem__, view.now):
+            return chosen
+    return []
 
 
 def starts_of(

@@ -40,7 +40,8 @@ class PooledPVEasyRun(PVEasyRun):
         super().__init__(policy, setup)
         self._pools, self._holding = pools_of(setup), setup.holding
         self._parts = list(range(len(self._pools)))  # by pool; pools that jobs connect are of the same part of the machine
-        self._kinds: dict[tuple[NodeSet | None, int], int] = {}  # of jobs: those of one may have the same nodes at any time
+        # Of jobs: those of one kind may have the same nodes at any time.
+        self._kinds: dict[tuple[tuple[NodeSet | None, ...], int], int] = {}
         self._kind_of: dict[int, int] = {}  # by job id
         self._splits: dict[int, Split] = {}  # of the running load, by job id
         self._told: set[int] = set()  # blocked jobs that know their reservations
@@ -86,7 +87,7 @@ class PooledPVEasyRun(PVEasyRun):
             if gang.job.id not in view.waiting:
                 del self._kind_of[gang.job.id]
         for job in batch.submitted:
-            kind = job.allowed, job.barred
+            kind = job.sets_allowed(), job.barred
             if kind not in self._kinds:
                 self._kinds[kind] = len(self._kinds)
                 joined = {self._parts[pool] for pool in self._pools.of(job.allowed)}
@@ -107,9 +108,11 @@ class PooledPVEasyRun(PVEasyRun):
             return False
         own = self._view.suspended_on(job)
         if self._memory is not None:
-            place = self._memory.place(job)
-            if place is None or not self._may_have(job, columns := from_mask(place.nodes)):
+            places = [self._memory.place(job), *[self._memory.place(job, (each,)) for each in job.sets_eligible()[1:]]]
+            fitting = [each for each in places if each is not None and self._may_have(job, from_mask(each.nodes))]
+            if not fitting:
                 return False
+            place, columns = fitting[0], from_mask(fitting[0].nodes)
             split = self._pools.counts(columns)
             self._decisions += self._memory.take(job, place)
         elif own is not None and self._may_have(job, own) and self._idle.take_nodes(own):
@@ -138,21 +141,21 @@ class PooledPVEasyRun(PVEasyRun):
 
     def _split(self, job: QueuedJob, free: Sequence[int], delay: int = 0, without: Collection[int] = ()) -> Split | None:
         """Return from which pools a job can have its nodes, where so many are free, now or later; ``None``: too few."""
-        split = split_of(free, job.nodes, self._pools_for(job, delay))
+        split = split_of(free, job.nodes, self._ways(job, delay))
         if split is None or self._vb or not self._heads:
             return split
         # It has to leave the blocked jobs their reservations, as if some others were not running.
         profile = self._reservations(without)[0] if without else self._planned()
         free = list(map(min, free, profile.least_free(self._view.now + delay, self._length(job))))
-        return split_of(free, job.nodes, self._pools_for(job, delay))
+        return split_of(free, job.nodes, self._ways(job, delay))
 
-    def _pools_for(self, job: QueuedJob, delay: int = 0) -> Sequence[int]:
-        """Return the pools of which a job may have nodes if it starts now, or later."""
-        pools, windows = self._pools.of(job.eligible), self._pools.windows
+    def _ways(self, job: QueuedJob, delay: int = 0) -> list[tuple[int, ...]]:
+        """Return the pools of each set of nodes of which a job may have those of one, if it starts now, or later."""
+        ways, windows = self._pools.ways(job), self._pools.windows
         if not delay or windows is None:
-            return pools
+            return ways
         barred = windows.barred(self._view.now + delay, self._longest(job), job.barred)
-        return [pool for pool in pools if not self._pools.masks[pool] & barred]
+        return [tuple([pool for pool in pools if not self._pools.masks[pool] & barred]) for pools in ways]
 
     def _longest(self, job: QueuedJob) -> int:
         """Return how long before a window a job has to start."""
@@ -164,9 +167,8 @@ class PooledPVEasyRun(PVEasyRun):
         """Preempt others for a blocked job, or keep nodes for it; return whether nodes become free at the current time."""
         coming = self._coming(head)
         free = _with(self._free, coming)
-        missing = head.nodes - sum(free[pool] for pool in self._pools.of(head.eligible))
-        if self._slp and missing > 0:
-            victims = self._shadow_load(head, coming, free, missing)
+        if self._slp and all(sum(free[pool] for pool in pools) < head.nodes for pools in self._ways(head)):
+            victims = self._shadow_load(head, coming, free)
             times = [self._time_to_leave(gang, head) for gang in victims]
             self._decisions += [self._preempt(gang, head) for gang in victims]
             if 0 in times:
@@ -185,23 +187,29 @@ class PooledPVEasyRun(PVEasyRun):
         behind = [each for each in self._leaving if each.job.queue_order > head.queue_order]
         return [each for each in behind if any(each.nodes[pool] for pool in pools)]
 
-    def _shadow_load(self, head: QueuedJob, coming: list[_Leaving], free: list[int], missing: int) -> list[RunningJob]:
-        """Return the jobs to preempt, the lowest first, as many as the blocked job needs; none if it could not start then."""
+    def _shadow_load(self, head: QueuedJob, coming: list[_Leaving], free: list[int]) -> list[RunningJob]:
+        """Return the jobs to preempt, the lowest first, as many as the blocked job needs; none if it could not start then.
+
+        They are those on the first of its sets of nodes on which it can start.
+        """
         shadow_load = [job for job, _, stopping in self._load.values() if job.queue_order > head.queue_order and not stopping]
-        pools, victims = set(self._pools.of(head.eligible)), list[RunningJob]()
-        for job in sorted(shadow_load, key=lambda job: job.queue_order, reverse=True):
-            if gained := [(pool, nodes) for pool, nodes in self._splits[job.id] if pool in pools]:
-                victims.append(self._view.running[job.id])
-                for pool, nodes in gained:
-                    free[pool] += nodes
-                    missing -= nodes
-                if missing <= 0:
-                    break
-        else:
-            return []
-        times = [each.end - self._view.now for each in coming] + [self._time_to_leave(gang, head) for gang in victims]
-        could_start = self._split(head, free, max(times), [gang.job.id for gang in victims]) is not None
-        return victims if could_start else []
+        shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
+        for pools in self._ways(head):
+            left, missing, victims = [*free], head.nodes - sum(free[pool] for pool in pools), list[RunningJob]()
+            for job in shadow_load:
+                if gained := [(pool, nodes) for pool, nodes in self._splits[job.id] if pool in pools]:
+                    victims.append(self._view.running[job.id])
+                    for pool, nodes in gained:
+                        left[pool] += nodes
+                        missing -= nodes
+                    if missing <= 0:
+                        break
+            if missing > 0:
+                continue
+            times = [each.end - self._view.now for each in coming] + [self._time_to_leave(gang, head) for gang in victims]
+            if self._split(head, left, max(times), [gang.job.id for gang in victims]) is not None:
+                return victims
+        return []
 
     def _time_to_leave(self, gang: RunningJob, head: QueuedJob) -> int:
         mode = self._mode if self._saves(gang, head) else "kill"
@@ -212,12 +220,13 @@ class PooledPVEasyRun(PVEasyRun):
     def _claim(self, head: QueuedJob, coming: list[_Leaving]) -> None:
         """Keep nodes for a blocked job if it can start when others have left theirs: of these first."""
         delay = max(each.end for each in coming) - self._view.now
-        if self._split(head, _with(self._free, coming), delay) is None:
+        if (split := self._split(head, _with(self._free, coming), delay)) is None:
             return
         self._claimed.add(head.id)
-        left = head.nodes
+        left, there = head.nodes, {pool for pool, _ in split}
+        pools = next(pools for pools in self._ways(head, delay) if there.issubset(pools))
         for nodes in (*(each.nodes for each in coming), self._free):
-            for pool in self._pools_for(head, delay):
+            for pool in pools:
                 kept = min(nodes[pool], left)
                 nodes[pool] -= kept
                 left -= kept
@@ -257,7 +266,8 @@ class PooledPVEasyRun(PVEasyRun):
                     profile.overbook(*each)
             length = self._length(head)
             longest = length if self._pools.windows is None else self._longest(head)
-            start, split = profile.earliest(longest, head.nodes, self._pools.of(head.allowed), barred=head.barred)
+            ways = [self._pools.of(each) for each in head.sets_allowed()]
+            start, split = profile.earliest_of(longest, head.nodes, ways, barred=head.barred)
             starts[head.id] = start if start >= 0 else NEVER
             if start >= 0:
                 profile.overbook(start, length, split)
@@ -284,7 +294,7 @@ class PooledPVEasyRun(PVEasyRun):
 
     def _venture(self, behind: list[QueuedJob]) -> None:
         """Backfill jobs that complete by the reservations on their nodes, then any job that fits: it remains preemptible."""
-        fitting = [job for job in behind if split_of(self._free, job.nodes, self._pools_for(job)) is not None]
+        fitting = [job for job in behind if split_of(self._free, job.nodes, self._ways(job)) is not None]
         if not fitting:
             return
         self._planned()

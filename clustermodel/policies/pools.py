@@ -22,7 +22,6 @@ from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.by_node import IdleProcessors, NodePlan, Nodes
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.pool_plans import Group, IdlePools, PoolPlan, RunningPlan
 from clustermodel.schedule.pools import Pools, Split
 from clustermodel.schedule.windows import Windows
@@ -60,7 +59,7 @@ def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningP
 def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdlePools | IdleProcessors:
     """Return the idle nodes, by pool or, where ``nodes`` are given, by node; ``planned``: as a plan may know them."""
     idle = view.idle_or_ended if planned else view.idle_nodes
-    return IdlePools(pools, idle) if nodes is None else IdleProcessors(nodes, idle, view.free_memory)
+    return IdlePools(pools, idle) if nodes is None else IdleProcessors(pools, nodes, idle, view.free_memory)
 
 
 class PoolFcfs:
@@ -70,15 +69,13 @@ class PoolFcfs:
         self._pools, self._nodes = pools_of(setup), nodes_of(setup)
 
     def decide(self, _batch: Batch, view: View) -> list[Decision]:
-        """Start jobs in queue order; a job that does not fit closes the pools that it waits for."""
+        """Start jobs in queue order; a job that does not fit closes the pools that it waits for, of all its partitions."""
         idle, closed, decisions = idle_now(self._pools, self._nodes, view), set[int](), list[Decision]()
         for job in view.waiting.values():
             if len(closed) == len(self._pools):
                 break
-            pools = self._pools.touched(job.allowed)
-            split = idle.split(job) if closed.isdisjoint(pools) else None
-            if split is None:
-                closed.update(pools)
+            if (split := idle.split(job, closed)) is None:
+                closed.update(self._pools.touched(job.allowed))
             else:
                 decisions.append(Start(job=job, columns=idle.take_split(split), reason=_HEAD))
         return decisions
@@ -128,7 +125,6 @@ class PoolBackfilling:
         self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
         self._first = NEVER  # the earliest reserved start, at the end of a scheduling cycle
         self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
-        self._groups: dict[tuple[NodeSet | None, int], Group] = {}
         self._group_of: dict[int, Group] = {}  # by the id of a job in the system
         self._kept_starts: dict[int, int] = {}  # by job id
         # A single reservation begins when a running job is expected to end, and that end is an event already.
@@ -173,7 +169,7 @@ class PoolBackfilling:
                 candidates = [job for job in candidates if job.id not in started]
             self._schedule(candidates, batch, view, decisions)
         self._first = alarm = self._first_start()
-        alarms = not self._afresh and (self._always_alarms or len(self._groups) > 1)
+        alarms = not self._afresh and (self._always_alarms or len(self._plan.groups) > 1)
         if alarms and alarm not in (self._alarm, NEVER):
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
@@ -190,9 +186,7 @@ class PoolBackfilling:
                 if self._sorter is not None:
                     self._sorter.left(gang.job)
         for job in batch.submitted:
-            if (group := self._groups.get((job.allowed, job.barred))) is None:
-                group = self._groups[job.allowed, job.barred] = self._plan.new_group(job)
-            self._group_of[job.id] = group
+            self._group_of[job.id] = self._plan.group_of(job)
         if batch.reservations:  # jobs may have been rejected that have missed their last chance
             for job_id in [job_id for job_id in self._reserved if job_id not in view.waiting]:
                 split = self._reserved[job_id].split

@@ -192,18 +192,23 @@ class IdleMemory:
         eligible = -1 if job.eligible is None else as_mask(job.eligible)
         return not as_mask(nodes) & eligible & ~self._free.nodes_with(job.memory)
 
-    def place(self, job: QueuedJob) -> Nodes | None:
-        """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first."""
+    def place(self, job: QueuedJob, sets: Sequence[NodeSet | None] = ()) -> Nodes | None:
+        """Return idle nodes for a job: where it is suspended if they are idle, else those where nothing is discarded first.
+
+        They are of one of some sets, by default of those that it may have.
+        """
         own = as_mask(self._suspended.get(job, ()))
-        idle = self._idle if job.eligible is None else self._idle & as_mask(job.eligible)
-        if own and not own & ~idle:
+        parts = [self._idle if each is None else self._idle & as_mask(each) for each in sets or job.sets_eligible()]
+        if own and any(not own & ~idle for idle in parts):
             return Nodes(own, [])
         behind = [other for other in self._suspended if self._rank(other) > self._rank(job)]
         without = self._free.copy()
         for other in behind:
             without.give_back(self._suspended[other], other.memory)
-        at_once = idle & (self._free.nodes_with(job.memory) | own)
-        possible = idle & (without.nodes_with(job.memory) | own)
+        has_memory, could_have_it = (each.nodes_with(job.memory) | own for each in (self._free, without))
+        idle = next((part for part in parts if (part & has_memory).bit_count() >= job.nodes), None)
+        idle = next((part for part in parts if (part & could_have_it).bit_count() >= job.nodes), 0) if idle is None else idle
+        at_once, possible = idle & has_memory, idle & could_have_it
         if possible.bit_count() < job.nodes:
             return None
         nodes = lowest(at_once, min(job.nodes, at_once.bit_count()))

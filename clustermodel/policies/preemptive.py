@@ -560,7 +560,9 @@ class _FillingPools:
             if not any(up):
                 break
             left = job.nodes  # wherever it runs: the candidates must not depend on what was chosen before
-            for pool in self._pools.of(job.eligible):
+            ways = self._pools.ways(job)
+            most = max(ways, key=lambda pools: sum(up[pool] for pool in pools))
+            for pool in next((pools for pools in ways if sum(up[pool] for pool in pools) >= left), most):
                 taken = min(up[pool], left)
                 up[pool] -= taken
                 left -= taken

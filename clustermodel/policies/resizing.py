@@ -19,7 +19,7 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Resize, R
 from clustermodel.policies.pools import plan_of, pools_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.schedule.node_set import as_mask, from_mask, lowest
 from clustermodel.schedule.pool_plans import Group, RunningPlan
 from clustermodel.schedule.pools import Split
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -258,24 +258,39 @@ class ResizingRun:
         estimate = self.time_on(job, nodes, job.estimate)
         return job.on(nodes, estimate)
 
-    def pools_for(self, job: QueuedJob, nodes: int, now: int) -> tuple[int, ...]:
-        """Return the pools from which a waiting job can have nodes if it starts on so many now."""
-        pools, windows = self.pools.of(job.allowed), self.pools.windows
+    def ways_for(self, job: QueuedJob, nodes: int, now: int, closed: Container[int] = ()) -> list[tuple[int, ...]]:
+        """Return the pools of each set of nodes of which a waiting job has those of one if it starts on so many now.
+
+        Sets of which some pools are closed are not among them.
+        """
+        ways, windows = [self.pools.of(each) for each in job.sets_allowed()], self.pools.windows
+        if closed:
+            ways = [pools for pools in ways if not any(pool in closed for pool in pools)]
         if windows is None:
-            return pools
+            return ways
         ticks = max(self.setup.holding(job, self.time_on(job, nodes, job.estimate), nodes), self.length(job, nodes))
         ticks += 0 if nodes == job.nodes else _ROUNDING
         barred = windows.barred(now, ticks, job.barred)
-        return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
+        return [tuple(pool for pool in pools if not self.pools.masks[pool] & barred) for pools in ways]
+
+    def pools_around(self, job: QueuedJob, split: Split) -> tuple[int, ...]:
+        """Return the pools of the first set of nodes of a job that has all the pools of which it has nodes."""
+        ways, own = [self.pools.of(each) for each in job.sets_allowed()], {pool for pool, _ in split}
+        return next(pools for pools in ways if own.issubset(pools))
+
+    def pools_of_start(self, job: QueuedJob, split: Split, now: int) -> tuple[int, ...]:
+        """Return the pools from which a job that starts on nodes of some pools now can have more."""
+        ways, own = self.ways_for(job, sum(number for _, number in split), now), {pool for pool, _ in split}
+        return next((pools for pools in ways if own.issubset(pools)), ())
 
     def may_start(self, job: QueuedJob, nodes: int, pools: Iterable[int], now: int) -> bool:
         """Return whether a waiting job can have nodes of all of some pools if it starts on so many now."""
-        return self.pools.windows is None or set(self.pools_for(job, nodes, now)).issuperset(pools)
+        return self.pools.windows is None or any(set(way).issuperset(pools) for way in self.ways_for(job, nodes, now))
 
     def pools_to_grow(self, gang: RunningJob, now: int) -> tuple[int, ...]:
         """Return the pools from which a gang can have more nodes."""
         job, windows = gang.job, self.pools.windows
-        pools = self.pools.of(job.allowed)
+        pools = self.pools_around(job, self.pools.counts(gang.columns)) if job.alternatives else self.pools.of(job.allowed)
         if windows is None or job.sizes is None:
             return pools
         # With more nodes it ends earlier, but for the cost of the resize, for nodes that boot, and for rounding.
@@ -320,15 +335,12 @@ class ResizingRun:
         ``start`` is called with each job that fits into the plan, its number of nodes and where it has them; ``admit`` with the
         first blocked job of each set of nodes: if it returns true the job starts.
         """
-        view, now, groups = cycle.view, cycle.now, dict[tuple[NodeSet | None, int], Group]()
-        for job in view.waiting.values():
-            if (job.allowed, job.barred) not in groups:
-                groups[job.allowed, job.barred] = plan.new_group(job)
+        view, now = cycle.view, cycle.now
+        groups = [plan.group_of(job) for job in view.waiting.values()]
         plan.count_idle()
-        for job in view.waiting.values():
-            group = groups[job.allowed, job.barred]
+        for job, group in zip(view.waiting.values(), groups, strict=True):
             if group.protected and group.idle <= 0:
-                if len(groups) == 1:
+                if len(plan.groups) == 1:
                     break
                 continue
             nodes = self.needs(job)
@@ -417,9 +429,9 @@ class Cycle:
             self.idle[pool] -= number
         self._starts[job.id] = job, split, reason
 
-    def starts(self) -> list[tuple[QueuedJob, int]]:
-        """Return the jobs that start, and their numbers of nodes."""
-        return [(job, sum(number for _, number in split)) for job, split, _ in self._starts.values()]
+    def starts(self) -> list[tuple[QueuedJob, int, Split]]:
+        """Return the jobs that start, their numbers of nodes, and how many these are of each pool."""
+        return [(job, sum(number for _, number in split), split) for job, split, _ in self._starts.values()]
 
     def pools_of_start(self, job: QueuedJob) -> list[int]:
         """Return from which pools a job has nodes that starts."""
@@ -530,8 +542,8 @@ def grow(
         if not cycle.is_resized(gang)
     ]
     candidates += [
-        _Candidate(job, None, now, nodes, most_of(job), run.pools_for(job, nodes, now))
-        for job, nodes in cycle.starts()
+        _Candidate(job, None, now, nodes, most_of(job), run.pools_of_start(job, split, now))
+        for job, nodes, split in cycle.starts()
         if run.may_choose(job)
     ]
     idle = [0 if pool in closed else number for pool, number in enumerate(cycle.idle)]

@@ -31,7 +31,7 @@ from clustermodel.policies.interface import Decision, Reason, Setup, Start, Wake
 from clustermodel.policies.pools import pools_of
 from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import NodeSet, from_mask
+from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import choice, require_number, require_seconds
 
@@ -187,10 +187,10 @@ class SelectiveSuspensionRun:
     def _nodes_for(self, job: QueuedJob) -> int:
         """Return the nodes on which a job can start now, 0 if none: first those kept for it, last those of suspended jobs."""
         claim = self._claims.get(job.id, 0)
-        free = self._idle & (~self._claimed | claim) & self._suitable(job)
+        parts = [self._idle & (~self._claimed | claim) & suitable for suitable in self._suitable(job)]
         if own := self._own.get(job.id):
-            return 0 if own & ~free else own
-        if free.bit_count() < job.nodes:
+            return own if any(not own & ~free for free in parts) else 0
+        if (free := next((part for part in parts if part.bit_count() >= job.nodes), None)) is None:
             return 0
         owned = reduce(or_, self._own.values(), 0)
         nodes = free & claim  # otherwise the jobs that it has preempted could resume there
@@ -198,10 +198,16 @@ class SelectiveSuspensionRun:
             nodes |= self._pools.lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
         return nodes
 
-    def _suitable(self, job: QueuedJob) -> int:
-        """Return the nodes of a waiting job on which it has, or could have, its memory beside all that has memory now."""
-        eligible = -1 if job.eligible is None else self._pools.mask(job.eligible)
-        return eligible if self._memory is None else eligible & (self._memory.nodes_with(job.memory) | self._own.get(job.id, 0))
+    def _suitable(self, job: QueuedJob) -> list[int]:
+        """Return the nodes of a waiting job on which it has, or could have, its memory beside all that has memory now.
+
+        They are those of each of the sets of nodes of which it may have those of one.
+        """
+        sets = [-1 if each is None else self._pools.mask(each) for each in job.sets_eligible()]
+        if self._memory is None:
+            return sets
+        has_memory = self._memory.nodes_with(job.memory) | self._own.get(job.id, 0)
+        return [eligible & has_memory for eligible in sets]
 
     def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
         xfactor = Fraction(self._waited(job, now) + job.estimate, job.estimate)
@@ -216,20 +222,29 @@ class SelectiveSuspensionRun:
         reason = Reason(f"xfactor {float(xfactor):.2f}, and {why}") if self._explain else None
         return Start(job=job, columns=from_mask(nodes), reason=reason)
 
-    def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
-        """Return the jobs that a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
-        suitable = self._suitable(job)
+    def _victims(self, job: QueuedJob, view: View) -> list[tuple[int, Sequence[_Running]]]:
+        """Return the nodes that a waiting job would have, and whom it has to preempt, the largest xfactor last.
+
+        So it is for each of the sets of nodes of which it may have those of one, but for those where it would not fit.
+        """
+        found = [(suitable, self._victims_on(suitable, job, view)) for suitable in self._suitable(job)]
+        possible = [(suitable, victims) for suitable, victims in found if victims is not None]
+        return possible if all(victims for _, victims in possible) else []  # else it has to wait for nobody else
+
+    def _victims_on(self, suitable: int, job: QueuedJob, view: View) -> Sequence[_Running] | None:
         free = (self._idle | self._stopping) & ~self._claimed & suitable
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
-            return () if own & ~suitable or own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
+            short = own & ~suitable or own & ~reduce(or_, (self._held[other.job.id] for other in there), free)
+            return None if short else there
 
         def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
             return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
 
         small = (other for other in self._running if other.job.nodes <= 2 * job.nodes)
         candidates = (other for other in small if gained_from(other) and self._can_stop(other, view))
-        return victims_for(job.nodes - free.bit_count(), candidates, gained_from)
+        missing = job.nodes - free.bit_count()
+        return victims_for(missing, candidates, gained_from) or (None if missing > 0 else ())
 
     def _can_stop(self, other: _Running, view: View) -> bool:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
@@ -239,30 +254,30 @@ class SelectiveSuspensionRun:
 
     def _preempt_for(self, job: QueuedJob, view: View) -> Iterator[Decision]:
         """Preempt jobs for a waiting one, if its xfactor is large enough, and keep the nodes for it."""
-        victims = self._victims(job, view)
-        if not victims or self._reaches(job, victims[-1].bar) > view.now:
+        possible = [each for each in self._victims(job, view) if self._reaches(job, each[1][-1].bar) <= view.now]
+        if not possible:
             return
+        suitable, victims = possible[0]
         free = (self._idle | self._stopping) & ~self._claimed
         for other in victims:
             self._running.remove(other)
             self._stopping |= self._held[other.job.id]
             free |= self._held[other.job.id]
             yield preempt(other.job, self._mode)
-        self._claims[job.id] = self._own.get(job.id) or self._pools.lowest(free & self._suitable(job), job.nodes)
+        self._claims[job.id] = self._own.get(job.id) or self._pools.lowest(free & suitable, job.nodes)
         self._claimed |= self._claims[job.id]
 
     def _next_preemption(self, view: View) -> int | None:
         """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
-        victims_of: dict[tuple[int, int | None, int, NodeSet | None], Sequence[_Running]] = {}  # of jobs that are alike
+        victims_of: dict[tuple[object, ...], list[tuple[int, Sequence[_Running]]]] = {}  # of jobs that are alike
         reached = []
         for job in view.waiting.values():
             if job.id in self._held or job.id in self._claims:
                 continue
             # A suspended job is a kind of its own.  (Its nodes would say the same; their hash takes long on a large machine.)
             memory = job.memory if self._memory is not None else 0
-            kind = (job.nodes, job.id if job.id in self._own else None, memory, job.eligible)
+            kind = (job.nodes, job.id if job.id in self._own else None, memory, job.sets_eligible())
             if kind not in victims_of:
                 victims_of[kind] = self._victims(job, view)
-            if victims := victims_of[kind]:
-                reached.append(max(self._reaches(job, victims[-1].bar), view.now + 1))
+            reached += [max(self._reaches(job, victims[-1].bar), view.now + 1) for _, victims in victims_of[kind]]
         return -(-min(reached) // self._interval) * self._interval if reached else None

@@ -11,7 +11,7 @@ Gangs grow again into idle nodes that no waiting job may have, those gangs first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -66,21 +66,17 @@ class _ShrinkToAdmitRun(ResizingRun):
         for job in view.waiting.values():
             if len(closed) == len(self.pools):
                 break
-            allowed = self.pools.of(job.allowed)
-            if not closed.isdisjoint(allowed):
-                closed.update(allowed)
-                continue
             nodes = self.needs(job)
-            split = split_of(cycle.idle, nodes, self.pools_for(job, nodes, now))
+            split = split_of(cycle.idle, nodes, self.ways_for(job, nodes, now, closed))
             if split is not None:
                 cycle.start(job, split, _FITS["fcfs"])
-            elif (admission := self._admission(cycle, job, victims)) is None:
-                closed.update(allowed)
+            elif (admission := self._admission(cycle, job, victims, closed)) is None:
+                closed.update(self.pools.of(job.allowed))
             else:
                 nodes, pools, given = admission
                 for gang, number in given:
                     cycle.give_up(gang, number, pools)
-                split = split_of(cycle.idle, nodes, pools)
+                split = split_of(cycle.idle, nodes, [pools])
                 assert split is not None, "so many nodes have been given up"
                 cycle.start(job, split, _ADMITTED)
 
@@ -116,20 +112,30 @@ class _ShrinkToAdmitRun(ResizingRun):
         rest = cycle.without(split, number, pools)
         plan.reserve(now, max(self.end(gang, nodes - number, now) - now, 1), rest, beyond_capacity=True)
 
-    def _admission(self, cycle: Cycle, job: QueuedJob, victims: list[RunningJob]) -> tuple[int, tuple[int, ...], _Given] | None:
-        """Return how many nodes of which pools a blocked job can have, and which gangs give some up; ``None``: too few."""
+    def _admission(
+        self, cycle: Cycle, job: QueuedJob, victims: list[RunningJob], closed: Container[int] = ()
+    ) -> tuple[int, tuple[int, ...], _Given] | None:
+        """Return how many nodes of which pools a blocked job can have, and which gangs give some up; ``None``: too few.
+
+        Of several sets of nodes they are of the first that has as many as it needs, else of the first that has enough.
+        """
         now, nodes = cycle.now, self.needs(job)
         least = self.least(job) if self._fewer else nodes
-        pools = self.pools_for(job, nodes, now)
-        free, given = self._given(cycle, victims, pools, nodes)
-        if free >= nodes:
-            return nodes, pools, given
-        if least >= nodes or free < least:
-            return None
-        pools = self.pools_for(job, least, now)  # it takes longest on its least number of nodes
-        free, given = self._given(cycle, victims, pools, nodes)
-        nodes = min(free, nodes)
-        return None if free < least or not self.may_start(job, nodes, pools, now) else (nodes, pools, given)
+        possible = []
+        for place, pools in enumerate(self.ways_for(job, nodes, now, closed)):
+            free, given = self._given(cycle, victims, pools, nodes)
+            if free >= nodes:
+                return nodes, pools, given
+            if free >= least:
+                possible.append(place)
+        if possible:
+            ways = self.ways_for(job, least, now, closed)  # it takes longest on its least number of nodes
+            for place in possible:
+                pools = ways[place]
+                free, given = self._given(cycle, victims, pools, nodes)
+                if free >= least and self.may_start(job, min(free, nodes), pools, now):
+                    return min(free, nodes), pools, given
+        return None
 
     def _given(self, cycle: Cycle, victims: list[RunningJob], pools: tuple[int, ...], nodes: int) -> tuple[int, _Given]:
         """Return how many nodes of some pools a job can have, at most those it needs, and what gangs give up for that."""

@@ -16,12 +16,11 @@ from clustermodel.policies.predictors import as_late_again, holds_longer
 from clustermodel.policies.slack_run import AFRESH, SHIFT, SlackRun
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.schedule.by_node import IdleProcessors
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.pool_plans import Group, IdlePools, RunningPlan
 from clustermodel.schedule.pools import Split
-from clustermodel.schedule.windows import candidates
 from clustermodel.schedule.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.schedule.slack_prices import Priced, SlackReservation, by_start
+from clustermodel.schedule.windows import candidates
 
 if TYPE_CHECKING:
     from clustermodel.policies.slack import Slack
@@ -36,7 +35,6 @@ class PoolSlackRun(SlackRun):
         super().__init__(policy, setup, self._profile)
         # Windows bar a job for as long as it can be expected to hold its nodes; its start-up and epilog always count.
         self._holding = setup.holding if setup.machine.windows or holds_longer(setup) else None
-        self._groups: dict[tuple[NodeSet | None, int], Group] = {}
         self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._clock = 0  # of the last *remove*
 
@@ -70,9 +68,7 @@ class PoolSlackRun(SlackRun):
         return cast("list[PoolReservation]", self.plan)
 
     def _group(self, job: QueuedJob) -> Group:
-        if (group := self._groups.get((job.allowed, job.barred))) is None:
-            group = self._groups[job.allowed, job.barred] = self._profile.new_group(job)
-        return group
+        return self._profile.group_of(job)
 
     def _length(self, job: QueuedJob) -> int:
         return job.estimate if self._holding is None else self._holding(job, job.estimate)

@@ -110,12 +110,15 @@ class UrgentJobs:
                 columns |= gang.columns & ~claimed
             if gang.job.id not in self._stopping:
                 lower.append(gang)
-        columns &= self._with_memory(job) & matrix.eligible(job)
+        columns &= self._with_memory(job)
         kills = self._mode == "kill"  # a gang's loss is what is discarded, node-ticks, or how many tasks have to be saved
         losses = [gang.nodes * (view.progress(view.running[gang.job.id]) if kills else 1) for gang in lower]
         gangs = [InTheWay(gang.columns, loss) for gang, loss in zip(lower, losses, strict=True)]
-        if (clearing := clear(job.nodes, columns, gangs)) is None:
+        found = [clear(job.nodes, columns & eligible, gangs) for eligible in matrix.sets_of_columns(job)]
+        clearings = [each for each in found if each is not None]
+        if not clearings:
             return False
+        clearing = min(clearings, key=lambda each: (len(each.preempted), sum(losses[index] for index in each.preempted)))
         self.claims[job.id] = (job, clearing.columns)
         matrix.keep_free(clearing.columns, job.id)
         return True

@@ -6,12 +6,13 @@ what and when - never the run time.  What it answers stands in :mod:`clustermode
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.by_node import Layout
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 
 
 class QueuedJob:
@@ -28,6 +29,8 @@ class QueuedJob:
         "eligible": """The nodes that it may have if it starts now, as ranges; ``None``: all.  Those that are reserved for
         others, or known to be down, before it ends by its estimate are not among them.""",
         "allowed": "The nodes that it may have at some time, as ranges; ``None``: all.",
+        "alternatives": """The sets of nodes of which it may have those of one only, in the order in which they are tried: the
+        nodes of each partition, where it names several; empty: any of ``allowed``, which has the nodes of all of them.""",
         "barred": "For plans: the windows of the machine from which it is barred, as bits in the order of ``Machine.windows``.",
         "layout": "How its processors must lie on nodes that have several; ``None``: in any way.",
         "sizes": "The least and the largest number of nodes of a malleable job; ``None``: its gang cannot be resized.",
@@ -48,6 +51,7 @@ class QueuedJob:
         self.eligible: NodeSet | None = None
         self.layout: Layout | None = None
         self.allowed: NodeSet | None = None
+        self.alternatives: tuple[NodeSet, ...] = ()
         self.barred = 0
         self.sizes: tuple[int, int] | None = None
 
@@ -55,10 +59,28 @@ class QueuedJob:
         """Return the job as it would have to be described if it asked for so many nodes for so long, ticks; for plans."""
         other = QueuedJob(self.id, nodes, self.submit, estimate, self.user, self.group, self.priority, self.memory)
         other.allowed, other.eligible, other.barred, other.sizes = self.allowed, self.eligible, self.barred, self.sizes
+        other.alternatives = self.alternatives
         return other
+
+    def sets_allowed(self) -> tuple[NodeSet | None, ...]:
+        """Return the sets of nodes of which its nodes are all in one, in the order in which they are tried; ``None``: all."""
+        return self.alternatives or (self.allowed,)
+
+    def sets_eligible(self) -> tuple[NodeSet | None, ...]:
+        """Return what is left of these if it starts now, in the same order."""
+        alternatives, eligible = self.alternatives, self.eligible
+        if not alternatives:
+            return (eligible,)
+        return alternatives if eligible is None or eligible == self.allowed else _narrowed(alternatives, eligible)
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"
+
+
+@lru_cache(maxsize=1024)
+def _narrowed(alternatives: tuple[NodeSet, ...], eligible: NodeSet) -> tuple[NodeSet, ...]:
+    mask = as_mask(eligible)
+    return tuple([from_mask(as_mask(each) & mask) for each in alternatives])
 
 
 class GangState(Enum):

@@ -96,6 +96,13 @@ class Nodes:
                 chosen |= lowest(idle_mask & ((1 << high) - (1 << low)), number)
         return from_mask(chosen)
 
+    def choose_of(self, job: QueuedJob, processors: int, free: IntArray, sets: Iterable[NodeSet | None]) -> Split | None:
+        """Return :meth:`choose` of the first of some sets of nodes where the job fits."""
+        for eligible in sets:
+            if (split := self.choose(job, processors, free, eligible)) is not None:
+                return split
+        return None
+
     def choose(self, job: QueuedJob, processors: int, free: IntArray, eligible: NodeSet | None) -> Split | None:
         """Return what a job takes of each node, by its layout, its memory and the nodes that it may have then.
 
@@ -151,17 +158,19 @@ class Nodes:
 class IdleProcessors:
     """The idle processors of one instant by node, which are asked for when the first of them is taken."""
 
-    def __init__(self, nodes: Nodes, idle: Callable[[], NodeSet], memory: Callable[[], FreeMemory | None]) -> None:
-        self._nodes, self._idle_nodes, self._memory = nodes, idle, memory
+    def __init__(
+        self, pools: Pools, nodes: Nodes, idle: Callable[[], NodeSet], memory: Callable[[], FreeMemory | None]
+    ) -> None:
+        self._pools, self._nodes, self._idle_nodes, self._memory = pools, nodes, idle, memory
         self._idle: NodeSet | None = None
         self._free: IntArray | None = None
 
-    def split(self, job: QueuedJob) -> Split | None:
-        """Return what a job can have of nodes now; ``None`` if that is too little."""
+    def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
+        """Return what a job can have of nodes now, but for closed pools; ``None`` if that is too little."""
         if self._free is None:
             memory = self._memory()
             self._free = self._nodes.free(self._idle_nodes(), None if memory is None else memory.by_node())
-        return self._nodes.choose(job, job.nodes, self._free, job.eligible)
+        return self._nodes.choose_of(job, job.nodes, self._free, self._pools.open_sets(job, closed))
 
     def take_split(self, split: Split) -> NodeSet:
         """Return the lowest idle processors of the nodes of a split, which are not idle any more."""
@@ -195,14 +204,18 @@ class NodePlan(RunningPlan):
             group.idle = int(processors.sum())
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        if group.parts:
+            return self.split_in_parts(start, length, job, group)
         first = bisect_right(self._times, start) - 1
         rows = self._free[first : bisect_left(self._times, start + length, first + 1)]
         if int(rows[:, : self._nodes.count].sum(axis=1).min()) < job.nodes:
             return None
-        eligible = from_mask(group.allowed & ~self.barred(job, group, start, length)) if group.windows else job.allowed
+        eligible = from_mask(group.allowed & ~self.barred(job, group, start, length)) if group.windows else group.nodes
         return self._nodes.choose(job, job.nodes, rows.min(axis=0), eligible)
 
     def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
+        if group.parts:
+            return self.earliest_in_parts(length, job, group, not_after)
         if group.windows:
             return self.around_windows(length, job, group, not_after)
         times, idle = self._times, self._processors(len(self._times))
@@ -215,7 +228,7 @@ class NodePlan(RunningPlan):
                 last -= 1
             if last < first:
                 free = self._free[first:beyond].min(axis=0)
-                if (split := self._nodes.choose(job, job.nodes, free, job.allowed)) is not None:
+                if (split := self._nodes.choose(job, job.nodes, free, group.nodes)) is not None:
                     return times[first], split
                 last = first
             first = last + 1

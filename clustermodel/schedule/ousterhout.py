@@ -177,6 +177,10 @@ class OusterhoutMatrix:
         """Return the columns that ``job`` may have, a bitmask."""
         return self._all_columns
 
+    def sets_of_columns(self, job: QueuedJob) -> list[int]:
+        """Return the sets of columns, bitmasks, of which a waiting job may have those of one, in the order of trying."""
+        return [self._all_columns]
+
     def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
         """Return whether ``job``, which is in the memory of these columns, can go on there until ``end``."""
         return self.is_free(columns, row)
@@ -203,9 +207,19 @@ class OusterhoutMatrix:
         # Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.  None if
         # suspended jobs keep the memory.
         assert self.memory is not None
-        eligible = self.eligible(job)
-        free, columns, time = self.memory.copy(), self._free(row) & eligible, 0
         gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
+        first: MemoryReservation | None = None
+        for eligible in self.sets_of_columns(job):
+            reservation = self._memory_in(job, row, gangs, eligible)
+            if reservation is not None and (first is None or reservation.start < first.start):
+                first = reservation
+        self.memory_reservation = first
+        return first
+
+    def _memory_in(self, job: QueuedJob, row: int, gangs: list[tuple[int, int]], eligible: int) -> MemoryReservation | None:
+        """Return the reservation of a job on some columns, where gangs have predicted ends."""
+        assert self.memory is not None
+        free, columns, time = self.memory.copy(), self._free(row) & eligible, 0
         suitable = columns & free.nodes_with(job.memory)
         for end, number in gangs:
             if suitable.bit_count() >= job.nodes:
@@ -215,13 +229,12 @@ class OusterhoutMatrix:
             if gang.home == row:
                 columns |= gang.columns & ~self.set_aside & eligible
             suitable = columns & free.nodes_with(job.memory)
-        self.memory_reservation = None
-        if suitable.bit_count() >= job.nodes:
-            chosen = lowest(suitable, job.nodes)
-            short = self.memory.fullest(chosen)
-            free.take(from_mask(chosen), job.memory)
-            self.memory_reservation = MemoryReservation(job.id, time, free, short)
-        return self.memory_reservation
+        if suitable.bit_count() < job.nodes:
+            return None
+        chosen = lowest(suitable, job.nodes)
+        short = self.memory.fullest(chosen)
+        free.take(from_mask(chosen), job.memory)
+        return MemoryReservation(job.id, time, free, short)
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""

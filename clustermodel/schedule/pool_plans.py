@@ -40,9 +40,9 @@ class IdlePools:
     def _ask(self) -> None:
         self._idle, self._asked = as_mask(self._idle_nodes()), True
 
-    def split(self, job: QueuedJob) -> Split | None:
-        """Return from which pools a job can have idle nodes; ``None`` if they are too few."""
-        return split_of(self.counts(), job.nodes, self._pools.of(job.eligible))
+    def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
+        """Return from which pools a job can have idle nodes, but for closed ones; ``None`` if they are too few."""
+        return split_of(self.counts(), job.nodes, self._pools.open_ways(job, closed))
 
     def take_nodes(self, nodes: NodeSet) -> bool:
         """Take particular nodes; return ``False``, with nothing changed, unless all of them are idle."""
@@ -67,16 +67,21 @@ class IdlePools:
         return from_mask(chosen)
 
 
-def split_of(counts: Sequence[int], nodes: int, pools: Iterable[int]) -> Split | None:
-    """Return from which pools a job can have its nodes, where so many of each are free; ``None`` if they are too few."""
-    parts: list[tuple[int, int]] = []
-    for pool in pools:
-        if (free := counts[pool]) >= nodes:
-            parts.append((pool, nodes))
-            return tuple(parts)
-        if free > 0:
-            parts.append((pool, free))
-            nodes -= free
+def split_of(counts: Sequence[int], nodes: int, ways: Iterable[Iterable[int]]) -> Split | None:
+    """Return from which pools a job can have its nodes, where so many of each are free; ``None`` if they are too few.
+
+    The pools are those of the first of its ``ways`` (:meth:`Pools.ways`) that have enough.
+    """
+    for pools in ways:
+        parts: list[tuple[int, int]] = []
+        left = nodes
+        for pool in pools:
+            if (free := counts[pool]) >= left:
+                parts.append((pool, left))
+                return tuple(parts)
+            if free > 0:
+                parts.append((pool, free))
+                left -= free
     return None
 
 
@@ -87,10 +92,16 @@ Steps = tuple[list[int], Any]
 class Group:
     """The jobs that may have the same nodes, and are barred from the same windows."""
 
-    __slots__ = ("allowed", "bits", "blocked", "guard", "idle", "is_closed", "pools", "protected", "shift", "windows")
+    # Where its jobs may have nodes of one of several sets only, each set is a part, a group by itself.  Plans choose the part.
 
-    def __init__(self, allowed: int, pools: tuple[int, ...], windows: list[Window]) -> None:
-        self.allowed = allowed  # a bitmask
+    __slots__ = (
+        "allowed", "bits", "blocked", "guard", "idle", "is_closed", "nodes", "parts", "pools", "protected", "shift", "windows",
+    )  # fmt: skip
+
+    def __init__(self, nodes: NodeSet | None, allowed: int, pools: tuple[int, ...], windows: list[Window]) -> None:
+        self.nodes = nodes  # that its jobs may have, None for all
+        self.allowed = allowed  # a bitmask of them
+        self.parts: list[Group] = []  # in the order in which they are tried
         self.pools = pools
         self.bits = sum([1 << pool for pool in pools])
         self.windows = windows  # those that bar its jobs from some of their nodes, and are not over
@@ -114,6 +125,7 @@ class RunningPlan(ABC):
         self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
         self.groups: list[Group] = []
+        self._by_kind: dict[tuple[NodeSet | None, tuple[NodeSet, ...], int], Group] = {}
         self.clock = 0  # counts changes by which jobs can start earlier
         self.freed_early = 0  # nodes, a bitmask, of the gangs and outages that have ended early in this cycle
         self._connected: int | None = None  # of these, once it has been asked for in this cycle
@@ -124,15 +136,22 @@ class RunningPlan(ABC):
         # Where lengths are predicted: how long before a window a job has to start.
         self.longest_of: Callable[[QueuedJob], int] | None = None
 
-    def new_group(self, job: QueuedJob) -> Group:
-        """Return the group of a job that is the first one of it."""
-        pools, windows = self._pools, self._pools.windows
-        allowed = pools.all_nodes if job.allowed is None else as_mask(job.allowed)
-        barring = [] if windows is None else [each for each in windows.all if each.bit & job.barred and each.mask & allowed]
-        group = Group(allowed, pools.touched(job.allowed), barring)
-        self.groups.append(group)
-        self._windows_change = 0
+    def group_of(self, job: QueuedJob) -> Group:
+        """Return the group of a job, a new one if it is the first one of it."""
+        kind = job.allowed, job.alternatives, job.barred
+        if (group := self._by_kind.get(kind)) is None:
+            group = self._by_kind[kind] = self._new_group(job.allowed, job.barred)
+            group.parts = [self._new_group(each, job.barred) for each in job.alternatives]
+            for part in group.parts or (group,):
+                self.add_group(part)
+            self.groups.append(group)
         return group
+
+    def _new_group(self, nodes: NodeSet | None, barred: int) -> Group:
+        pools, windows = self._pools, self._pools.windows
+        allowed = pools.all_nodes if nodes is None else as_mask(nodes)
+        barring = [] if windows is None else [each for each in windows.all if each.bit & barred and each.mask & allowed]
+        return Group(nodes, allowed, pools.touched(nodes), barring)
 
     def barred(self, job: QueuedJob, group: Group, start: int, length: int) -> int:
         """Return the nodes, a bitmask, that windows keep from a job of a group."""
@@ -144,7 +163,27 @@ class RunningPlan(ABC):
                 mask |= window.mask
         return mask
 
+    def split_in_parts(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        """:meth:`split` in the first part of a group that has enough."""
+        for part in group.parts:
+            if (split := self.split(start, length, job, part)) is not None:
+                return split
+        return None
+
+    def earliest_in_parts(self, length: int, job: QueuedJob, group: Group, not_after: int) -> tuple[int, Split]:
+        """:meth:`earliest` over the parts of a group, in the first of those where the start is the same."""
+        best: tuple[int, Split] = -1, ()
+        for part in group.parts:
+            start, split = self.earliest(length, job, part, not_after)
+            if start >= 0:
+                best, not_after = (start, split), start - 1
+        return best
+
     # What the parts of the machine are.
+
+    def add_group(self, group: Group) -> None:
+        """Prepare for a group without parts."""
+        self._windows_change = 0
 
     @abstractmethod
     def split_of(self, columns: NodeSet) -> Split:
@@ -250,8 +289,9 @@ class RunningPlan(ABC):
         times[0] = now
         if self._pools.windows is not None and now >= self._windows_change:
             for group in self.groups:
-                group.windows = [each for each in group.windows if each.every or each.end > now]
-            ends = [each.end for group in self.groups for each in group.windows if not each.every]
+                for each in (group, *group.parts):
+                    each.windows = [window for window in each.windows if window.every or window.end > now]
+            ends = [window.end for group in self.groups for window in group.windows if not window.every]
             self._windows_change = min(ends, default=NEVER)
 
     def catch_up(self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage], repaired: Iterable[Outage]) -> bool:
@@ -359,8 +399,8 @@ class PoolPlan(RunningPlan):
         self._shifts: dict[tuple[int, ...], int] = {}  # by pools, of their common field
         self._freed = [0 for _ in pools.sizes]  # by pool, the last change of the clock
 
-    def new_group(self, job: QueuedJob) -> Group:
-        group = super().new_group(job)
+    def add_group(self, group: Group) -> None:
+        super().add_group(group)
         pools, width = group.pools, self._width
         if len(pools) == 1:
             group.shift = pools[0] * width
@@ -374,7 +414,6 @@ class PoolPlan(RunningPlan):
                 self._units[pool] |= 1 << group.shift
             self._free = [free + (self._bias + sum(self._numbers(free, pools)) << group.shift) for free in self._free]
         group.guard = self._bias << group.shift
-        return group
 
     def _numbers(self, free: int, pools: Iterable[int]) -> list[int]:
         return [(free >> pool * self._width & self._field) - self._bias for pool in pools]
@@ -391,9 +430,14 @@ class PoolPlan(RunningPlan):
     def count_idle(self) -> None:
         free, field, bias = self._free[0], self._field, self._bias
         for group in self.groups:
-            group.idle = (free >> group.shift & field) - bias
+            if not group.parts:
+                group.idle = (free >> group.shift & field) - bias
+            else:
+                group.idle = max([(free >> part.shift & field) - bias for part in group.parts])
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        if group.parts:
+            return self.split_in_parts(start, length, job, group)
         times = self._times
         first = 0 if start == times[0] else bisect_right(times, start) - 1
         if not (self._free[first] - (job.nodes << group.shift)) & group.guard:
@@ -430,6 +474,8 @@ class PoolPlan(RunningPlan):
         return None
 
     def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
+        if group.parts:
+            return self.earliest_in_parts(length, job, group, not_after)
         if group.windows:
             return self.around_windows(length, job, group, not_after)
         times, need, guard = self._times, job.nodes << group.shift, group.guard
@@ -458,6 +504,8 @@ class PoolPlan(RunningPlan):
         return None
 
     def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
+        if group.parts:
+            return True  # at the same start in a part that is tried before, perhaps
         times, free, last = self._times, self._free, split[-1][0]
         if last != group.pools[0]:
             first = bisect_right(times, start) - 1

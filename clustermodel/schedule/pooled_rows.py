@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from clustermodel.schedule.node_set import as_mask, lowest
+from clustermodel.schedule.node_set import as_mask, lowest, mask_of
 from clustermodel.schedule.ousterhout import Guard, Occupant, OusterhoutMatrix
 from clustermodel.schedule.pools import PoolProfile, Pools, Split
 from clustermodel.schedule.profile import Reservation, RowPlans
@@ -67,13 +67,20 @@ class PoolRowPlans(RowPlans):
         """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
         split = self._splits[job.id]
         start, length, nodes, row = self.reserved[job.id]
-        pools = self._pools.of(job.allowed)
+        ways = [self._pools.of(each) for each in job.sets_allowed()]
+        own = {pool for pool, _ in split}
         self._rows[row].release(start, length, split)
-        earlier, split = self._rows[row].earlier(start, length, nodes, pools, split, job.barred)
-        best = Reservation(earlier, length, nodes, row)
+        best = Reservation(start, length, nodes, row)
+        for pools in ways:
+            if own.issubset(pools):
+                earlier, parts = self._rows[row].earlier(best.start, length, nodes, pools, split, job.barred)
+            else:
+                earlier, parts = self._rows[row].earliest(length, nodes, pools, best.start - 1, job.barred)
+            if 0 <= earlier < best.start:
+                best, split = best._replace(start=earlier), parts
         for other in rows:
             if other != row:
-                earlier, parts = self._rows[other].earliest(length, nodes, pools, best.start - 1, job.barred)
+                earlier, parts = self._rows[other].earliest_of(length, nodes, ways, best.start - 1, job.barred)
                 if earlier >= 0:
                     best, split = Reservation(earlier, length, nodes, other), parts
         self._book(job, best, split)
@@ -83,8 +90,8 @@ class PoolRowPlans(RowPlans):
         """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""
         best, split = Reservation(NEVER, length, job.nodes), Split()
         for row in rows:
-            pools = self._pools.of(job.allowed)
-            start, parts = self._rows[row].earliest(length, job.nodes, pools, best.start - 1, job.barred)
+            ways = [self._pools.of(each) for each in job.sets_allowed()]
+            start, parts = self._rows[row].earliest_of(length, job.nodes, ways, best.start - 1, job.barred)
             if start >= 0:
                 best, split = Reservation(start, length, job.nodes, row), parts
         self._book(job, best, split)
@@ -144,30 +151,52 @@ class PooledMatrix(OusterhoutMatrix):
         self._pools = pools
         self.planned: Planned | None = None  # what jobs may have beside reservations, if there are any
         self.columns_now: Callable[[QueuedJob], int] | None = None  # which a job may have from now on, where windows bar some
+        self.closed = 0  # columns of pools that no job may have as one ahead of it waits for them
 
     def eligible(self, job: QueuedJob) -> int:
         if self.columns_now is not None:
             return self.columns_now(job)
         return self._all_columns if job.allowed is None else as_mask(job.allowed)
 
+    def sets_of_columns(self, job: QueuedJob) -> list[int]:
+        eligible = self.eligible(job)
+        return [mask & eligible for mask in self._masks(job) if not mask & self.closed]
+
+    def sets_around(self, gang: Occupant) -> list[int]:
+        """Return the sets of columns of which a gang that is in the matrix may have those of one: they have all its own."""
+        return [mask for mask in self._masks(gang.job) if not gang.columns & ~mask]
+
+    def _masks(self, job: QueuedJob) -> list[int]:
+        return [self._all_columns if each is None else mask_of(each) for each in job.sets_allowed()]
+
     def room_for(self, job: QueuedJob, row: int) -> int:
         """Return how many free columns of a row a job may have, reservations aside."""
-        return (self._free(row) & self.eligible(job)).bit_count()
+        free = self._free(row)
+        return max([(free & mask).bit_count() for mask in self.sets_of_columns(job)], default=0)
 
     def columns_for(self, job: QueuedJob, row: int, kept: int = 0, end: int | None = None) -> int:
         """Return as many columns as a job needs, or fewer, of those that have memory and are not reserved, a bitmask."""
-        kept = kept and kept & self.eligible(job)
         suitable = self._free(row) & (self._with_memory(job, end) | kept)
-        return self._choose(0, suitable, job.nodes, self._allowances(job, row, end))
+        return self._choose_of(job, suitable, self._allowances(job, row, end))
 
     def has_columns_for(self, job: QueuedJob, row: int, end: int) -> bool:
         """Return whether a row has enough columns for a job that are not reserved, wherever there is memory."""
-        suitable = self._free(row) & self.eligible(job)
-        return self._choose(0, suitable, job.nodes, self._allowances(job, row, end)).bit_count() >= job.nodes
+        return self._choose_of(job, self._free(row), self._allowances(job, row, end)).bit_count() >= job.nodes
+
+    def _choose_of(self, job: QueuedJob, suitable: int, allowances: Sequence[int]) -> int:
+        """Return :meth:`_choose` for a job that starts, in the first of its sets of columns that has enough."""
+        chosen = 0
+        for mask in self.sets_of_columns(job):
+            chosen = self._choose(0, suitable & mask, job.nodes, allowances)
+            if chosen.bit_count() >= job.nodes:
+                break
+        return chosen
 
     def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
-        may_have = columns & self.eligible(job)
-        return self.is_free(columns, row) and (self._choose(may_have, 0, job.nodes, self._allowances(job, row, end)) == columns)
+        may_have = any(not columns & ~mask for mask in self.sets_of_columns(job))
+        if not (may_have and self.is_free(columns, row)):
+            return False
+        return self._choose(columns, 0, job.nodes, self._allowances(job, row, end)) == columns
 
     def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
         return super()._with_memory(job, end) & self.eligible(job)
@@ -198,7 +227,11 @@ class PooledMatrix(OusterhoutMatrix):
     def _columns_elsewhere(self, gang: Occupant, row: int) -> int | None:
         free = self._free(row)
         kept, others = gang.columns & free, free & ~gang.columns & self._with_memory(gang.job)
-        columns = self._choose(kept, others, gang.nodes, self._allowances(gang.job, row))
+        allowances, columns = self._allowances(gang.job, row), 0
+        for mask in self.sets_around(gang):
+            columns = self._choose(kept, others & mask, gang.nodes, allowances)
+            if columns.bit_count() >= gang.nodes:
+                break
         if columns.bit_count() < gang.nodes:
             return None
         # More of its tasks move than had to if reservations keep some of its own columns.
@@ -211,7 +244,11 @@ class PooledMatrix(OusterhoutMatrix):
         for other in in_the_way:
             lost, suitable = other.columns & wanted, open_ & self._with_memory(other.job)
             allowances = self._pools.sizes if self.planned is None else self._pools.numbers(lost)
-            new = self._choose(0, suitable, lost.bit_count(), allowances)
+            new = 0
+            for mask in self.sets_around(other):
+                new = self._choose(0, suitable & mask, lost.bit_count(), allowances)
+                if new.bit_count() >= lost.bit_count():
+                    break
             if new.bit_count() < lost.bit_count():
                 return None
             open_ ^= new

@@ -6,14 +6,17 @@ start to its end, so that the nodes of a job are the same ones all the time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.schedule.node_set import NodeSet, as_mask, lowest
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.windows import Window, Windows, candidates
 from clustermodel.ticks import NEVER
+
+if TYPE_CHECKING:
+    from clustermodel.policies.view import QueuedJob
 
 Split = tuple[tuple[int, int], ...]
 """Nodes by pool: pairs of a pool and a number of nodes above 0."""
@@ -63,6 +66,26 @@ class Pools:
             mask = as_mask(eligible)
             self._touched[eligible] = tuple(pool for pool in self._every if self.masks[pool] & mask)
         return self._touched[eligible]
+
+    def ways(self, job: QueuedJob, among: Container[int] | None = None) -> list[tuple[int, ...]]:
+        """Return the pools of each set of nodes of which those of a job that starts now are all in one, in their order.
+
+        With ``among``, only those of its pools are there that are among these, whether or not it may have them now.
+        """
+        if among is None:
+            return [self.of(each) for each in job.sets_eligible()]
+        return [tuple([pool for pool in self.of(each) if pool in among]) for each in job.sets_allowed()]
+
+    def open_ways(self, job: QueuedJob, closed: set[int]) -> list[tuple[int, ...]]:
+        """Return :meth:`ways`, without the sets of which some pools are closed."""
+        return [self.of(each) for each in self.open_sets(job, closed)]
+
+    def open_sets(self, job: QueuedJob, closed: set[int]) -> Iterable[NodeSet | None]:
+        """Return ``job.sets_eligible()``, without the sets of which some pools are closed."""
+        if not closed:
+            return job.sets_eligible()
+        pairs = zip(job.sets_allowed(), job.sets_eligible(), strict=True)
+        return [eligible for allowed, eligible in pairs if closed.isdisjoint(self.touched(allowed))]
 
     def mask(self, eligible: NodeSet) -> int:
         """Return the nodes that a job may have as a bitmask."""
@@ -193,6 +216,17 @@ class PoolProfile:
             if (split := self.split(start, duration, nodes, pools, barred)) is not None:
                 return start, split
         return -1, ()
+
+    def earliest_of(
+        self, duration: int, nodes: int, ways: Iterable[Sequence[int]], not_after: int = NEVER, barred: int = 0
+    ) -> tuple[int, Split]:
+        """Return :meth:`earliest` over several pools each, in the first of those where the start is the same."""
+        best: tuple[int, Split] = -1, ()
+        for pools in ways:
+            start, split = self.earliest(duration, nodes, pools, not_after, barred)
+            if start >= 0:
+                best, not_after = (start, split), start - 1
+        return best
 
     def reserve(self, start: int, duration: int, split: Split) -> None:
         """Subtract nodes during ``duration`` from ``start`` on; a DecisionError if there are not as many free."""

@@ -23,7 +23,8 @@ from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_requests import idle_for
-from clustermodel.sim.node_types import ANYWHERE, Place, at_speed
+from clustermodel.sim.node_types import at_speed
+from clustermodel.sim.partitions import ANYWHERE, Place
 from clustermodel.sim.resizing import abort, end_phase
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Coordinator:
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._cap, self._cap_waits, self._saved = run.cap, run.cap_waits, run.saved
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
-        self._largest = self._nodes if run.cap is None else run.cap.most(None)  # size of a job
+        self._largest = self._nodes if run.cap is None else run.cap.most()  # size of a job
         self._guard = run.guard
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
@@ -84,7 +85,7 @@ class Coordinator:
         reservations = run.reservations
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
-        view.fits = lambda job: idle_for(run, job, job.nodes, job.eligible)
+        view.fits = lambda job: idle_for(run, job, job.nodes, job.sets_eligible())
         view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
         if run.guard is not None:
             self._decide = run.guard.guarded(decide, view)
@@ -116,7 +117,7 @@ class Coordinator:
                 self._tell_dependents(number, ok=False)
             return None
         if number in self._sizes:
-            job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.allowed))
+            job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
         self._jobs[number] = job
         if self._is_open:
             self._states.charge()
@@ -130,7 +131,7 @@ class Coordinator:
         """Return a job with its size in processors, and which nodes it may have, if any."""
         place = ANYWHERE if self._places is None else self._places.of(row)
         if self._requests is not None and place is not None:
-            row = self._requests.row_of(row, place[0])
+            row = self._requests.row_of(row, place.allowed)
         return row, place
 
     def _may_have_nodes(self, job: JobInSystem, place: Place | None) -> bool:
@@ -139,14 +140,15 @@ class Coordinator:
         if place is None:
             return False
         if place is not ANYWHERE:
-            queued.eligible = queued.allowed = place[0]
-            if place[1]:
-                queued.priority += place[1]
+            queued.eligible = queued.allowed = place.allowed
+            queued.alternatives = place.alternatives
+            if place.priority:
+                queued.priority += place.priority
                 queued.queue_order = (-queued.priority, queued.submit, queued.id)
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
         fits = self._requests is None or self._requests.lay_out(queued)
-        fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.allowed))
+        fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.sets_allowed()))
         if fits and self._reservations is not None and not self._reservations.admit(job):
             self._records.in_no_window.add(job.index)
             return False

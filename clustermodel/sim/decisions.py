@@ -28,6 +28,7 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
+from clustermodel.sim.node_pool import may_have, one_of
 from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.resizing import image_on, times_on
@@ -129,7 +130,7 @@ class Decisions:
         elif queued.eligible is not None:
             columns = self._eligible_nodes(job, terms[0], columns)
         if run.speeds is not None:
-            columns = idle_for(run, queued, terms[0], queued.eligible) if columns is None else columns
+            columns = idle_for(run, queued, terms[0], queued.sets_eligible()) if columns is None else columns
             if columns is not None:  # else the node pool refuses
                 terms = self._terms(decision, job, run.speeds.slowest(columns))
         gang = run.sharing.start(job, terms, columns)
@@ -453,6 +454,6 @@ def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
 def _allowed_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
     """Return the columns of a decision as ranges, of nodes that the job may have."""
     plain = _plain_columns(columns, job, nodes)
-    if job.allowed is not None and plain and is_node_set(plain) and plain[0] >= 0 and as_mask(plain) & ~as_mask(job.allowed):
-        raise DecisionError(f"job {job.id} cannot run on nodes {text(plain)}: it may have {text(job.allowed)} only")
+    if job.allowed is not None and plain and is_node_set(plain) and plain[0] >= 0 and not may_have(plain, job.sets_allowed()):
+        raise DecisionError(f"job {job.id} cannot run on nodes {text(plain)}: it may have {one_of(job.sets_allowed())} only")
     return plain

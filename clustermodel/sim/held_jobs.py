@@ -388,7 +388,7 @@ class HeldJobs:
         of_machine, queued = self._run.requests.nodes, job.queued
         layout = queued.layout
         queued.layout = Layout(self._layout(job).per_node, nodes)
-        fits = of_machine.choose(queued, queued.nodes, of_machine.total, queued.allowed) is not None
+        fits = of_machine.choose_of(queued, queued.nodes, of_machine.total, queued.sets_allowed()) is not None
         queued.layout = layout
         return fits
 
@@ -438,15 +438,20 @@ class HeldJobs:
         assert run.requests is not None
         of_machine = run.requests.nodes
         free = of_machine.free(run.pool.idle_nodes.as_set(), None if run.saved.free is None else run.saved.free.by_node())
-        idle, may_have = free[: of_machine.count].tolist(), of_machine.having(queued.allowed).tolist()
-        others = [node for node, number in enumerate(idle) if number and may_have[node] and not used >> node & 1]
-        others.sort(key=lambda node: (-idle[node], node))
-        mask = used | sum([1 << node for node in others[: max(room, 0)]])
-        split = of_machine.choose(queued, queued.nodes, free, self._processors_of(mask, queued.allowed))
-        if split is None:
+        idle = free[: of_machine.count].tolist()
+        for allowed in queued.sets_allowed():
+            may_have = of_machine.having(allowed).tolist()
+            others = [node for node, number in enumerate(idle) if number and may_have[node] and not used >> node & 1]
+            others.sort(key=lambda node: (-idle[node], node))
+            mask = used | sum([1 << node for node in others[: max(room, 0)]])
+            split = of_machine.choose(queued, queued.nodes, free, self._processors_of(mask, allowed))
+            if split is not None:
+                break
+        else:
             return False
         mask = used | sum([1 << node for node, _ in split if node < of_machine.count and not used >> node & 1])
-        queued.allowed = queued.eligible = self._processors_of(mask, queued.allowed)
+        queued.allowed = queued.eligible = self._processors_of(mask, allowed)
+        queued.alternatives = ()
         self._claims[job.row.id] = 0, mask
         self._awaits_cycle = True
         return True

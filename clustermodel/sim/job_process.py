@@ -132,8 +132,8 @@ class JobInSystem:
 
     def set_sizes(self, sizes: Sizes, nodes: int) -> None:
         """Make it malleable, on a machine of which so many nodes can be in use at a time."""
-        allowed = self.queued.allowed
-        most = min(sizes.most, nodes if allowed is None else count(allowed))
+        of_sets = [nodes if allowed is None else count(allowed) for allowed in self.queued.sets_allowed()]
+        most = min(sizes.most, max(of_sets))
         self.sizes, self.phases = sizes._replace(most=most), []
         self.queued.sizes = sizes.least, most
 

@@ -5,6 +5,8 @@ queue (``simpy.Resource``) would be a scheduling policy of its own, and one requ
 as soon as two gangs hold a part each of what both need.
 """
 
+from collections.abc import Iterable, Sequence
+
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
@@ -25,6 +27,17 @@ from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.validation import to_gib
+
+
+def may_have(columns: NodeSet, sets: Iterable[NodeSet | None]) -> bool:
+    """Return whether nodes are all in one of some sets, ``None`` for all."""
+    return any(each is None or not as_mask(columns) & ~mask_of(each) for each in sets)
+
+
+def one_of(sets: Sequence[NodeSet | None]) -> str:
+    """Return some sets of nodes in words."""
+    words = [text(each or ()) or "none" for each in sets]
+    return words[0] if len(words) == 1 else f"those of one of its partitions ({'; '.join(words)})"
 
 
 class NodePool:
@@ -101,17 +114,18 @@ class NodePool:
     def eligible_nodes(self, job: QueuedJob, nodes: int, columns: NodeSet | None, suitable: int = -1) -> NodeSet:
         """Return ``columns``, if a job may have them all, else the lowest idle nodes that it may have of those ``suitable``."""
         if columns is not None:
-            if job.allowed is not None and as_mask(columns) & ~mask_of(job.allowed):
-                raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {text(job.allowed)} only")
+            if not may_have(columns, sets := job.sets_allowed()):
+                raise DecisionError(f"job {job.id} cannot start on nodes {text(columns)}: it may have {one_of(sets)} only")
             return columns
-        eligible = job.eligible
-        assert eligible is not None
-        if suitable != -1:
-            eligible = from_mask(as_mask(eligible) & suitable)
-        if (chosen := self.idle_nodes.lowest_of(eligible, nodes)) is None:
-            idle, what = as_mask(self.idle_nodes.as_set()) & as_mask(eligible), text(job.eligible or ()) or "none"
-            raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {idle.bit_count()} are idle")
-        return chosen
+        most = 0
+        for eligible in job.sets_eligible():
+            assert eligible is not None
+            there = eligible if suitable == -1 else from_mask(as_mask(eligible) & suitable)
+            if (chosen := self.idle_nodes.lowest_of(there, nodes)) is not None:
+                return chosen
+            most = max(most, (as_mask(self.idle_nodes.as_set()) & as_mask(there)).bit_count())
+        what = one_of(job.sets_eligible())
+        raise DecisionError(f"job {job.id} cannot start: it needs {nodes} nodes of {what}, and {most} are idle")
 
     def give_back(self, columns: NodeSet) -> None:
         """Take back the nodes of a gang, which are idle."""

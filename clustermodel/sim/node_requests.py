@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.by_node import Layout, Nodes
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
+from clustermodel.sim.node_pool import may_have, one_of
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib
 
@@ -53,17 +54,17 @@ class NodeRequests:
         if (shape := self._shapes.get(job.id)) is not None:
             per_node, most_nodes, whole = shape
             job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
-        return self.nodes.choose(job, job.nodes, self.nodes.total, job.eligible) is not None
+        return self.nodes.choose_of(job, job.nodes, self.nodes.total, job.sets_allowed()) is not None
 
     def fits_alone(self, job: QueuedJob, processors: int, idle: NodeSet) -> bool:
         """Return whether a job fits on some processors if nothing else was on the machine."""
         return self.nodes.choose(job, processors, self.nodes.free(idle, self.nodes.total[self.nodes.count :]), None) is not None
 
     def fits(
-        self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork, eligible: NodeSet | None
+        self, job: QueuedJob, processors: int, idle: NodeSet, saved: SavedWork, sets: Iterable[NodeSet | None]
     ) -> NodeSet | None:
-        """Return the idle processors, of ``eligible`` ones, that a job would have; ``None`` where it does not fit."""
-        split = self.nodes.choose(job, processors, self._free(idle, saved), eligible)
+        """Return the idle processors that a job would have, in the first of some sets; ``None`` where it does not fit."""
+        split = self.nodes.choose_of(job, processors, self._free(idle, saved), sets)
         return None if split is None else self.nodes.processors(split, idle)
 
     def _free(self, idle: NodeSet, saved: SavedWork) -> IntArray:
@@ -72,14 +73,14 @@ class NodeRequests:
     def take(self, job: QueuedJob, processors: int, columns: NodeSet | None, idle: NodeSet, saved: SavedWork) -> NodeSet:
         """Return ``columns`` if a job may start on them, else those that it fits on; a DecisionError otherwise."""
         if columns is None:
-            if (columns := self.fits(job, processors, idle, saved, job.eligible)) is None:
+            if (columns := self.fits(job, processors, idle, saved, job.sets_eligible())) is None:
                 raise DecisionError(f"job {job.id} cannot start: it does not fit on idle nodes ({_asked(job, processors)})")
             return columns
         if not is_node_set(columns) or columns[-1] > self.nodes.first[-1]:
             return columns  # the node pool refuses them
         refused = f"job {job.id} cannot start on processors {text(columns)}"
-        if job.eligible is not None and as_mask(columns) & ~as_mask(job.eligible):
-            raise DecisionError(f"{refused}: it may have {text(job.eligible)} only")
+        if not may_have(columns, sets := job.sets_eligible()):
+            raise DecisionError(f"{refused}: it may have {one_of(sets)} only")
         split = self.nodes.split(columns, job.memory)
         parts, free = [part for part in split if part[0] < self.nodes.count], self._free(idle, saved)
         per_node, most_nodes = job.layout or Layout()
@@ -115,12 +116,19 @@ def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]], *
     return None
 
 
-def idle_for(run: RunContext, job: QueuedJob, nodes: int, eligible: NodeSet | None) -> NodeSet | None:
-    """Return the idle nodes, of ``eligible`` ones, on which a job would start now; ``None`` where it does not fit."""
+def idle_for(run: RunContext, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
+    """Return the idle nodes on which a job would start now, in the first of some sets; ``None`` where it does not fit."""
     idle = run.pool.idle_nodes.as_set()
     if run.requests is not None:
-        return run.requests.fits(job, nodes, idle, run.saved, eligible)
+        return run.requests.fits(job, nodes, idle, run.saved, sets)
     if run.saved.free is None:
-        return run.pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)
-    suitable = as_mask(idle) & (-1 if eligible is None else as_mask(eligible)) & run.saved.free.nodes_with(job.memory)
-    return from_mask(lowest(suitable, nodes)) if suitable.bit_count() >= nodes else None
+        for eligible in sets:
+            if (lowest_ones := run.pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)) is not None:
+                return lowest_ones
+        return None
+    free = as_mask(idle) & run.saved.free.nodes_with(job.memory)
+    for eligible in sets:
+        suitable = free if eligible is None else free & as_mask(eligible)
+        if suitable.bit_count() >= nodes:
+            return from_mask(lowest(suitable, nodes))
+    return None

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine, has_features
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
-from clustermodel.sim.partitions import NONE_LIFTED, Lifted, Partitions
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
+from clustermodel.sim.partitions import ANYWHERE, NONE_LIFTED, Lifted, Partitions, Place, place_in
 from clustermodel.validation import to_kib
-
-Place = tuple[NodeSet | None, int]
-"""The nodes that a job may have, ``None`` for all, and what is added to its priority."""
-ANYWHERE: Final[Place] = (None, 0)  # all nodes, and no other priority
 
 
 class _Group(NamedTuple):
@@ -47,8 +43,8 @@ class NodeTypes:
             memory = None if machine.node_memory_gib is None else to_kib(machine.node_memory_gib)
             self._groups.append(_Group(None, frozenset(), memory, rest))
 
-    def of(self, row: JobRow) -> tuple[NodeSet | None, int] | None:
-        """Return the nodes that a job may have, ``None`` for all, and what is added to its priority; ``None``: it has none."""
+    def of(self, row: JobRow) -> Place | None:
+        """Return the nodes that a job may have; ``None``: it may have too few."""
         place = ANYWHERE if self._partitions is None else self._partitions.of(row)
         if place is None:
             return None
@@ -61,9 +57,9 @@ class NodeTypes:
                 mask |= group.mask
         if mask == self._whole:
             return place
-        eligible, priority = place
-        allowed = from_mask(mask if eligible is None else mask & as_mask(eligible))
-        return (allowed, priority) if count(allowed) >= row.nodes else None
+        parts = [mask if each is None else mask & as_mask(each) for each in place.alternatives or (place.allowed,)]
+        sets = [from_mask(each) for each in parts if each.bit_count() >= row.nodes]
+        return place_in(sets, place.priority) if sets else None
 
 
 def places_of(

@@ -1,9 +1,14 @@
-"""Partitions of the machine: which nodes a job may have, by the partitions that it names."""
+"""Partitions of the machine: which nodes a job may have, by the partitions that it names.
+
+A job that names several runs in one of them.  They are tried in the order of their priorities, of equal ones as they are named.
+One that has no nodes beside those of another one is not tried: that one has room wherever it has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from clustermodel.job import JobRow
@@ -12,12 +17,33 @@ from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.ticks import NEVER, to_ticks
 
 
+class Place(NamedTuple):
+    """The nodes that a job may have."""
+
+    allowed: NodeSet | None
+    """All of them, ``None`` for those of the machine."""
+    alternatives: tuple[NodeSet, ...] = ()
+    """As of :class:`~clustermodel.policies.view.QueuedJob`."""
+    priority: int = 0
+    """What is added to its priority."""
+
+
+def place_in(sets: Iterable[NodeSet], priority: int) -> Place:
+    """Return the place of a job that may have the nodes of one of some sets, in the order in which they are tried."""
+    masks = {each: as_mask(each) for each in sets}
+    alone = [each for each, mask in masks.items() if all(mask == other or mask & ~other for other in masks.values())]
+    if len(alone) == 1:
+        return Place(alone[0], (), priority)
+    return Place(from_mask(reduce(or_, masks.values())), tuple(alone), priority)
+
+
 class _Limits(NamedTuple):
     """The limits of a partition, ticks and nodes."""
 
     name: str
     longest: int
     most: int
+    size: int
 
 
 class Lifted(NamedTuple):
@@ -40,22 +66,25 @@ class Partitions:
         self._by_name = {partition.name: partition for partition in partitions}
         self._sets = dict(zip(self._by_name, machine.sets_of_nodes(), strict=False))
         self._default = next((partition.name for partition in partitions if partition.default), None)
+        self._sizes = {name: count(nodes) for name, nodes in self._sets.items()}
         self._may_have_all = self._default is None and not all_named
         self._limits = lru_cache(maxsize=4096)(self._limits_of)
         self._place = lru_cache(maxsize=4096)(self._place_in)
 
-    def of(self, row: JobRow) -> tuple[NodeSet | None, int] | None:
-        """Return the nodes that a job may have, ``None`` for all, and what is added to its priority; ``None``: it has none."""
+    def of(self, row: JobRow) -> Place | None:
+        """Return the nodes that a job may have; ``None``: none of its partitions can ever hold it."""
         if (names := self._named.get(row.id, self._default)) is None:
-            return None, 0
+            return ANYWHERE
         nodes, lifted = row.nodes, self._lifted
         estimate = 0 if row.id in lifted.time else row.estimate
-        size = 0 if row.id in lifted.nodes else nodes
-        allowed = tuple([name for name, longest, most in self._limits(names) if estimate <= longest and size <= most])
-        if not allowed:
-            return None
-        size, place = self._place(allowed)
-        return None if size < nodes else place
+        allowed = tuple(
+            [
+                each.name
+                for each in self._limits(names)
+                if estimate <= each.longest and nodes <= (each.size if row.id in lifted.nodes else each.most)
+            ]
+        )
+        return self._place(allowed) if allowed else None
 
     def disjoint(self) -> list[NodeSet]:
         """Return parts of the machine without common nodes, where each job may have nodes of one of them only.
@@ -66,18 +95,20 @@ class Partitions:
             return []
         parts: list[int] = []
         for names in {*self._named.values(), *([] if self._default is None else [self._default])}:
-            if mask := self._mask(name for name, _, _ in self._limits(names)):
+            if mask := self._mask(each.name for each in self._limits(names)):
                 apart = [part for part in parts if not part & mask]
                 parts = [*apart, mask | sum(part for part in parts if part & mask)]
         return [from_mask(part) for part in parts] if len(parts) > 1 else []
 
     def _limits_of(self, names: str) -> list[_Limits]:
         chosen = [self._by_name[name] for part in names.split(",") if (name := part.strip()) in self._by_name]
+        chosen.sort(key=lambda each: -each.priority)
         return [
             _Limits(
                 each.name,
                 NEVER if each.max_wall_time_s is None else to_ticks(each.max_wall_time_s),
-                NEVER if each.max_nodes is None else each.max_nodes,
+                min(self._sizes[each.name], self._sizes[each.name] if each.max_nodes is None else each.max_nodes),
+                self._sizes[each.name],
             )
             for each in chosen
         ]
@@ -88,7 +119,10 @@ class Partitions:
             mask |= as_mask(self._sets[name])
         return mask
 
-    def _place_in(self, names: tuple[str, ...]) -> tuple[int, tuple[NodeSet | None, int]]:
-        """Return the number of nodes of some partitions, and what jobs that may have them have."""
-        eligible, priority = from_mask(self._mask(names)), max(self._by_name[name].priority for name in names)
-        return count(eligible), (None if eligible == (0, self._nodes) else eligible, priority)
+    def _place_in(self, names: tuple[str, ...]) -> Place:
+        """Return what jobs have that may run in some partitions, which are in order."""
+        place = place_in([self._sets[name] for name in names], self._by_name[names[0]].priority)
+        return place._replace(allowed=None) if not place.alternatives and place.allowed == (0, self._nodes) else place
+
+
+ANYWHERE: Final = Place(None)  # all nodes, and no other priority

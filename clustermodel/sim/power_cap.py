@@ -46,9 +46,9 @@ class PowerCap:
         """The nodes that are out of service at first."""
         return list(members(from_mask(self._out)))
 
-    def most(self, allowed: NodeSet | None) -> int:
-        """Return how many of the nodes that a job may have, ``None`` for all, can be in use at a time."""
-        return most_in_use(self._pools, self._nodes, allowed)
+    def most(self, sets: Iterable[NodeSet | None] = (None,)) -> int:
+        """Return how many nodes of one of some sets, ``None`` for all, can be in use at a time."""
+        return max(most_in_use(self._pools, self._nodes, each) for each in sets)
 
     def exchange(self, failing: Iterable[int], repaired: Iterable[int]) -> tuple[dict[int, bool], list[int]]:
         """Return the nodes that leave service, each with whether another one takes its place, and those that enter it."""
@@ -119,21 +119,22 @@ class CapWaits:
 
     def __init__(self, run: RunContext, cap: PowerCap) -> None:
         self._run, self._cap, self._nodes = run, cap, run.machine.processors
-        self._waits: dict[NodeSet | None, _Waits] = {}
+        self._waits: dict[tuple[NodeSet | None, ...], _Waits] = {}
         self._before: dict[int, int] = {}  # by id of a waiting job: what had been counted when it joined the queue
 
     def joined(self, jobs: Iterable[QueuedJob]) -> None:
         """Note which jobs have joined the queue at the present."""
         now = self._run.env.now
         for job in jobs:
-            if (waits := self._waits.get(job.allowed)) is None:
-                waits = self._waits[job.allowed] = _Waits(self._nodes, now)
+            sets = job.sets_allowed()
+            if (waits := self._waits.get(sets)) is None:
+                waits = self._waits[sets] = _Waits(self._nodes, now)
             waits.settle(now)
             self._before[job.id] = waits.of(job.nodes)
 
     def started(self, job: JobInSystem) -> None:
         """Count how long a job has waited that starts."""
-        waits, queued = self._waits[job.queued.allowed], job.queued
+        waits, queued = self._waits[job.queued.sets_allowed()], job.queued
         waits.settle(self._run.env.now)
         if ticks := waits.of(queued.nodes) - self._before.pop(queued.id):
             self._run.records.waited_for_cap(job.index, ticks)
@@ -141,7 +142,7 @@ class CapWaits:
     def note(self) -> None:
         """Note how many nodes are idle from now on, and how many would be but for the cap."""
         now, unused, spare = self._run.env.now, self._run.sharing.unused(), self._cap.spare
-        for allowed, waits in self._waits.items():
-            mask = -1 if allowed is None else mask_of(allowed)
-            fits = (unused & mask).bit_count()
-            waits.go_on(now, fits, fits + (spare & mask).bit_count())
+        for sets, waits in self._waits.items():
+            masks = [-1 if allowed is None else mask_of(allowed) for allowed in sets]
+            would_fit = max([((unused | spare) & mask).bit_count() for mask in masks])
+            waits.go_on(now, max([(unused & mask).bit_count() for mask in masks]), would_fit)

@@ -108,7 +108,7 @@ class Reservations:
             key = job.allowed, job.barred
             if key not in known:
                 barring = [(begin, window.mask) for begin, window in near if window.bit & job.barred]
-                mask, sets = self._of(job), [job.allowed]
+                mask, sets = self._mask(job.allowed), [job.allowed]
                 for _, barred in barring:
                     mask &= ~barred
                     sets.append(from_mask(mask))
@@ -132,10 +132,10 @@ class Reservations:
                 f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
             )
 
-    def free_until(self, job: QueuedJob, end: int) -> NodeSet:
-        """Return the nodes that a job may have from now until it ends."""
+    def free_until(self, nodes: NodeSet | None, barred: int, end: int) -> NodeSet:
+        """Return which of some nodes, ``None`` for all, a job that is barred from windows may have from now until it ends."""
         now = self._run.env.now
-        return from_mask(self._of(job) & ~self.windows.barred(now, max(end - now, 1), job.barred))
+        return from_mask(self._mask(nodes) & ~self.windows.barred(now, max(end - now, 1), barred))
 
     def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
         """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
@@ -198,7 +198,9 @@ class Reservations:
                 known[mask] = self._are_enough(job, nodes, mask)
             return known[mask]
 
-        return self.windows.last_start(self._run.env.now, ticks, enough, self._of(queued), queued.barred, self._step)
+        last, now = self.windows.last_start, self._run.env.now
+        sets = queued.sets_allowed()
+        return max([last(now, ticks, enough, self._mask(each), queued.barred, self._step) for each in sets])
 
     def _are_enough(self, job: JobInSystem, nodes: int, mask: int) -> bool:
         """Return whether a job could start on these nodes, a bitmask, if nothing else was on the machine."""
@@ -209,7 +211,7 @@ class Reservations:
             return run.requests.fits_alone(queued, nodes, from_mask(mask))
         if run.saved.of_empty is not None:
             mask &= run.saved.of_empty.nodes_with(queued.memory)
-        return (mask.bit_count() if run.cap is None else run.cap.most(from_mask(mask))) >= nodes
+        return (mask.bit_count() if run.cap is None else run.cap.most((from_mask(mask),))) >= nodes
 
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
@@ -221,8 +223,8 @@ class Reservations:
             return ticks
         return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job.id, nodes))
 
-    def _of(self, job: QueuedJob) -> int:
-        return self._whole if job.allowed is None else as_mask(job.allowed)
+    def _mask(self, nodes: NodeSet | None) -> int:
+        return self._whole if nodes is None else as_mask(nodes)
 
     def _ring(self) -> None:
         self.changed = True

@@ -28,6 +28,7 @@ from clustermodel.schedule.node_set import (
     without,
 )
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
+from clustermodel.sim.node_pool import may_have
 from clustermodel.sim.node_requests import idle_for
 
 if TYPE_CHECKING:
@@ -192,10 +193,13 @@ class Resizes:
             columns = None if others is None else union(gang.columns, others)
         return None if columns is None or self.barred(gang, nodes) & as_mask(columns) else columns
 
-    def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
+    def _eligible(self, gang: Execution, nodes: int) -> list[NodeSet | None]:
+        """Return the sets of nodes of one of which a gang can have more: those that have all its own."""
+        sets = [each for each in gang.job.sets_allowed() if may_have(gang.columns, (each,))]
         if (reservations := self._run.reservations) is None:
-            return gang.job.allowed
-        return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
+            return sets
+        end = self._expected_end(gang, nodes) + self._run.machine.boot
+        return [reservations.free_until(each, gang.job.barred, end) for each in sets]
 
     def barred(self, gang: RunningJob, nodes: int) -> int:
         """Return the nodes, a bitmask, that are reserved before a gang ends on so many; its own only if they are not already."""

@@ -49,7 +49,7 @@ class UnreportedEnds:
     def free_for(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> None:
         """Let all have been reported but for their turn, if a job could not start otherwise."""
         if columns is None:
-            fits = idle_for(self._run, job, nodes) is not None
+            fits = idle_for(self._run, job, nodes, job.sets_eligible()) is not None
         else:
             fits = not as_mask(columns) & self._nodes
         if not fits:

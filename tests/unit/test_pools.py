@@ -77,13 +77,15 @@ def test_any_overlapping_partitions(policy: str) -> None:
         table = result.jobs
         assert table["status"].isin(["completed", "killed"]).all()
         allowed = {
-            number: set(range(12)) if not isinstance(names, str) else set().union(*(own[name] for name in names.split(",")))
+            number: [own[name] for name in names.split(",")] if isinstance(names, str) else [set(range(12))]
             for number, names in zip(workload.frame["job"], named, strict=True)
         }
         used: list[tuple[float, float, set[int]]] = []
+        for (number, _), attempt in result.placements.groupby(["job", "begin_s"]):
+            held = {node for row in attempt.itertuples() for node in range(row.first_node, row.first_node + row.nodes)}
+            assert any(held <= nodes for nodes in allowed[number])
         for row in result.placements.itertuples():
             nodes = set(range(row.first_node, row.first_node + row.nodes))
-            assert nodes <= allowed[row.job]
             assert not any(row.begin_s < end and begin < row.end_s and nodes & others for begin, end, others in used)
             used.append((row.begin_s, row.end_s, nodes))
         guaranteed = table[table["reserved_s"].notna()]

@@ -104,16 +104,18 @@ def test_reservations_in_partitions_move_up_and_never_back() -> None:
     assert column(result, "reserved_s") == {2: 4, 3: 4, 4: 7}
 
 
-def test_a_job_in_two_partitions_has_nodes_of_both() -> None:
-    jobs = [job(1, 0, 1, 5, "a"), job(2, 1, 3, 2, "a,b"), job(3, 2, 2, 2, "b"), job(4, 2, 1, 1, "a,b")]
+def test_a_job_that_names_two_partitions_has_nodes_of_one() -> None:
+    # Job 3 would have a at 5 and has b at 3; so job 4 may have the other node of a.
+    jobs = [job(1, 0, 1, 5, "a"), job(2, 1, 2, 2, "a,b"), job(3, 2, 2, 2, "a,b"), job(4, 2, 1, 4, "a,b")]
     result = run(jobs, 4, partitions=[Partition(name="a", nodes="0-1"), Partition(name="b", nodes="2-3")])
     assert drawn(result) == drawing("""
-        11111
-        .224.
-        .2233
-        .2233
+        11111.
+        ..4444
+        .2233.
+        .2233.
     """)
-    assert column(result) == {1: 0, 2: 1, 3: 3, 4: 3}
+    assert column(result) == {1: 0, 2: 1, 3: 3, 4: 2}
+    assert column(result, "reserved_s") == {3: 3}
 
 
 def test_the_wall_time_limit_of_a_partition_sends_a_job_to_the_other_one() -> None:

@@ -56,12 +56,12 @@ def test_a_job_without_initial_slack_moves_up_each_time_one_ends_early(compressi
 
 
 def test_a_job_has_other_nodes_at_the_same_time_where_another_one_needs_its_own() -> None:
-    # Job 2 is to have nodes 0 and 1 at 10; then job 3 takes all of a, and job 2 has those that only b has.
-    jobs = [job(1, 0, 6, 10, "a,b"), job(2, 0, 2, 10, "a,b"), job(3, 1, 4, 20, "a")]
+    # Job 3 is to have nodes 0 and 1 at 10, in a; then job 4 takes all of a, and job 3 has nodes of b.
+    jobs = [job(1, 0, 4, 10, "a"), job(2, 0, 2, 10, "b"), job(3, 0, 2, 10, "a,b"), job(4, 1, 4, 20, "a")]
     result = run(jobs, SHARING, nodes=6, policy="slack:awt=20")
-    assert starts(result) == [0, 10, 10]
-    assert nodes_of(result, 2) == {4, 5}
-    assert nodes_of(run(jobs[:2], SHARING, nodes=6, policy="slack:awt=20"), 2) == {0, 1}
+    assert starts(result) == [0, 0, 10, 10]
+    assert nodes_of(result, 3) == {4, 5}
+    assert nodes_of(run(jobs[:3], SHARING, nodes=6, policy="slack:awt=20"), 3) == {0, 1}
 
 
 def test_plans_go_around_a_reservation() -> None:
