@@ -17,6 +17,7 @@ from clustermodel.formatting import html_table
 from clustermodel.validation import require_number, require_whole
 
 LEVEL: Final = 0.95  # of an interval, by default
+RESAMPLED: Final = "resampled"  # column of trials whose jobs are resampled: their intervals are of sample paths
 MSER_BATCH: Final = 5  # values per batch in MSER-5
 _LONG: Final = 100  # least length of a run, in correlation times
 _WIDER: Final = 250  # correlation times that widen the interval to twice that of the batches

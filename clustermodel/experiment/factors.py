@@ -14,11 +14,11 @@ import numpy as np
 from clustermodel.errors import SpecificationError, quoted, refused
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label
+from clustermodel.statistics import RESAMPLED
 from clustermodel.validation import require
 
 Label = bool | int | float | str | None
 """A level of a factor as tables show it."""
-RESAMPLED: Final = "resampled"  # column of trials whose jobs are resampled
 RESERVED: Final = ("run", "replication", "seed", "measure", "level", "self", RESAMPLED)
 """Names of columns and arguments that no factor may have."""
 

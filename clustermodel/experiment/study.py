@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, g
 from clustermodel.errors import ClusterModelError, ExecutionError, SpecificationError, counted, did_you_mean, quoted, refused
 from clustermodel.experiment import run_key
 from clustermodel.experiment.exhibits import exhibits_of, write_exhibits
-from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
+from clustermodel.experiment.factors import RESERVED, Factors, Label, Trial, plain, require_text
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
@@ -31,7 +31,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import OPTIONAL, Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.policies.interface import Policy
-from clustermodel.statistics import LEVEL, checked_level, least_half
+from clustermodel.statistics import LEVEL, RESAMPLED, checked_level, least_half
 from clustermodel.validation import choice, require, require_number, require_seconds, whole_fields
 from clustermodel.workload.table import JobSource
 from clustermodel.workload.transforms import is_resampled

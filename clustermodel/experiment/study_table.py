@@ -14,12 +14,12 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
-from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain
+from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
 from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
 from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import named
-from clustermodel.statistics import LEVEL, Estimates, Interval, checked_level, different_runs, estimates, ratios
+from clustermodel.statistics import LEVEL, RESAMPLED, Estimates, Interval, checked_level, different_runs, estimates, ratios
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,6 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.experiment.factors import RESAMPLED
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
 from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import Quantity, named, never_negative
@@ -237,8 +236,8 @@ def _paired(
                 raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
             new = new.loc[common]  # a run that replications cannot change, of fewer of them
         base = base.loc[new.index if len(base) > 1 else base.index.repeat(len(new))]
-        if RESAMPLED in table:
-            new[RESAMPLED] = (new[RESAMPLED].to_numpy() == 1) | (base[RESAMPLED].to_numpy() == 1)
+        if (column := statistics.RESAMPLED) in table:
+            new[column] = (new[column].to_numpy() == 1) | (base[column].to_numpy() == 1)
         if _RUN in table:
             new[_RUN_OF_BASELINE] = base[_RUN].to_numpy()
         for column in columns:
@@ -301,7 +300,7 @@ class Point(NamedTuple):
     def interval(self, column: str, level: float) -> tuple[float, float]:
         """Return the mean of a column and half the width of its confidence interval, ``nan`` for a single replication."""
         different = self.values.iloc[statistics.different_runs(_runs_of(self.values))]
-        resampled = RESAMPLED in different and bool((different[RESAMPLED] == 1).any())
+        resampled = statistics.RESAMPLED in different and bool((different[statistics.RESAMPLED] == 1).any())
         numbers = different[column].to_numpy(dtype=float)[np.newaxis]
         made = statistics.estimates(numbers, statistics.checked_level(level), resampled)
         return float(made.mean[0]), float(made.half[0])
