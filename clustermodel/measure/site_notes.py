@@ -131,8 +131,8 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
     }  # fmt: skip
     for limit, holds in jobs.under(run.scenario.used_site or Site()):
         amounts = {name: concerned for name, concerned in holds.items() if name in asked}
-        exceeded = [concerned & (asked[name] > getattr(limit, name)) for name, concerned in amounts.items()]
-        over = sum(exceeded, np.zeros_like(rejected))
+        exceeding = [concerned & (asked[name] > getattr(limit, name)) for name, concerned in amounts.items()]
+        over = sum(exceeding, np.zeros_like(rejected))
         concerned = sum(amounts.values(), np.zeros_like(rejected))
         by_limits |= over
         if over.any() and over[concerned].all():

@@ -264,8 +264,9 @@ class Coordinator:
                     self._ended[:0], pool.submitted[:0] = later
                     settled.is_armed = True
                     continue
-            if held is not None and held.changing:
-                self._join(held.due(cycled=cycles))
+            if held is not None and held.changing and (released := held.due(cycled=cycles)):
+                self._join(released)
+                continue
             if waiting and not (running or self.open_streams):
                 self._require_a_next_cycle()
         self._ledger.close()

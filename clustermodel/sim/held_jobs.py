@@ -13,7 +13,7 @@ from clustermodel.schedule.by_node import ANY, Layout
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
-from clustermodel.site import BITS, LIMITS, Concerns, Facts, Limits, Site
+from clustermodel.site import BITS, Concerns, Facts, Limits, Site
 from clustermodel.ticks import NEVER
 from clustermodel.workload.table import Singletons
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
-_RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = (
-    1 << number for number in range(len(LIMITS))
-)
+_RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = BITS.values()
 _TIMES: Final = _NODE_TIME | _PROCESSOR_TIME
 _ON_NODES: Final = _NODES | _NODE_TIME | _JOB_NODES  # of which nodes with several processors make a difference
 _TOGETHER: Final = _RUNNING | _NODES | _PROCESSORS | _TIMES
@@ -37,13 +35,14 @@ def counts_nodes(limits: Iterable[Limits]) -> bool:
 class _Counter:
     """How much the jobs under one limit have, and which of them it holds, in the order in which they came to it."""
 
-    __slots__ = ("held", "jobs", "members", "most", "processors", "rung")
+    __slots__ = ("all_by_number", "held", "jobs", "members", "most", "processors", "rung")
 
     def __init__(self, most: Mapping[int, int]) -> None:
         self.most = most  # by the bit of what is limited
         self.jobs = self.processors = 0
         self.members: dict[int, JobInSystem] = {}  # those counted, by id
         self.held: OrderedDict[int, tuple[JobInSystem, int]] = OrderedDict()  # with the bits that hold for them
+        self.all_by_number = True  # whether all of those are under its limit of jobs, if it has one
         self.rung = -1  # when an alarm was to release a job
 
     def count(self, job: JobInSystem, sign: int) -> None:
@@ -227,14 +226,19 @@ class HeldJobs:
 
     def _released(self, counter: _Counter, *, settled: bool = False) -> list[JobInSystem]:
         """Return the jobs that a counter held and nothing holds any more, in order; others may be held by another one now."""
-        released = []
-        for job, applies in list(counter.held.values()):
+        released, gone = [], []
+        most = counter.most.get(_RUNNING, counter.most.get(_SUBMITTED, NEVER))
+        for job, applies in counter.held.values():
+            if counter.jobs >= most and counter.all_by_number:
+                break
             if self._has_room(counter, job, applies):
                 holding = self._holding(job, settled=settled)
                 if holding is not counter:
-                    del counter.held[job.row.id]
+                    gone.append(job.row.id)
                 if holding is None:
                     released.append(job)
+        for number in gone:
+            del counter.held[number]
         return released
 
     def _passes(self, job: JobInSystem) -> bool:
@@ -264,6 +268,7 @@ class HeldJobs:
 
     def _hold(self, counter: _Counter, job: JobInSystem, applies: int) -> _Counter:
         counter.held[job.row.id] = job, applies
+        counter.all_by_number = counter.all_by_number and applies & (_RUNNING | _SUBMITTED) != 0
         if any(bit & (_TIMES | (_NODES if self._shares_nodes else 0)) for bit in counter.most):
             self.changing[id(counter)] = counter
         return counter
