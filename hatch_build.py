@@ -81,7 +81,7 @@ def add_docstrings(c_file: str, python_file: str) -> None:
 
 
 READ_ONLY = ("QueuedJob", "RunningJob", "Execution", "View")
-"""Classes whose fields only compiled modules set: policies, which see the objects, may not (clustermodel/policies/guard.py)."""
+"""Classes whose fields only compiled modules set: policies, which see the objects, may not (clustermodel/sim/guard.py)."""
 
 
 def close_fields(c_file: str) -> None:

@@ -13,7 +13,6 @@ from simpy import Event, Process, Timeout
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow, OwnCosts, Sizes
 from clustermodel.machine import Machine
-from clustermodel.policies.guard import Guard, is_shipped
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
@@ -23,6 +22,7 @@ from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock, InstantSettled
+from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.job_costs import JobCosts
 from clustermodel.sim.job_process import Execution, JobInSystem

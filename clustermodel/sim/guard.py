@@ -18,10 +18,16 @@ from clustermodel.policies.predictors import PREDICTORS
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View, copy_of
 
 _OURS: Final = "clustermodel.policies."
+
+
+def _fields_of(kind: type, *others: str) -> frozenset[str]:
+    return frozenset({*getattr(kind, "__slots__", ()), *others})  # a compiled class has no __slots__, and needs no guard
+
+
 _FIELDS: Final = (
-    (QueuedJob, frozenset(QueuedJob.__slots__), "jobs"),
-    (RunningJob, frozenset({*RunningJob.__slots__, "duration", "length", "outcome", "owner"}), "running jobs"),
-    (View, frozenset(View.__slots__), "what it is shown"),
+    (QueuedJob, _fields_of(QueuedJob), "jobs"),
+    (RunningJob, _fields_of(RunningJob, "duration", "length", "outcome", "owner"), "running jobs"),
+    (View, _fields_of(View), "what it is shown"),
 )
 """Classes, which of their fields are refused, and what these are of, in words."""
 _NOT_WRITABLE: Final = re.compile(
