@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import UNREADABLE, opened, text_lines
+from clustermodel.files import UNREADABLE, opened, text_lines, whole_text
 from clustermodel.job import DEPENDENCIES, UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs import values as log_values
@@ -646,8 +646,9 @@ def _headerless_layout(text: str) -> _Layout | None:
 def _json_lines(path: Path) -> Iterator[str]:
     """Yield the jobs of ``sacct --json`` as lines of ``sacct --parsable2``, the header first."""
     try:
-        with opened(path, newline="\n") as file:
-            content = json.load(file)
+        content = json.loads(whole_text(path))
+    except TraceError:
+        raise
     except (ValueError, RecursionError) as problem:
         raise TraceError(f"{path}: not readable as JSON: {problem}") from None
     jobs = content.get("jobs") if isinstance(content, dict) else None
