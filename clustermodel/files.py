@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from io import TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
@@ -32,6 +32,12 @@ MOST_LINES: Final = 512
 UNREADABLE: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)
 """What is raised by a file that cannot be read or is damaged."""
 _CHUNK: Final = 2**18  # characters
+LARGEST_GROWTH: Final = 256
+"""How many times the size of a compressed file its content may have, if that is more than :data:`ALWAYS_READ` bytes.  Logs grow
+by a factor of 5 to 50."""
+ALWAYS_READ: Final = 2**28
+LARGEST_WHOLE: Final = 2**30
+"""Bytes of the largest file that is read as a whole, as JSON is, which takes some ten times its size in memory."""
 LARGEST_SPECIFICATION: Final = 2**22  # bytes; parsing a file takes some hundred times its size
 PART: Final = ".part"  # ends the names of files that are being written
 _COMPRESSED: Final[dict[str, tuple[bytes, Any, Callable[[bytes], bytes]]]] = {
@@ -40,6 +46,32 @@ _COMPRESSED: Final[dict[str, tuple[bytes, Any, Callable[[bytes], bytes]]]] = {
     ".xz": (b"\xfd7zXZ\x00", lzma.open, lzma.compress),
 }
 """Ends of the names of compressed files, their first bytes, and the functions that open them and compress contents."""
+
+
+class _Growth(RawIOBase):
+    """What a compressed file holds, refused as soon as it is more than a log can be."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._path, self._file, self._read = path, file, 0
+        self._most = max(path.stat().st_size * LARGEST_GROWTH, ALWAYS_READ)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._file.read(len(buffer))
+        self._read += len(part)
+        if self._read > self._most:
+            raise TraceError(
+                f"{self._path}: the compressed data grows to more than {self._most:,} bytes; it may grow to "
+                f"{LARGEST_GROWTH} times the size of the file, or to {ALWAYS_READ:,} bytes; decompress it first"
+            )
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def opened(path: Path, newline: str | None = None) -> IO[str]:
@@ -55,11 +87,22 @@ def decompressed(path: Path, *, named: bool = True) -> IO[bytes]:
     """Return a file opened as bytes, decompressed as by :func:`opened`; if ``named``, a name that promises it is believed."""
     with open(path, "rb") as file:
         begin = file.read(8)
+    if begin.startswith(b"PK\x03\x04"):
+        raise TraceError(f"{path}: it is a zip archive; extract the file, or compress it with gzip, bzip2 or xz")
     openers = {magic: opener for magic, opener, _ in _COMPRESSED.values()}
     open_named = _COMPRESSED[path.suffix][1] if named and path.suffix in _COMPRESSED else open
     open_file = next((opener for magic, opener in openers.items() if begin.startswith(magic)), open_named)
     opened_file: IO[bytes] = open_file(path, "rb")
-    return opened_file
+    return opened_file if open_file is open else BufferedReader(_Growth(path, opened_file), _CHUNK)
+
+
+def whole_text(path: Path) -> str:
+    """Return the text of a file that is read as a whole; a TraceError if it is larger than :data:`LARGEST_WHOLE`."""
+    with decompressed(path, named=False) as file:
+        content = file.read(LARGEST_WHOLE + 1)
+    if len(content) > LARGEST_WHOLE:
+        raise TraceError(f"{path}: cannot be read as a whole: it has more than {LARGEST_WHOLE:,} bytes")
+    return content.decode("utf-8-sig", errors="replace")
 
 
 def is_compressed(path: Path) -> bool:
@@ -102,12 +145,16 @@ def text_blocks(
     # ``newline=None`` it ends a line, and a name that ends in .gz promises that the file is compressed.
     path, read = Path(path), 0
     if os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
-        with suppress(ValueError, *UNREADABLE):  # reading line by line says where
+        try:
             for lines in _blocks(path, newline, longest):
                 for first in range(0, len(lines), most):
                     yield lines[first : first + most]
                 read += len(lines)
             return
+        except TraceError:
+            raise
+        except (ValueError, *UNREADABLE):
+            pass  # reading line by line says where
     number = 0
     try:
         _require_file(path)

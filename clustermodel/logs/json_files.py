@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError
-from clustermodel.files import UNREADABLE, opened
+from clustermodel.files import UNREADABLE, opened, whole_text
 
 SACCT, BATSIM, ELASTISIM = "sacct", "batsim", "elastisim"
 _BEGIN: Final = 65_536  # characters that tell what a file is
@@ -34,8 +34,9 @@ def kind_of_json(path: Path) -> str:
 def content_of_json(path: str | os.PathLike[str], has: str) -> dict[str, Any]:
     """Return the object in a file, which ``has`` a list ``jobs``; a file that cannot be read, or has none, is a TraceError."""
     try:
-        with opened(Path(path), newline="\n") as file:
-            content = json.load(file)
+        content = json.loads(whole_text(Path(path)))
+    except TraceError:
+        raise
     except (ValueError, RecursionError) as problem:
         raise TraceError(f"{path}: not readable as JSON: {problem}") from None
     except UNREADABLE as problem:

@@ -18,7 +18,7 @@ from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
-from clustermodel.sim.decisions import Decisions
+from clustermodel.sim.decisions import Decisions, listed
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 
+MOST_DECISIONS: Final = 16
+"""Of a policy in one scheduling cycle, for each job in the system and for the alarm clock."""
 BY_START: Final = attrgetter("start")
 _new_tuple: Final = tuple.__new__  # calling Batch takes thrice the time
 
@@ -437,7 +439,9 @@ class Coordinator:
         if not isinstance(decided, Iterable) or isinstance(decided, str):
             returned = "nothing (None)" if decided is None else shown(repr(decided))
             raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
-        return list(decided)
+        # Each job may start or stop, and hold a reservation; some policies say a few things of it one after the other.
+        most = MOST_DECISIONS * (len(self._jobs) + 1)
+        return listed(decided, most, f"policy {self._policy}: decide yields", "decisions in one cycle", len(self._jobs))
 
     def _note_starts(self, started: list[QueuedJob]) -> None:
         """Record which of the jobs that have ``started`` overtook the one that is blocked at the head of the queue."""

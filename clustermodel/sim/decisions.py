@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from clustermodel.errors import DecisionError, shown
+from clustermodel.errors import DecisionError, counted, shown
 from clustermodel.policies.interface import (
     Checkpoint,
     Kill,
@@ -232,7 +232,8 @@ class Decisions:
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
         try:
-            given = [(job, columns) for job, columns in decision.moves]
+            moved = self._listed(decision.moves, "Migrate has", "moves")
+            given = [(job, columns) for job, columns in moved]
         except (TypeError, ValueError):
             raise _not("Migrate", "moves", decision.moves, "they must be pairs (job, columns)") from None
         if given and self._run.speeds is not None:
@@ -266,7 +267,7 @@ class Decisions:
         waiting, running = self._pool.waiting, self._running
         stay: list[tuple[Execution, int, int, int]] = []
         start: list[tuple[JobInSystem, Terms, int, int, int, Reason | None]] = []
-        places = tuple(decision.places)
+        places = tuple(self._listed(decision.places, "Rows has", "places"))
         if len(places) > 1:
             _require_different_jobs(places)
         for place in places:
@@ -295,7 +296,7 @@ class Decisions:
                         refused = f"job {job.id} cannot migrate to columns {columns!r}"
                         raise DecisionError(f"{refused}: its gang needs {gang.nodes} nodes")
             stay.append((gang, as_mask(columns), rows, home))
-        self._arrange(start, stay, [self._migration(pair) for pair in decision.migrations])
+        self._arrange(start, stay, [self._migration(pair) for pair in self._listed(decision.migrations, "Rows has", "migrations")])
 
     def _are_columns(self, nodes: int, columns: NodeSet) -> bool:
         """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
@@ -362,13 +363,16 @@ class Decisions:
     def _migration(self, pair: Any) -> tuple[list[Execution], list[Execution]]:
         """Return the gangs that migrate together, and those that wait meanwhile."""
         try:
-            moves, blocked = (list(jobs) for jobs in pair)
+            moves, blocked = (self._listed(jobs, "Rows has", "jobs in a migration") for jobs in pair)
         except (TypeError, ValueError):
             raise _not("Rows", "a migration", pair, "it must be a pair (jobs, jobs)") from None
         for job in (*moves, *blocked):
             _require_job(job, "Rows")
         gangs = [self._gang_of(job, "migrate", goes_on=False) for job in moves]
         return gangs, [self._gang_of(job, "wait for a migration", goes_on=False) for job in blocked]
+
+    def _listed(self, values: Iterable[Any], has: str, what: str) -> list[Any]:
+        return listed(values, 2 * len(self._jobs), has, what, len(self._jobs))  # a job that is there twice is refused below
 
     def _reserve(self, decision: Any) -> None:
         job: QueuedJob = decision.job
@@ -390,6 +394,14 @@ class Decisions:
 
 # What a policy writes into a decision is read as ``Any``: it may be a number of numpy, which would turn clock and ledger into
 # 64 bits, or no number at all.
+
+
+def listed(values: Iterable[Any], most: int, has: str, what: str, jobs: int) -> list[Any]:
+    """Return what a policy gives as a list; more than there can be, perhaps without end, is refused."""
+    kept = list(islice(values, most + 1))
+    if len(kept) > most:
+        raise DecisionError(f"{has} more than {most:,} {what}, which is the most with {counted(jobs, 'job')} in the system")
+    return kept
 
 
 def _not(decision: str, given: str, value: object, must: str) -> DecisionError:
@@ -435,6 +447,7 @@ def _plain(number: Any, refused: str) -> int | None:
 def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
     """Return the columns of a decision as ranges: a tuple has the bounds of ranges, a list, range or set has the nodes."""
     try:
+        len(columns)  # what has no end is no set of nodes
         plain = tuple(map(operator.index, columns))
     except TypeError:
         raise DecisionError(

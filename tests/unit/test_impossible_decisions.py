@@ -1,6 +1,7 @@
 """What a policy may not return, or give a decision: one line with the policy's name; and runs that would never end."""
 
 from collections.abc import Callable
+from itertools import count, repeat
 from typing import Any
 
 import pytest
@@ -36,6 +37,17 @@ def waiting(view: View) -> Any:
     [
         (lambda _: None, "decide returned nothing (None); it must return a list of decisions"),
         (lambda view: cm.Start(job=waiting(view)), "it must return a list of decisions"),
+        (
+            lambda view: repeat(cm.WakeAt(time=view.now + 1)),
+            "decide yields more than 48 decisions in one cycle, which is the most with 2 jobs in the system",
+        ),
+        (
+            lambda view: [cm.Rows(places=repeat(cm.Place(waiting(view), (0, 1), (0,))))],
+            "Rows has more than 4 places, which is the most with 2 jobs in the system",
+        ),
+        (lambda view: [cm.Migrate(moves=repeat((waiting(view), (0, 1))))], "Migrate has more than 4 moves, which is the most"),
+        (lambda _: [cm.Rows(places=(), migrations=repeat(((), ())))], "Rows has more than 4 migrations, which is the most"),
+        (lambda view: [cm.Start(job=waiting(view), columns=count())], "they must be a list or a range of nodes, or ranges"),
         (lambda _: "start", "decide returned 'start'; it must return a list of decisions"),
         (lambda _: [None], "None is not a decision; it must be one of Start, "),
         (lambda _: [cm.Start(job=3)], "Start is given 3 as a job; it must be given the job, view.waiting[3] or gang.job"),
