@@ -319,7 +319,7 @@ def study_notes(table: StudyTable) -> list[Note]:
     if not {*input_notes.COUNTED, *_COMPARED} <= set(frame.columns) or not len(frame):
         return repeated
     rows = frame[list(input_notes.COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True)]
+    notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True, with_rules=True)]
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]
