@@ -93,7 +93,7 @@ def _number(where: str, job: Mapping[str, Any], field: str, *, least: float, who
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not isfinite(value) or not least <= value <= LONGEST_S or (whole and value != round(value)):
         must = f"a {'whole ' * whole}number >= {least:g} and <= {LONGEST_S:g}"
-        raise TraceError(f"{where}: {field}: {'missing' if value is None else shown(value)}; it must be {must}")
+        raise TraceError(f"{where}: {field}: {'missing' if value is None else shown(value) if is_number else quoted(value)}; it must be {must}")
     return float(value)
 
 
