@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_how_long_a_log_says_that_a_job_was_held(
 ) -> None:
     path = write_trace(HEADER, record(1, eligible, start, submit=submit), record(2, "08:30:00", "08:30:00"), name="log")
     frame = read_sacct(path).frame
-    assert [None if value != value else value for value in frame["held_s"].tolist()] == [held, 1800]
+    assert [None if isnan(value) else value for value in frame["held_s"].tolist()] == [held, 1800]
     assert frame["wait_s"].tolist() == [600, 1800]
     known = [600 - held, 0] if held is not None else [0]
     assert observed_schedule(read_sacct(path)).mean_wait_since_eligible_s == sum(known) / len(known)

@@ -70,6 +70,9 @@ def test_jobs_without_numbers_are_numbered(workload_of: Callable[..., Path]) -> 
         ({"res": 1.5}, "jobs[0]: res: 1.5; it must be a whole number >= 1 and <= 1e+10"),
         ({"res": True}, "jobs[0]: res: True; it must be a whole number >= 1 and <= 1e+10"),
         ({"subtime": None}, "jobs[0]: subtime: missing; it must be a number >= 0 and <= 1e+10"),
+        ({"subtime": float("nan")}, "jobs[0]: subtime: nan; it must be a number >= 0 and <= 1e+10"),
+        ({"subtime": float("inf")}, "jobs[0]: subtime: inf; it must be a number >= 0 and <= 1e+10"),
+        ({"subtime": 10**400}, "; it must be a number >= 0 and <= 1e+10"),
         ({"subtime": "x"}, "jobs[0]: subtime: 'x'; it must be a number >= 0 and <= 1e+10"),
         ({"walltime": -2}, "jobs[0]: walltime: -2; it must be a number >= -1 and <= 1e+10"),
         ({"profile": "none"}, "jobs[0]: profile: 'none' is not among the profiles"),
@@ -77,8 +80,8 @@ def test_jobs_without_numbers_are_numbered(workload_of: Callable[..., Path]) -> 
         ({"profile": "long"}, "profiles: long: it takes 2.025e+10 s; at most 1e+10 s are allowed"),
         (
             {"profile": "flops"},
-            "no usable job: 1 of profile type 'parallel_homogeneous', whose run time only a platform gives; a job has a run time "
-            "if its profile is a delay",
+            "no usable job: 1 of profile type 'parallel_homogeneous', whose run time only a platform gives; a job has a "
+            "run time if its profile is a delay",
         ),
     ],
 )
