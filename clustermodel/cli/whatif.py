@@ -25,7 +25,7 @@ from clustermodel.formatting import UNDEFINED
 from clustermodel.machine import Machine
 from clustermodel.measure.inferred_site import InferredSite, inferred_site
 from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
-from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule
+from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
 from clustermodel.site import Site
@@ -391,9 +391,7 @@ def _about_machine(workload: Workload, size: int, peak: int, *, is_given: bool) 
     if workload.provenance.report is None or is_given:
         source = "as asked for" if is_given else "by the header of the trace" if workload.machine_nodes else "as none is given"
         yield f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"
-        # The most in use at the same time are the least that the machine had; only a header says how many it had.
-        is_known = workload.provenance.report is None and workload.machine_nodes is not None
-        if size < own_size or (is_given and is_known and size != own_size):
+        if is_given and other_machine(workload, own_size, size):
             sizes = f"the recorded row is of {counted(own_size, unit)}, the simulated ones of {size:,}"
             yield f"observed: {sizes}: do not compare them"
 

@@ -21,6 +21,7 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures import style
 from clustermodel.formatting import time_unit
 from clustermodel.measure.job_table import Jobs, bounded_slowdown
+from clustermodel.measure.metrics import other_machine
 from clustermodel.measure.quantities import account_column, account_columns
 from clustermodel.measure.timeline import WORK, mean_of_steps, memory_share, rates_in_matrix, rates_in_space
 from clustermodel.recording.ledger import Account
@@ -569,7 +570,11 @@ def _recorded_figure(run: Result, first_s: float | None, last_s: float | None) -
     sizes = [int((table["first_node"] + table["nodes"]).max()) for table in (recorded, simulated)]
     if not every["row"].any():
         sizes = [max(sizes)] * 2
-    titles = (f"recorded: {style.plain(workload.name)}{left_out}", f"simulated: {style.plain(run.scenario.label)}")
+    titles = [f"recorded: {style.plain(workload.name)}", f"simulated: {style.plain(run.scenario.label)}"]
+    if (own_size := workload.machine_nodes) is not None and other_machine(workload, own_size, run.machine.processors):
+        numbers = (own_size, run.machine.processors)
+        titles = [f"{title}, on {counted(nodes, run.scenario.unit)}" for title, nodes in zip(titles, numbers, strict=True)]
+    titles[0] += left_out
     for panel, title, table, size in zip(axes, titles, (recorded, simulated), sizes, strict=True):
         _draw_placements(panel, table[(table["begin_s"] < last) & (table["end_s"] > first)], (first, last), unit, size)
         panel.set_title(title)

@@ -333,7 +333,7 @@ def study_notes(table: StudyTable) -> list[Note]:
     if any(isinstance(level, str) for name in numbers & set(table.factors) for level in table.levels(name)):
         return repeated  # texts hide the numbers of a column of that name
     rows = frame[list(input_notes.COUNTED)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True)]
+    notes = [*repeated, *input_notes.count_notes(list(rows.itertuples(index=False)), with_memory=True, with_rules=True)]
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]

@@ -75,10 +75,10 @@ def _read(jobs: logs.LogJobs) -> None:
                 jobs.left_out(_job(jobs, match))
             except ValueError as problem:
                 jobs.damaged(jobs.lines, problem)
-        elif len(text.strip()) <= 1:  # which qacct ignores too
-            jobs.left_out(logs.BLANK)
         elif text.startswith("#"):
             jobs.left_out("comment lines")
+        elif len(text.strip()) <= 1:  # which qacct ignores too
+            jobs.left_out(logs.BLANK)
         else:
             jobs.damaged(jobs.lines, "it is no accounting record of Grid Engine")
     if not any_record:

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,9 +90,10 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
 def _number(where: str, job: Mapping[str, Any], field: str, *, least: float, whole: bool = False) -> float:
     value: Any = job.get(field)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or not least <= value <= LONGEST_S or (whole and value != round(value)):
+    if not is_number or not least <= value <= LONGEST_S or (whole and value != round(value)):
         must = f"a {'whole ' * whole}number >= {least:g} and <= {LONGEST_S:g}"
-        raise TraceError(f"{where}: {field}: {'missing' if value is None else shown(value)}; it must be {must}")
+        given = "missing" if value is None else shown(value) if is_number else quoted(value)
+        raise TraceError(f"{where}: {field}: {given}; it must be {must}")
     return float(value)
 
 

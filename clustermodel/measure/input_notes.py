@@ -15,6 +15,7 @@ from clustermodel.errors import counted, shown
 from clustermodel.formatting import four_digits
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
+from clustermodel.measure.job_table import node_ticks
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import cap_note, notes_on_rules
 from clustermodel.measure.timeline import switch_count
@@ -157,7 +158,9 @@ def _discarded_work(runs: Sequence[Result]) -> list[Note]:
     for run in runs:
         failing = run.machine.failures is not None and run.summary().failed_attempts
         lost, useful = (sum(run.ledger.amount(account)) for account in (Account.LOST, Account.USEFUL))
-        shares.append(lost / (lost + useful) if failing and lost else 0.0)
+        stopped = run.records.stopped_runs
+        at_failures = node_ticks(stopped.nodes, stopped.lost)[stopped.ended_as == Status.FAILED].sum()
+        shares.append(int(at_failures) / (lost + useful) if failing and lost else 0.0)
     if max(shares, default=0.0) <= DISCARDED_SHARE:
         return []
     run = runs[shares.index(max(shares))]
@@ -171,9 +174,10 @@ def _discarded_work(runs: Sequence[Result]) -> list[Note]:
 
 
 def discarded_work(shares: Sequence[float], policies: Sequence[str], most_often: str = "", *, periodic: bool = False) -> Note:
-    """Return the note on much discarded work, perhaps with the job that failures stop most often."""
+    """Return the note on much discarded work, where nodes fail, perhaps with the job that failures stop most often."""
     percent, names = _above(DISCARDED_SHARE, shares, policies)
-    fact = f"{percent} of the executed work is discarded under {names}, because nodes fail before jobs complete{most_often}"
+    cause = "because nodes fail before jobs complete" if most_often else "on machines whose nodes fail"  # a study has only sums
+    fact = f"{percent} of the executed work is discarded under {names}, {cause}{most_often}"
     advice = "checkpoint more often" if periodic else "give periodic checkpoints"
     return Note(fact, f"{advice}, or leave jobs longer than the times between failures out", "--checkpoint-interval")
 
@@ -207,10 +211,13 @@ def _without_price(runs: Sequence[Result]) -> list[Note]:
     return [Note(f"no price of energy is known, so no hour is cheaper under {names}", "give one", "--price")] if labels else []
 
 
-def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
+def count_notes(
+    runs: Sequence[Any], unit: str = "processor", *, with_memory: bool = False, with_rules: bool = False
+) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
 
-    Runs have the attributes ``COUNTED``.  With ``with_memory`` rejected jobs may need more memory than a node has.
+    Runs have the attributes ``COUNTED``.  With ``with_memory`` rejected jobs may need more memory than a node has, with
+    ``with_rules`` rules or other jobs may never let them run.
     """
     if not runs:
         return []
@@ -224,7 +231,9 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
         notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))
     most = max(runs, key=lambda run: run.rejected)
     if most.rejected:
-        notes.append(_too_large(most.rejected, most.nodes, unit, with_memory=with_memory))
+        others = ["of none", *["in need of more memory than a node has"] * with_memory]
+        others += ["never let run by rules or by jobs that they depend on"] * with_rules
+        notes.append(_too_large(most.rejected, most.nodes, unit, others))
     heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)
     if heaviest.load > 1:
         more = f"more work arrives than {counted(heaviest.nodes, unit)} can do, and waits grow as long as jobs arrive"
@@ -234,10 +243,9 @@ def count_notes(runs: Sequence[Any], unit: str = "processor", *, with_memory: bo
     return notes
 
 
-def _too_large(jobs: int, nodes: int, unit: str, *, with_memory: bool = False) -> Note:
+def _too_large(jobs: int, nodes: int, unit: str, others: Sequence[str] = ("of none",)) -> Note:
     are_rejected = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} rejected"
-    other = "of none, or in need of more memory than a node has" if with_memory else "or of none"
-    fact = f"{are_rejected}: larger than the machine of {counted(nodes, unit)}, {other}"
+    fact = f"{are_rejected}: larger than the machine of {counted(nodes, unit)}, {', '.join([*others[:-1], f'or {others[-1]}'])}"
     return Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{nodes}")
 
 
@@ -286,12 +294,18 @@ def _same_schedule(runs: Sequence[Result], counts: Sequence[Summary]) -> list[No
     first, *others = [np.array([run.records.column(name) for name in ("id", "start", "end")]) for run in runs]
     if not all(np.array_equal(first, other) for other in others):
         return []
-    return [same_results(len(runs), counts[0].load, waits=bool(runs[0].summary().mean_wait_s > 0))]
+    summary = runs[0].summary()
+    since = summary.mean_wait_since_eligible_s
+    waits = summary.mean_wait_s > 0 if since is None else since > 0
+    return [same_results(len(runs), counts[0].load, waits=bool(waits), held=bool(summary.mean_wait_s > 0 and not waits))]
 
 
-def same_results(policies: int, load: float, *, waits: bool) -> Note:
-    """Return the note on policies that make no difference."""
+def same_results(policies: int, load: float, *, waits: bool, held: bool = False) -> Note:
+    """Return the note on policies that make no difference; ``held`` jobs wait for rules or other jobs only."""
     fact = f"all {policies} policies give the same results"
+    if held:
+        fact = f"{fact}, because jobs wait only as long as rules or jobs that they depend on hold them"
+        return Note(fact, "compare policies on more jobs, or on fewer nodes")
     if waits:
         return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")
     if isnan(load):  # all jobs are submitted at one instant

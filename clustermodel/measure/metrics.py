@@ -391,6 +391,15 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     )
 
 
+def other_machine(workload: Workload, own_size: int, nodes: int) -> bool:
+    """Return whether a machine is another one than that of the log, so that recorded and simulated waits do not compare.
+
+    ``own_size`` is the size in the log's header, or else the most nodes in use at the same time: the least that it had.
+    """
+    is_known = workload.provenance.report is None and workload.machine_nodes is not None
+    return nodes < own_size or (is_known and nodes != own_size)
+
+
 def by_group(
     records: JobRecords,
     groups: pd.Series[str] | npt.ArrayLike,

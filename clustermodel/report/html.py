@@ -451,6 +451,7 @@ class FinishedRuns:
         records = self._store.records(trial.run)
         nodes = max(trial.nodes, int((placements["first_node"] + placements["nodes"]).max()))
         label = f"recorded · {trial.workload}"
+        label += f", on {nodes:,} nodes, not {trial.nodes:,}" if nodes > trial.nodes else ""
         label += f" ({len(others) + 1})" if any(other.label == label for other in others.values()) else ""
         run = StatesOfRun(label, nodes, recorded_states(placements, records))
         jobs = recorded_jobs(records, placements)

@@ -602,6 +602,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     write_swf(path, _rows_of(workload, groups, queues), header=[*header, *header_of_names])
     without_field = {
         extras.ACCOUNT: "accounts", extras.GPUS: "GPUs", extras.SUSPENDED: "suspended time",
+        extras.HELD: "time before jobs were eligible",
         extras.REQUEUES: "run attempts before this one", extras.ARRAY_LIMIT: "limits of job arrays",
         SINGLETON: "singletons", "features": "features of nodes",
         extras.NODE_COUNT: "nodes and cores together" if workload.has(extras.CORES) else "", extras.QOS: "QOS",

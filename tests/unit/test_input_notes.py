@@ -244,7 +244,7 @@ def test_studies_have_the_notes_on_unused_costs_and_discarded_work() -> None:
         assert all(f"note: {note}" in str(table) for note in notes_of_runs(table))
         return [note.fact for note in notes_of_runs(table)]
 
-    lost = "65 % of the executed work is discarded under {}, because nodes fail before jobs complete"
+    lost = "65 % of the executed work is discarded under {}, on machines whose nodes fail"
     unused = ["checkpoints of 20 s: no effect under each policy", "rounds of 1 s: no effect under each policy"]
     assert notes("fcfs", "easy") == [*unused, lost.format("each policy")]
     assert notes("mbgs", "srtf")[:-1] == []

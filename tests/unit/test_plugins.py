@@ -252,7 +252,7 @@ def test_predictors_and_readers_are_listed_and_not_imported(install: Install, co
         f"    {long} (half_e",
     ]
     assert listed[first + 2] == "    1.0), half (half_e 1.0)"
-    assert "    pbs, lsf, sacct, muri, swf, lines (lines_e 1.0)" in listed
+    assert "    pbs, lsf, sge, sacct, muri, batsim, swf, lines (lines_e 1.0)" in listed
     assert not {"half_e", "lines_e"} & set(sys.modules)
 
 

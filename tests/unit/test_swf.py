@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import clustermodel as cm
@@ -240,6 +241,26 @@ def test_a_stream_simulates_like_the_table(write_trace: WriteTrace) -> None:
     assert stream.machine == table.machine == cm.Machine(nodes=4)
 
 
+@pytest.mark.parametrize("further", ["5", "5 6 7", "-1.5 0 1", "node:ppn=2 x"])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_further_columns_are_left_out_and_counted(write_trace: WriteTrace, further: str, mixed: bool) -> None:
+    lines = [line(number, submit_time=number) for number in range(1, 601)]
+    wide = [text if mixed and number % 3 else f"{text} {further}" for number, text in enumerate(lines)]
+    path = write_trace("; MaxProcs: 8", *wide)
+    expected = cm.read_swf(write_trace("; MaxProcs: 8", *lines, name="narrow.swf"))
+    workload, stream = cm.read_swf(path), cm.SwfStream(path)
+    assert np.array_equal(workload.table, expected.table)
+    assert list(stream.rows()) == list(expected.rows())
+    reason, number = "further columns, after the 18 of SWF, left out", sum(map(str.__ne__, wide, lines))
+    assert dict(workload.provenance.repaired) == dict(stream.provenance.repaired) == {reason: number}
+
+
+def test_a_negative_run_time_beside_further_columns_needs_lenient(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1) + " 1 2 3", line(2, run_time=-7) + " 1 2 3", line(3) + " 1 2 3")
+    assert refusal(path).endswith(":2: field run_time: -7 is not allowed; it must be >= 0, or -1 for unknown")
+    assert ids(cm.read_swf(path, lenient=True)) == [1, 3]
+
+
 def refusal(path: Path, **options: Any) -> str:
     """Return the message with which both ways of reading refuse ``path``."""
     with pytest.raises(cm.TraceError) as from_table:
@@ -310,7 +331,8 @@ NOT_NEGATIVE = "is not allowed; it must be >= 0, or -1 for unknown"
     ("wrong", "complaint"),
     [
         (line(1).rpartition(" ")[0], "17 fields; a data line has 18"),
-        (line(1) + " 5", "19 fields; a data line has 18"),
+        (f"{line(1)} {line(2)}", "36 fields; a data line has 18"),
+        (line(1) + " ; resubmitted", "20 fields; a data line has 18"),
         ("1,2,3", "1 field; a data line has 18"),
         (line(1, run_time="abc"), "field run_time: 'abc' is not a number"),
         (line(1, run_time="1_000"), "field run_time: '1_000' is not a number"),  # Python reads these three
