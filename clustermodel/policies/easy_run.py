@@ -237,8 +237,8 @@ class EasyRunWithPlan:
             candidates = batch.submitted
         idle = view.idle
         if self._one_by_one:
-            # Nodes that the plan has idle from now on can be had, others when the end of their gang is reported.  In queue order
-            # a submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
+            # Nodes that the plan has idle from now on can be had, others when the end of their gang is reported.  In queue
+            # order a submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
             due = (job.nodes for job in self._protected if plan.reserved[job.id].start <= now)
             idle = profile.free_at(now) + sum(due)
             if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:

@@ -342,7 +342,8 @@ class JobRecords:
         table = self._table()
         job = table[:, 0]
         order = np.argsort(job, kind="stable")
-        goes_on = (table[:, _START] != UNKNOWN) | (table[:, _ENDED_AS] != Status.ABORTED)  # else its last attempt became its end
+        # Of a job that is aborted while it waits, the last attempt that has started is the last one.
+        goes_on = (table[:, _START] != UNKNOWN) | (table[:, _ENDED_AS] != Status.ABORTED)
         again = np.flatnonzero((job[order[1:]] == job[order[:-1]]) & goes_on[order[1:]])
         return order[again][np.argsort(order[again + 1])]
 

@@ -75,7 +75,7 @@ class _Bound:
 
 
 class Ledger:
-    """The books of one run, from the first submission (t = 0 in Zhang et al. 2003) of a job that is not rejected to the last end."""
+    """The books of one run, to the last end from the first submission (t = 0 in Zhang et al. 2003) of a job not rejected."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes

@@ -111,7 +111,7 @@ class Windows:
         return mask
 
     def next_begin(self, now: int, nodes: int, bits: int) -> int:
-        """Return when the next window begins, now or later, that bars a job from some nodes, a bitmask; ``NEVER``: none does."""
+        """Return when the next window begins, now or later, that bars a job from some nodes, a bitmask; ``NEVER``: none."""
         first = NEVER
         for window in self.all:
             if window.bit & bits and window.mask & nodes:

@@ -42,9 +42,9 @@ class Coordinator:
 
     __slots__ = (
         "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head", "_held",
-        "_ids", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places", "_policy", "_pool",
-        "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_run", "_running", "_saved", "_settled",
-        "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
+        "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places",
+        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_run",
+        "_running", "_saved", "_settled", "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
     )  # fmt: skip
 
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
@@ -61,6 +61,7 @@ class Coordinator:
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
         self._sizes, self._resizes = run.sizes, run.resizes
         self._rejects_late = run.held is not None or run.reservations is not None  # whether jobs may be that have waited
+        self._is_busy = False  # of those: whether a gang has started since no gang was known to run
         self._is_open = self._rejects_late  # whether the first submission of a job that is not rejected is still to be known
         self.open_streams = streams
         self._ids = None if run.records.ids_rise else set[int]()
@@ -236,7 +237,7 @@ class Coordinator:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
         reservations, waiting, running, held = self._reservations, self._pool.waiting, self._running, self._held
-        by_rules = reservations is not None or self._order is not None or self._cap_waits is not None
+        by_rules = self._rejects_late or self._order is not None or self._cap_waits is not None
         while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
             failed, repaired = NO_OUTAGES
@@ -314,6 +315,9 @@ class Coordinator:
         return submitted
 
     def _note_rules(self) -> None:
+        if self._is_busy and not self._running:
+            self._is_busy = False
+            self._ledger.emptied(self.env.now)
         if self._reservations is not None:
             self._reservations.note()
         if self._order is not None:
@@ -386,16 +390,14 @@ class Coordinator:
         self._ended, self._rings = [], False
         if ended:
             self._close(ended, now)
-        if failed:
-            self._states.discard_images(failed)
-        if self._reservations is not None and (requeued or failed):
-            self._abort_late(requeued)
+        if requeued or failed:
+            self._look_after_images(requeued, failed)
         changed = self._reservations is not None and self._reservations.arrange(waiting, now)
         batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
         without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
         if submitted and self._states.uncharged:
             self._states.charge()
-        idles = without_changes and not (waiting or self._running)  # nothing is cut short on an idle machine
+        idles = without_changes and not (waiting or self._running or self._gave_up)  # nothing is cut short on an idle machine
         if run.sharing.is_settled and not idles:
             run.sharing.settle(now)
         view.now, view.idle = now, pool.idle_nodes.count
@@ -414,8 +416,6 @@ class Coordinator:
         if not without_changes or started or self._gave_up or self._resizes.changed:
             self._gave_up = self._resizes.changed = False
             self._ledger.settle(now, pool.idle_nodes.count + pool.down, bool(waiting))
-            if self._rejects_late and ended and not self._running:
-                self._ledger.emptied(now)
         if decided and decisions.frees_nodes:
             return  # another cycle follows
         if waiting and (head := next(iter(waiting.values()))) is not self._head:
@@ -425,9 +425,12 @@ class Coordinator:
             self._note_starts(started)
             decisions.begin_granted()
 
-    def _abort_late(self, requeued: list[QueuedJob]) -> None:
-        """Abort jobs that have run and cannot go on any more in time for a window."""
-        assert self._reservations is not None
+    def _look_after_images(self, requeued: list[QueuedJob], failed: list[Outage]) -> None:
+        """Discard what was saved on nodes that have failed; abort jobs that have run and cannot end in time for a window."""
+        if failed:
+            self._states.discard_images(failed)
+        if self._reservations is None:
+            return
         for job in [self._jobs[number] for number in self._pool.waiting]:
             if job.attempts and not self._reservations.lets_start(job):
                 self._give_up(job)
@@ -451,6 +454,7 @@ class Coordinator:
             for job in started:
                 if job.queue_order > order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
+        self._is_busy = self._rejects_late
         if self._is_open:
             self._is_open = False
             self._ledger.first_started(min(job.submit for job in started))

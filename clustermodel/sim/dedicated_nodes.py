@@ -216,10 +216,11 @@ class DedicatedGang(Execution):
                         yield self._in_time(transfer.granted, by)
                 if executing and self._executed >= self.duration:
                     continue
-                if transfer.granted.triggered:
-                    with self._held(account):
-                        yield self._in_time(transfer.done, by)
-                if by is not None and not transfer.done.triggered:
+                if by is not None and (not transfer.granted.triggered or env.now + ticks > by()):
+                    return False
+                with self._held(account):
+                    yield self._in_time(transfer.done, by)
+                if not transfer.done.triggered:
                     return False
             finally:
                 store.withdraw(transfer)

@@ -48,11 +48,8 @@ class UnreportedEnds:
 
     def free_for(self, job: QueuedJob, nodes: int, columns: NodeSet | None) -> None:
         """Let all have been reported but for their turn, if a job could not start otherwise."""
-        if columns is None:
-            fits = idle_for(self._run, job, nodes, job.sets_eligible()) is not None
-        else:
-            fits = not as_mask(columns) & self._nodes
-        if not fits:
+        sets = job.sets_eligible()
+        if as_mask(columns) & self._nodes if columns is not None else idle_for(self._run, job, nodes, sets) is None:
             self.give_back()
             for gang in self.gangs:
                 self._run.saved.hold(gang.owner)  # nothing is saved of a job that has ended
