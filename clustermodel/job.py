@@ -143,6 +143,8 @@ class Job:
     account: str | None = None
     """Names, for the rules of a site and for groups of results."""
     partition: str | None = None
+    """The partition in which it runs, by :attr:`Partition.name <clustermodel.machine.Partition.name>`, or several,
+    ``"short,long"``: it runs in the first in which it can start, in the order of their priorities, of equal ones as named."""
     qos: str | None = None
     job_name: str | None = None
     node_type: str | None = None

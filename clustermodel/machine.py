@@ -86,15 +86,16 @@ class Partition:
     """
 
     name: str
-    """The name that jobs give (column ``partition`` of a workload); a job may give several, separated by commas."""
+    """The name that jobs give (column ``partition`` of a workload); a job that gives several, separated by commas, runs in one
+    of them."""
     nodes: str | Sequence[int]
     """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
     max_wall_time_s: float | None = None
-    """Longest estimate, seconds; a job with a longer estimate is rejected, unless it names another partition."""
+    """Longest estimate, seconds; a job with a longer one is rejected, unless it names another partition that can hold it."""
     max_nodes: int | None = None
     """Largest number of nodes of a job."""
     priority: int = 0
-    """Added to the priority of jobs that name the partition; of several partitions, the highest counts."""
+    """Added to the priority of jobs that name the partition.  Of several partitions, the highest counts, and is tried first."""
     default: bool = False
     """Whether jobs without a partition belong here; without a default partition they may use all nodes."""
 
@@ -499,7 +500,9 @@ class Machine:
     """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
     partitions: Sequence[Partition] = ()
-    """Sets of nodes that jobs name; without any, each job may have all nodes."""
+    """Sets of nodes that jobs name.  A job that names several runs in one of them at a time.  It starts in the first in which
+    it can, in the order of their priorities, of equal ones as it names them; its reservation is in the one in which it can
+    start earliest.  Without partitions each job may have all nodes."""
     node_types: Sequence[NodeType] = ()
     """Nodes that differ from the others in processors, memory, speed or features."""
     reservations: Sequence[Reservation] = ()
