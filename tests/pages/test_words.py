@@ -3,7 +3,7 @@
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-MOST_WORDS = 60_000
+MOST_WORDS = 61_000
 
 
 def test_the_pages_have_few_words() -> None:
