@@ -36,11 +36,14 @@ _SHORTER: Final = "give them shorter estimates, or reservations longer intervals
 def notes_on_rules(run: Result, rejected_in_vain: int, *, rejected_only: bool = False) -> Iterator[Words]:
     """Yield notes on a site and a machine; ``rejected_in_vain`` jobs are rejected that would fit the machine without them."""
     jobs = _Jobs(run)
-    if rejected_in_vain:
-        yield from _rejected(run, jobs, rejected_in_vain)
-    if aborted := int((run.records.column("ended_as")[list(run.records.in_no_window)] == Status.ABORTED).sum()):
+    late = run.records.column("ended_as")[list(run.records.in_no_window)]
+    if rejected := int((late == Status.REJECTED).sum()):
+        yield f"{_are_rejected(rejected)}: {_NO_WINDOW}", _SHORTER, ""
+    if aborted := len(late) - rejected:
         are = "job is" if aborted == 1 else "jobs are"
         yield f"{aborted:,} {are} aborted: stopped once, and {_NO_WINDOW}", _SHORTER, ""
+    if others := rejected_in_vain - rejected:
+        yield from _rejected(run, jobs, others)
     if rejected_only:
         return
     yield from _of_nobody(run, jobs)
@@ -98,6 +101,7 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
     """Yield why jobs are rejected: they name what is not there; a job that they depend on; limits; something else."""
     machine, records = run.machine, run.records
     rejected = records.column("ended_as") == Status.REJECTED
+    rejected[list(records.in_no_window)] = False
     ids = set(np.array(jobs.ids)[rejected].tolist())
     for field, kind, there in (
         ("partition", "partition", {each.name for each in machine.partitions}),
@@ -121,10 +125,6 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
         yield f"{_are_rejected(len(beyond))}: {fact}", "raise the limit, or leave such jobs out", option
         number -= len(beyond)
         ids -= beyond
-    if late := ids.intersection(np.array(jobs.ids)[list(records.in_no_window)].tolist()):
-        yield f"{_are_rejected(len(late))}: {_NO_WINDOW}", _SHORTER, ""
-        number -= len(late)
-        ids -= late
     completed = set(np.array(jobs.ids)[records.column("ended_as") == Status.COMPLETED].tolist())
     needs = [need for need in run.scenario.streams.dependencies().tolist() if need[0] in ids and need[1] in (_OK, _NOT_OK)]
     if waited := {job for job, kind, other in needs if (other in completed) != (kind == _OK)}:

@@ -172,7 +172,7 @@ class Reservations:
             self.wait_again()
         change = self.windows.next_change(now)
         if self._last_starts:
-            change = min(change, self._last_starts[0][0] + 1)
+            change = min(change, max(self._last_starts[0][0] + 1, now))  # perhaps of a job that was held then
         if change != self._alarm.at:
             self._alarm.set(None if change == NEVER else change)
 

@@ -1,4 +1,4 @@
-"""Jobs that can start at no time any more are rejected, or aborted if they have run; the others go on, and the books balance."""
+"""Jobs that can start at no time any more are rejected, or aborted if they have run; the others go on."""
 
 from typing import Any
 
@@ -27,7 +27,16 @@ from clustermodel.policies.registry import policy_names
 from clustermodel.schedule.windows import Windows
 
 KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "las", "gs", "D", "equipartition", "expand", "shrink-to-admit")
-OTHERS = {"gs", "bgs", "mgs", "mbgs", "adaptive", "slack", "max-min", "finish-time-fair"}  # in rows, with an argument, in rounds
+OTHERS = {
+    "gs",
+    "bgs",
+    "mgs",
+    "mbgs",
+    "adaptive",
+    "slack",
+    "max-min",
+    "finish-time-fair",
+}  # in rows, with an argument, in rounds
 EVERY_41 = Reservation(start_s=136, end_s=176, every_s=41)  # gaps of a second
 
 
@@ -157,7 +166,9 @@ def test_a_recurring_window_is_waited_for_until_all_that_comes_once_is_over() ->
     failures = Outages(node=[0], down_s=[12.0], up_s=[1012.0], nodes=1)
     window = Reservation(start_s=68, end_s=168, every_s=300)
     for policy in ("easy", "mgs"):
-        result = run([job(1, 20, 1, 150)], policy, nodes=1, failures=failures, reservations=window, time_slicing=TimeSlicing(mpl=1))
+        result = run(
+            [job(1, 20, 1, 150)], policy, nodes=1, failures=failures, reservations=window, time_slicing=TimeSlicing(mpl=1)
+        )
         assert ends(result) == {1: ("completed", 1068)}
     late = run([job(1, 400, 1, 20)], "pv-easy", nodes=1, reservations=Reservation(start_s=11, end_s=21, every_s=31))
     assert ends(late) == {1: ("completed", 424)}

@@ -109,8 +109,9 @@ def test_jobs_that_other_jobs_and_reservations_never_let_run() -> None:
     machine = Machine(nodes=8, reservations=[Reservation(start_s=5, end_s=6, every_s=70)])
     notes = run_notes([Scenario(workload=Workload.from_jobs(jobs), machine=machine, policy="easy").run()])
     assert [note.fact for note in notes][-2:] == [
+        "1 job is rejected: no time between reservations, or outages known in advance, is long enough for the nodes that they "
+        "need",
         "1 job is rejected: jobs that they depend on end otherwise",
-        "1 job is rejected: no nodes that they may have are ever enough",
     ]
 
 
