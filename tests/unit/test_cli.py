@@ -290,7 +290,7 @@ queue orders, gs:queue_order=NAME
 orders of a site, easy:order=NAME
     fair-share, multifactor
 readers of traces, --format NAME
-    pbs, lsf, sacct, muri, swf
+    pbs, lsf, sge, sacct, muri, batsim, swf
 """)
 
 

@@ -209,7 +209,7 @@ def test_a_long_run_in_pure_python_says_once_how_to_halve_it(
 ) -> None:
     monkeypatch.setattr("clustermodel.compiled.is_compiled", lambda: compiled)
     clock = iter(range(0, 10_000, seconds))
-    monkeypatch.setattr("clustermodel.cli.run.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("clustermodel.experiment.scenario.perf_counter", lambda: next(clock))
     finished = command_line("run", "--jobs", 9, "--policy", "fcfs", "--policy", "easy")  # each takes so long
     assert finished.code == 0
     assert finished.err.count("CLUSTERMODEL_COMPILE=1 pip install .") == told

@@ -20,7 +20,10 @@ SWF = """\
 """
 TABLE = "id,arrival,runtime,procs\n1,0,10,2\n2,5,10,3\n"
 JOB = '{"submit": 0, "nodes": 2, "run": 10}'
-NOT_JSON = "it is JSON, of which the output of sacct --json is read, and no other; write the jobs as a CSV table, whose columns"
+NOT_JSON = (
+    "it is JSON, of which the output of sacct --json and workloads of Batsim are read, and no other; write the jobs as a CSV "
+    "table, whose columns"
+)
 NO_SCRIPT = "neither a Python script nor a scenario file (.toml); clustermodel run --trace {0} simulates a trace"
 NO_STUDY = (
     "defines neither `study` (a Study, or a function that returns one) nor `scenarios` (an iterable of Scenario, or a function "
@@ -156,7 +159,7 @@ def complaint(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
         ("run --trace KTH.swf --columns submit_s=arrival", "--columns: KTH.swf is an SWF file; --columns is for CSV tables"),
         (
             "run --trace KTH.swf --format csv",
-            "--format: 'csv' is not allowed; it must be one of pbs, lsf, sacct, muri, swf; --c",
+            "--format: 'csv' is not allowed; it must be one of pbs, lsf, sge, sacct, muri, batsim, swf; --c",
         ),
         (
             "run --trace jobs.csv --columns arrival=submit_s,runtime=run_s,procs=nodes",
