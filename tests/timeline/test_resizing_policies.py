@@ -178,12 +178,12 @@ def test_others_are_backfilled_behind_a_head_that_cannot_be_admitted() -> None:
     assert spans(run("shrink-to-admit:order=fcfs", 4, jobs))[3] == (15, 18)
 
 
-PARTITIONS = (Partition(name="a", nodes="0-1"), Partition(name="b", nodes="2-3"))
+PARTITIONS = (Partition(name="a", nodes="0-1"), Partition(name="b", nodes="2-3"), Partition(name="c", nodes="0-3"))
 
 
 @pytest.mark.parametrize(("policy", "partition"), [("equipartition", "a"), ("shrink-to-admit", "a"), ("expand", "b")])
 def test_nodes_are_given_up_that_the_waiting_job_may_have(policy: str, partition: str) -> None:
-    jobs = ((0, 2, 10, 1, 4, "a,b"), (2, 2, 10, 2, 2, partition))
+    jobs = ((0, 2, 10, 1, 4, "c"), (2, 2, 10, 2, 2, partition))
     result = run(policy, 4, jobs, partitions=PARTITIONS)
     assert phases(result)[1] == [(0, 2, 4), (2, 8, 2)]
     assert phases(result)[2] == [(2, 12, 2)]
