@@ -487,7 +487,7 @@ class _Run:
     def work(self) -> Iterator[str]:
         """Yield jobs that execute more or less than they should."""
         for job, phases in self.phases.items():
-            if self.jobs[job].malleable:
+            if self._is_resized(job):
                 yield from self._malleable_work(job)
                 continue
             last, worked, kill = phases[-1], self.table[job]["run"], self.machine.kill_at_estimate
@@ -502,6 +502,10 @@ class _Run:
                 yield f"kills: job {job} completes after {_s(worked)} of {_s(run)}"
             if last.outcome == "killed" and kill and not (worked in limits and worked < run):
                 yield f"kills: job {job} is killed after {_s(worked)}; its limit is {_s(max(limits))}, its run time {_s(run)}"
+
+    def _is_resized(self, job: int) -> bool:
+        """Return whether a job may change its size: none does where nodes differ in speed."""
+        return self.jobs[job].malleable and self.machine.node_speeds is None
 
     def _malleable_work(self, job: int) -> Iterator[str]:
         done, rounding = Fraction(0), Fraction(0)
@@ -691,7 +695,7 @@ class _Run:
         began = [self.first_start.get(other, -1) for other in job.after]
         began = [self._left(other, unknown) if time < 0 else time for other, time in zip(job.after, began, strict=True)]  # type: ignore[misc]
         ended = [self._left(other, unknown) for other in (*job.after_ok, *job.after_not_ok, *job.after_any)]
-        if job.singleton and job.user >= 0:
+        if job.singleton:  # jobs without a user are together
             for other in self.jobs.values():
                 earlier = (self.submit[other.id], other.id) < (self.submit[job.id], job.id)
                 if earlier and (other.user, other.job_name) == (job.user, job.job_name):
@@ -801,7 +805,7 @@ class _Run:
                 start = self.first_start[later]
                 if (
                     self._order_of(first) < self._order_of(later)
-                    and self.joined[first] <= start < self.first_start[first]
+                    and self.joined[first] + (self.held[first] > 0) <= start < self.first_start[first]  # released by this start?
                     and self._first_processors(first) & self._first_processors(later)
                 ):
                     yield f"first come: job {later} starts at {_s(start)}, before job {first}"
@@ -958,12 +962,14 @@ class _Run:
         least = {Account.STARTUP: 0, Account.EPILOG: 0}
         most = {Account.STARTUP: 0, Account.EPILOG: 0}
         for job, attempts in self.attempts.items():
-            for phases in attempts:
+            for before, phases in zip([None, *attempts[:-1]], attempts, strict=True):
                 first, last, executed = phases[0], phases[-1], sum(one.executed for one in phases)
                 startup, epilog = self._cost("startup", job, first.nodes), self._cost("epilog", job, last.nodes)
-                ends = last.outcome in ("completed", "killed")
+                ends = last.outcome in ("completed", "killed") and not self._fails(job, last.end)
                 most[Account.STARTUP] += startup * first.nodes
                 most[Account.EPILOG] += epilog * last.nodes
+                resumes = before is not None and before[-1].outcome == "suspended"  # on the same nodes: it is still there
+                startup = 0 if resumes and self._at(job, before[-1].end - 1) == self._at(job, first.start) else startup
                 least[Account.STARTUP] += startup * first.nodes if executed else 0
                 least[Account.EPILOG] += epilog * last.nodes if ends else 0
                 if ends and last.end - first.start < startup + executed + epilog:
@@ -973,6 +979,14 @@ class _Run:
             for account in least:
                 if not least[account] <= (spent := self.spent(account)) <= most[account]:
                     yield f"overheads: {account} {spent}; the tables say {least[account]} to {most[account]}"
+
+    def _at(self, job: int, time: int) -> set[int]:
+        """Return the processors that a job has at a time."""
+        return {each for place in self.of_job[job] if place.begin <= time < place.end for each in place.processors}
+
+    def _fails(self, job: int, time: int) -> bool:
+        """Return whether a node of a job fails at a time, which ends its epilog."""
+        return bool(self._at(job, time - 1) & {node for node, begin, _ in self.outages if begin == time})
 
     def spent(self, account: Account) -> int:
         """Return an account of the ledger."""
@@ -985,7 +999,7 @@ class _Run:
         submitted, ended = min(self.submit[job] for job in self.started), max(self.end.values())
         lost = useful = 0
         for job, phases in self.phases.items():
-            if self.jobs[job].malleable:
+            if self._is_resized(job):
                 of_last = 0 if phases[-1].outcome == "aborted" else 1
                 useful += of_last * sum(one.nodes * (one.executed - one.lost) for one in phases)
                 lost += sum(one.nodes * (one.lost if of_last else one.executed) for one in phases)
@@ -1090,9 +1104,11 @@ class _Run:
 
     def cap(self) -> Iterator[str]:
         """Yield when all nodes together may draw more than the cap allows, whatever the gangs do."""
-        cap = self.machine.power_cap
+        cap, jobs = self.machine.power_cap, self.result.jobs
         if cap is None:
             return
+        if self.machine.failures is None and (longer := jobs[jobs["power_cap_wait_s"] > jobs["wait_s"].fillna(0) + 1e-9])["job"].any():
+            yield f"cap: jobs {longer['job'].tolist()} wait for it for longer than they wait"
         draws = {}
         for power, sets in self.machine.powers.items():
             off, boots = (power.off, power.booting) if self.machine.idle_off_s is not None else (0, 0)

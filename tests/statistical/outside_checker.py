@@ -25,8 +25,8 @@ from clustermodel.errors import StrandedJobsError
 from tests.gang_runs import seen_in_time
 from tests.outside_cases import Case, drawn, smaller
 
-LONGEST_S: Final = 20
-"""After which a run counts as endless."""
+LONGEST_S: Final = 8
+"""After which a run counts as endless, seconds of the processor."""
 _REPLAYED: Final = 5  # one case in so many, with nodes that are shared in time, is run in the slow mode too
 
 
@@ -37,9 +37,9 @@ class Outcome(NamedTuple):
     words: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> str:
-        """The kind of what is wrong."""
-        return f"{self.verdict}: {re.split('[:(]', self.words[0])[0]}" if self.words else self.verdict
+    def kinds(self) -> list[str]:
+        """The kinds of what is wrong, the first one first."""
+        return list(dict.fromkeys(f"{self.verdict}: {re.split('[:(]', words)[0]}" for words in self.words))
 
 
 class _EndlessError(BaseException):
@@ -51,13 +51,13 @@ def _within(seconds: float) -> Iterator[None]:
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise _EndlessError
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGVTALRM, ring)  # of the processor: other programs may have it meanwhile
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def outcome(case: Case, *, replayed: bool = False, longest_s: float = LONGEST_S) -> Outcome:
@@ -85,7 +85,7 @@ def small(case: Case, found: Outcome, *, replayed: bool) -> Case:
     """Return the case made smaller, which still fails in the same way."""
     longest = LONGEST_S / 5 if found.verdict == "endless" else LONGEST_S
     attempts = 60 if found.verdict == "endless" else 400
-    return smaller(case, lambda other: outcome(other, replayed=replayed, longest_s=longest).kind == found.kind, attempts=attempts)
+    return smaller(case, lambda other: found.kinds[0] in outcome(other, replayed=replayed, longest_s=longest).kinds, attempts=attempts)
 
 
 class Seen(NamedTuple):
@@ -139,7 +139,7 @@ def table(runs: list[Seen]) -> str:
         lines.append(f"  {policy}: {sum(of.values()) - of['refused']:,}, {of['refused']:,}, {bad:,}")
     refused = Counter(_reason(each.outcome.words[0]) for each in runs if each.outcome.verdict == "refused")
     lines += ["", "refused, why: cases", *(f"  {why}: {number:,}" for why, number in refused.most_common(25))]
-    kinds = Counter(each.outcome.kind for each in runs if each.outcome.verdict not in ("holds", "refused"))
+    kinds = Counter(kind for each in runs if each.outcome.verdict not in ("holds", "refused") for kind in each.outcome.kinds)
     lines += ["", *(f"  {kind}: {number:,}" for kind, number in kinds.most_common())]
     verdicts = Counter(each.outcome.verdict for each in runs)
     words = ", ".join(f"{verdicts[name]:,} {name}" for name in ("refused", "differs", "crash", "stranded", "endless"))
@@ -162,7 +162,7 @@ def main() -> None:
     def take(each: Seen) -> None:
         runs.append(each)
         if each.script:
-            print(f"--only {each.name}, {each.policy}: {each.outcome.kind}; {'; '.join(each.outcome.words[:3])}\n{each.script}", flush=True)
+            print(f"--only {each.name}, {each.policy}: {each.outcome.verdict}: {'; '.join(each.outcome.words[:3])}\n{each.script}", flush=True)
             if asked.scripts is not None:
                 asked.scripts.mkdir(parents=True, exist_ok=True)
                 (asked.scripts / f"case_{each.name.replace(':', '_')}.py").write_text(each.script)
