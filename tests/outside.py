@@ -1,8 +1,8 @@
 """What must hold in every run, worked out from the tables of its result and what was asked for.
 
-Nothing here looks into the simulator: :func:`differences` reads ``Result.jobs``, ``run_attempts``, ``placements``, ``states`` and
-``energy``, the ledger, and the logs of time slices, of the matrix and of overheads; and the scenario and its jobs.  What a
-policy has told, reservations and what it discards, is noted by :class:`Noting`.  Times are ticks.
+Nothing here looks into the simulator: :func:`differences` reads ``Result.jobs``, ``run_attempts``, ``placements``, ``energy``,
+the ledger, and the logs of time slices, of the matrix and of overheads; and the scenario and its jobs.  What a policy has told,
+reservations and what it discards, is noted by :class:`Noting`.  Times are ticks.
 """
 
 from bisect import bisect_right
@@ -324,9 +324,8 @@ class _Run:
             every = 0 if each.every_s is None else to_ticks(each.every_s)
             windows.append(Window(of, to_ticks(each.start_s), to_ticks(each.end_s), every, each))
         announced = getattr(self.machine.failures, "announced", None)
-        for outage in () if announced is None else announced():
-            windows.append(Window(frozenset({outage.node}), outage.time, outage.time + outage.repair, 0, None))
-        return windows
+        known = () if announced is None else announced()
+        return windows + [Window(frozenset({node}), time, time + repair, 0, None) for time, node, repair in known]
 
     def _outages(self) -> list[tuple[int, int, int]]:
         """Return node, begin and end of the outages that were asked for."""
@@ -414,9 +413,7 @@ class _Run:
         """Return whether a job could start again and again for all that is known, however late."""
         job = self.jobs[number]
         if self._is_capped_in_parts:  # each pool of nodes loses its part: how many are left of each is not written down
-            if any(self._fits_capped(job, option.processors) for option in self.options[number]) and not self.windows_of:
-                return True
-            return False
+            return not self.windows_of and any(self._fits_capped(job, option.processors) for option in self.options[number])
         barred = [window for window in self._barred(number) if window.every]
         if not barred:
             return True
@@ -740,7 +737,7 @@ class _Run:
                 if (key := self._of_limit(limit, self.jobs[job])) is not None:
                     together[key].add(job)
 
-            def allows(jobs: Collection[int], now: int, remaining: bool, limit: Limits = limit) -> bool:  # noqa: FBT001
+            def allows(jobs: Collection[int], now: int, remaining: bool, limit: Limits = limit) -> bool:
                 return (
                     len(jobs) <= min(limit.running_jobs or inf, limit.submitted_jobs or inf)
                     and sum(self.size[job] for job in jobs) <= (limit.nodes or inf)
@@ -753,7 +750,7 @@ class _Run:
             for array, most in set(self.arrays.values()):
                 tasks = {job for job in self.started if self.arrays.get(job, (None,))[0] == array}
 
-                def few(jobs: Collection[int], _now: int, _remaining: bool, most: int = most) -> bool:  # noqa: FBT001
+                def few(jobs: Collection[int], _now: int, _remaining: bool, most: int = most) -> bool:
                     return len(jobs) <= most
 
                 yield f"array {array}", tasks, few
@@ -765,7 +762,7 @@ class _Run:
         for number, (name, of_limit, allows) in enumerate(counters):
             for time in self.instants:
                 jobs = let_go[number, time] = {job for job in of_limit if self.joined[job] <= time < self.end[job]}
-                if not allows(jobs, time, True):  # noqa: FBT003
+                if not allows(jobs, time, True):
                     yield f"limits: {name}: jobs {sorted(jobs)} at {_s(time)}"
         if self.site is not None and any(limit.submitted_jobs is not None for limit in self.site.limits):
             return  # which of these jobs are in the system no table says
@@ -776,7 +773,7 @@ class _Run:
             ready = self._ready(self.jobs[job], inf)
             for time in self.instants:
                 if ready <= time < self.joined[job] and all(
-                    job not in of_limit or allows({*let_go[number, time], job}, time, False)  # noqa: FBT003
+                    job not in of_limit or allows({*let_go[number, time], job}, time, False)
                     for number, (_, of_limit, allows) in enumerate(counters)
                 ):
                     yield f"holding: job {job} is held at {_s(time)} by nothing"
@@ -805,7 +802,9 @@ class _Run:
                 start = self.first_start[later]
                 if (
                     self._order_of(first) < self._order_of(later)
-                    and self.joined[first] + (self.held[first] > 0) <= start < self.first_start[first]  # released by this start?
+                    and self.joined[first] + (self.held[first] > 0)
+                    <= start
+                    < self.first_start[first]  # released by this start?
                     and self._first_processors(first) & self._first_processors(later)
                 ):
                     yield f"first come: job {later} starts at {_s(start)}, before job {first}"
@@ -976,9 +975,9 @@ class _Run:
                     what = f"{_s(startup)} + {_s(executed)} + {_s(epilog)}"
                     yield f"overheads: job {job} from {_s(first.start)} to {_s(last.end)} has to spend {what}"
         if self.machine.on_failure == "requeue":
-            for account in least:
-                if not least[account] <= (spent := self.spent(account)) <= most[account]:
-                    yield f"overheads: {account} {spent}; the tables say {least[account]} to {most[account]}"
+            for account, low in least.items():
+                if not low <= (spent := self.spent(account)) <= most[account]:
+                    yield f"overheads: {account} {spent}; the tables say {low} to {most[account]}"
 
     def _at(self, job: int, time: int) -> set[int]:
         """Return the processors that a job has at a time."""
@@ -1093,7 +1092,9 @@ class _Run:
                 if window.reservation is not None and processor in window.processors
                 for begin, end in window.turns(ledger.end)
             ]
-            cuts = sorted({time for begin, end in kept for time in (begin, end)} | {t for b, e, _ in used[processor] for t in (b, e)})
+            cuts = sorted(
+                {time for begin, end in kept for time in (begin, end)} | {t for b, e, _ in used[processor] for t in (b, e)}
+            )
             for begin, end in pairwise(cuts):
                 is_kept = any(low <= begin < high for low, high in kept)
                 if is_kept and not any(low <= begin < high for low, high, _ in used[processor]):
@@ -1107,7 +1108,10 @@ class _Run:
         cap, jobs = self.machine.power_cap, self.result.jobs
         if cap is None:
             return
-        if self.machine.failures is None and (longer := jobs[jobs["power_cap_wait_s"] > jobs["wait_s"].fillna(0) + 1e-9])["job"].any():
+        if (
+            self.machine.failures is None
+            and (longer := jobs[jobs["power_cap_wait_s"] > jobs["wait_s"].fillna(0) + 1e-9])["job"].any()
+        ):
             yield f"cap: jobs {longer['job'].tolist()} wait for it for longer than they wait"
         draws = {}
         for power, sets in self.machine.powers.items():

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +20,8 @@ from clustermodel import (
     DowneySpeedup,
     FairShare,
     Job,
-    LinearSpeedup,
     Limits,
+    LinearSpeedup,
     Machine,
     Multifactor,
     NodeType,
@@ -54,10 +54,13 @@ POLICIES: Final = tuple(dict.fromkeys((
     "slack:awt=20", "slack:awt=20,heuristic=dc", "slack:awt=20,compression=shift", "slack:awt=20,slack_factor=0.5",
     "pv-easy:mode=suspend", "pv-easy:mode=checkpoint", "pv-easy:vb=false", "pv-easy:slp=false,mode=suspend",
     "ss:mode=checkpoint", "ss:mode=kill", "ss:sf=1.5,interval_s=5",
-    "srtf:mode=suspend", "srtf:skip=false", "srtf:min_run_s=5,victim=largest", "srsf:mode=kill", "srsf:round_s=7",
+    "srtf:mode=suspend", "srtf:skip=false", "srtf:min_run_s=5,victim=largest",
+    "srsf:mode=kill", "srsf:round_s=7",
     "las:mode=suspend", "las:thresholds=5/20", "las:thresholds=20,promote=2", "las:round_s=5", "las:mode=kill",
-    "fifo-preempt:mode=kill", "fifo-preempt:victim=latest-start", "fifo-preempt:victim=least-lost", "fifo-preempt:victim=largest,mode=suspend",
-    "max-min:round_s=10", "max-min:round_s=10,reset_s=0", "finish-time-fair:round_s=10", "max-min:round_s=10,ahead_s=2,start_s=1",
+    "fifo-preempt:mode=kill",
+    "fifo-preempt:victim=latest-start", "fifo-preempt:victim=least-lost", "fifo-preempt:victim=largest,mode=suspend",
+    "max-min:round_s=10", "max-min:round_s=10,reset_s=0", "finish-time-fair:round_s=10",
+    "max-min:round_s=10,ahead_s=2,start_s=1",
     "equipartition:min_gain=0.2", "equipartition:min_interval_s=5", "shrink-to-admit:order=fcfs",
     "shrink-to-admit:victim=longest,expand=no", "shrink-to-admit:victim=largest,fewer=false", "shrink-to-admit:expand=asked",
     "shrink-to-admit:min_gain=0.3,min_interval_s=5,victim=latest", "expand:order=age", "expand:min_gain=0.1",
@@ -159,13 +162,18 @@ class Case:
 
     def script(self, words: Iterable[str] = ()) -> str:
         """Return a script that runs the case."""
-        run = 'r = Scenario(machine=machine, workload=workload, policy=%r, site=%s, events=%r, speedup=%s, seed=%d, history=True)'
+        run = (
+            "r = Scenario(machine=machine, workload=workload, policy=%r, site=%s, events=%r, speedup=%s, seed=%d, history=True)"
+        )
         run %= (self.policy, written(self.site), self.events, written(self.speedup), self.seed)
         lines = [f'"""{"; ".join(words)}"""', "from numpy import array", "from clustermodel import *"]
         lines += [f"machine = {written(self.machine)}", "jobs = ["]
         lines += [f"    {written(job)}," for job in self.jobs] + ["]", "workload = Workload.from_jobs(jobs)"]
         if self.arrays:
-            lines += [f"arrays = {self.arrays!r}", "of_job = [arrays.get(job, (-1, -1)) for job in workload.column('id').tolist()]"]
+            lines += [
+                f"arrays = {self.arrays!r}",
+                "of_job = [arrays.get(job, (-1, -1)) for job in workload.column('id').tolist()]",
+            ]
             columns = "array=[a for a, _ in of_job], array_limit=[n for _, n in of_job]"
             lines += [f"workload = Workload.from_frame(workload.frame.assign({columns}))"]
         lines += [f"{run}.run()", "print(r.jobs.to_string())", "print(r.run_attempts.to_string())", ""]
@@ -193,7 +201,7 @@ def _keeps_in_memory(policy: str) -> bool:
     return policy.partition(":")[0] in ("ss", "server-filling") or "mode=suspend" in policy or "urgent=suspend" in policy
 
 
-@lru_cache(maxsize=None)
+@cache
 def _taken(policy: str) -> frozenset[str]:
     """Return which features a policy takes, of those that not all do; the table of policies says so."""
     made = make_policy(policy)
@@ -239,9 +247,7 @@ class _Draw:
         return ",".join(map(str, sorted(self.rng.sample(range(nodes), self.whole(1, nodes)))))
 
 
-def drawn(
-    number: int | str, *, policy: str | None = None, without: Collection[str] = (), always: Collection[str] = ()
-) -> Case:
+def drawn(number: int | str, *, policy: str | None = None, without: Collection[str] = (), always: Collection[str] = ()) -> Case:
     """Return the case of a number.
 
     Args:
@@ -281,22 +287,30 @@ def drawn(
         if named and draw.has("named reservations", 2):
             jobs = [replace(job, reservation=draw.one(None, None, *named)) for job in jobs]
     if not machine.has_shared_nodes and draw.has("failures", 4):
-        machine = replace(machine, failures=_failures(draw, nodes, known="reservations" in taken and draw.has("known outages", 5)))
+        machine = replace(
+            machine, failures=_failures(draw, nodes, known="reservations" in taken and draw.has("known outages", 5))
+        )
         if any(job.malleable for job in jobs) and "resizes" in taken and draw.has("shrink", 2):
             machine = replace(machine, on_failure="shrink")
     machine = _with_power(draw, machine, taken)
     if "rounds" in taken and draw.has("rounds", 6):
         machine = replace(machine, round_s=draw.one(1, 7, 10))
     arrays: dict[int, tuple[int, int]] = {}
-    if not any(job.after or job.after_ok or job.after_not_ok or job.after_any or job.singleton for job in jobs) and draw.has("arrays"):
+    if not any(job.after or job.after_ok or job.after_not_ok or job.after_any or job.singleton for job in jobs) and draw.has(
+        "arrays"
+    ):
         most = {array: draw.whole(1, 2) for array in (100, 200)}
         arrays = {job.id: (array, most[array]) for job in jobs if (array := draw.one(None, 100, 200)) is not None}
     order = None
     if "order" in taken and draw.has("orders", 4):
-        order = draw.one(FairShare(half_life_s=20), Multifactor(fair_share=1, size=0.5, half_life_s=20), Multifactor(qos=1, qos_values={"high": 1.0}))
+        order = draw.one(
+            FairShare(half_life_s=20),
+            Multifactor(fair_share=1, size=0.5, half_life_s=20),
+            Multifactor(qos=1, qos_values={"high": 1.0}),
+        )
     limits = [_limit(draw, nodes * per_node) for _ in range(draw.whole(1, 3))] if draw.has("limits") else []
     site = Site(limits=limits, array_limits=bool(arrays), order=order) if limits or arrays or order else None
-    return Case(
+    case = Case(
         policy,
         machine,
         tuple(jobs),
@@ -306,6 +320,37 @@ def drawn(
         draw.one(LinearSpeedup(), DowneySpeedup(sigma=1)) if any(job.malleable for job in jobs) else LinearSpeedup(),
         draw.whole(1, 999),
     )
+    if draw.has("ticks", 6) and ":" not in policy and policy not in ("max-min", "finish-time-fair"):
+        case = replace(case, machine=scaled(case.machine, 1e-5), jobs=scaled(case.jobs, 1e-5), site=scaled(case.site, 1e-5))
+    return case
+
+
+def scaled(value: Any, by: float) -> Any:
+    """Return a specification with all its times multiplied, those below a tick as a tick."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(scaled(each, by) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changes: dict[str, Any] = {}
+    for each in fields(value):
+        own = getattr(value, each.name)
+        if each.name.endswith("_gib_s") and own is not None:
+            changes[each.name] = own / by
+        elif each.name == "node_hours" and own is not None:
+            changes[each.name] = own * by
+        elif each.name in ("down_s", "up_s", "time_s"):
+            changes[each.name] = (
+                type(own)(_times(time, by) for time in own) if isinstance(own, tuple) else np.round(own * by, 6)
+            )
+        elif (each.name.endswith("_s") or each.name == "seconds") and isinstance(own, (int, float)):
+            changes[each.name] = _times(own, by)
+        elif is_dataclass(own) or isinstance(own, tuple):
+            changes[each.name] = scaled(own, by)
+    return replace(value, **changes)
+
+
+def _times(seconds: float, by: float) -> float:
+    return max(round(seconds * by, 6), 1e-6) if seconds else 0.0
 
 
 def _partitions(draw: _Draw, nodes: int) -> list[Partition]:
@@ -388,7 +433,10 @@ def _jobs(
             more |= {"malleable": True, "min_nodes": draw.one(None, None, 1, max(1, size // 2), size)}
             more |= {"max_nodes": draw.one(None, None, size, size + 1, 2 * size), "resize_s": draw.one(None, None, 0, 2)}
         if asks_types:
-            more |= {"node_type": draw.one(None, None, "s", "t", "s,t"), "features": draw.one(None, None, None, "x", "x&y", "x|z")}
+            more |= {
+                "node_type": draw.one(None, None, "s", "t", "s,t"),
+                "features": draw.one(None, None, None, "x", "x&y", "x|z"),
+            }
         if costs:
             more |= {"checkpoint_s": draw.one(None, 0, 2), "restart_s": draw.one(None, 0, 1)}
             if "rows" in taken:
@@ -605,6 +653,4 @@ def _without_fields(value: Any, keep: Collection[str] = ()) -> Iterator[Any]:
 
 def _kept(outages: Outages, places: list[int]) -> Outages:
     known = tuple(outages.known[place] for place in places) if outages.known else ()
-    return replace(
-        outages, node=outages.node[places], down_s=outages.down_s[places], up_s=outages.up_s[places], known=known
-    )
+    return replace(outages, node=outages.node[places], down_s=outages.down_s[places], up_s=outages.up_s[places], known=known)

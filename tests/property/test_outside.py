@@ -45,7 +45,9 @@ def test_a_number_has_one_case_and_its_features_are_those_of_the_run() -> None:
 
 
 def test_a_script_repeats_its_case(capsys: pytest.CaptureFixture[str]) -> None:
-    case = next(case for case in map(drawn, range(1000)) if case.arrays and case.machine.failures is not None and len(case.jobs) > 4)
+    case = next(
+        case for case in map(drawn, range(1000)) if case.arrays and case.machine.failures is not None and len(case.jobs) > 4
+    )
     names: dict[str, object] = {}
     exec(case.script(["what it shows"]), names)
     result = names["r"]
@@ -74,7 +76,12 @@ def test_the_table_counts_runs_by_feature_and_policy() -> None:
         SeenCase("1:3", "gs", frozenset({"failures"}), Outcome("refused", ("policy gs: of 3 jobs",)), ""),
     ]
     text = table(runs)
-    for line in ("limits                             2                       0", "   1: 1", "  easy: 2, 0, 1", "  policy: of N jobs: 1"):
+    for line in (
+        "limits                             2                       0",
+        "   1: 1",
+        "  easy: 2, 0, 1",
+        "  policy: of N jobs: 1",
+    ):
         assert line in text
     assert text.endswith("3 cases, 1 refused, 1 differs, 0 crash, 0 stranded, 0 endless")
     assert "pairs of features: 1 of 1 have run together; the rarest: failures + limits 1" in text

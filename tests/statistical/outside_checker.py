@@ -85,7 +85,9 @@ def small(case: Case, found: Outcome, *, replayed: bool) -> Case:
     """Return the case made smaller, which still fails in the same way."""
     longest = LONGEST_S / 5 if found.verdict == "endless" else LONGEST_S
     attempts = 60 if found.verdict == "endless" else 400
-    return smaller(case, lambda other: found.kinds[0] in outcome(other, replayed=replayed, longest_s=longest).kinds, attempts=attempts)
+    return smaller(
+        case, lambda other: found.kinds[0] in outcome(other, replayed=replayed, longest_s=longest).kinds, attempts=attempts
+    )
 
 
 class Seen(NamedTuple):
@@ -162,7 +164,8 @@ def main() -> None:
     def take(each: Seen) -> None:
         runs.append(each)
         if each.script:
-            print(f"--only {each.name}, {each.policy}: {each.outcome.verdict}: {'; '.join(each.outcome.words[:3])}\n{each.script}", flush=True)
+            words = "; ".join(each.outcome.words[:3])
+            print(f"--only {each.name}, {each.policy}: {each.outcome.verdict}: {words}\n{each.script}", flush=True)
             if asked.scripts is not None:
                 asked.scripts.mkdir(parents=True, exist_ok=True)
                 (asked.scripts / f"case_{each.name.replace(':', '_')}.py").write_text(each.script)
