@@ -8,8 +8,9 @@ reservations and what it discards, is noted by :class:`Noting`.  Times are ticks
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import inf, isnan, lcm
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND, duration_to_ticks, to_ticks
 
 SUBJECTS: Final = ("user", "group", "account", "partition", "qos", "queue")
+AMOUNTS: Final = ("running_jobs", "submitted_jobs", "nodes", "processors", "node_hours", "processor_hours")
 RESERVING: Final = ("easy", "conservative", "bf")
 IN_QUEUE_ORDER: Final = ("fcfs", "easy", "fifo-preempt")
 """Policies under which the first job of the queue starts as soon as it fits."""
@@ -176,6 +178,7 @@ class _Run:
         self.result, self.machine, self.site = result, result.machine, result.scenario.used_site
         self.policy, self.speedup = make_policy(result.scenario.policy), result.scenario.speedup
         self.in_time = result.slices is not None
+        self.qos: Sequence[Any] = getattr(self.site, "qos", ())
         self.jobs, self.arrays = {job.id: job for job in jobs}, arrays
         self.reserved, self.discarded = reserved, discarded
         self._nodes()
@@ -249,13 +252,17 @@ class _Run:
         """Return the sets of processors of which a job may have one, by partitions, types, features and memory."""
         nodes = [(frozenset(range(self.machine.nodes)), 0)]
         named = job.partition or next((each.name for each in self.machine.partitions if each.default), None)
+        lifts = [each for each in self.qos if each.name == job.qos]
+        lifts_time, lifts_nodes = (
+            any(getattr(each, f"lifts_partition_{what}") for each in lifts) for what in ("time", "nodes")
+        )
         if self.machine.partitions and named is not None:
             nodes = [
                 (frozenset(listed(str(each.nodes))), each.priority)
                 for each in self.machine.partitions
                 if each.name in named.split(",")
-                and (each.max_wall_time_s is None or self.estimate[job.id] <= to_ticks(each.max_wall_time_s))
-                and (each.max_nodes is None or job.nodes <= each.max_nodes)
+                and (each.max_wall_time_s is None or lifts_time or self.estimate[job.id] <= to_ticks(each.max_wall_time_s))
+                and (each.max_nodes is None or lifts_nodes or job.nodes <= each.max_nodes)
             ]
         fit = {node for node in range(self.machine.nodes) if self._fits_node(job, node)}
         return [
@@ -384,14 +391,15 @@ class _Run:
 
     def _too_much(self, job: Job) -> str:
         for limit in () if self.site is None else self.site.limits:
-            if self._of_limit(limit, job) is not None:
-                size, estimate = self.size[job.id], self.estimate[job.id]
-                if size > min(limit.nodes or inf, limit.job_nodes or inf):
-                    return f"more nodes than the limit of {limit.of_whom}"
-                if estimate > (inf if limit.wall_time_s is None else to_ticks(limit.wall_time_s)):
-                    return f"longer than the limit of {limit.of_whom}"
-                if size * estimate > (limit.node_ticks or inf):
-                    return f"more node time than the limit of {limit.of_whom}"
+            if self._of_limit(limit, job) is None:
+                continue
+            size, estimate, fewest = self.size[job.id], self.estimate[job.id], self._fewest(job)
+            for name, amount in (
+                ("nodes", fewest), ("job_nodes", fewest), ("processors", size), ("job_processors", size),
+                ("wall_time_s", estimate), ("node_hours", fewest * estimate), ("processor_hours", size * estimate),
+            ):  # fmt: skip
+                if amount > self._most(limit, job, name):
+                    return f"more than the limit {name} of {limit.of_whom}"
         if not any(self._fits(job, option.processors) for option in self.options[job.id]):
             return "it fits on no nodes that it may have"
         if not self._is_capped_in_parts and self.least(job.id) > self._may_use:
@@ -711,69 +719,140 @@ class _Run:
                 wait = self.first_start[job] - self.submit[job]
                 yield f"holding: job {job} is held for {_s(self.held[job])} of {_s(wait)} s of waiting"
 
+    def _qos_of(self, job: Job) -> list[str]:
+        """Return the QOS whose limits hold for a job, the one first whose limits override the other's."""
+        default = next((each.name for each in self.machine.partitions if each.default), "")
+        named = [name.strip() for name in (job.partition or default).split(",")]
+        of_partitions = {next((each.name for each in self.qos if name in each.partitions), None) for name in named}
+        order = [of_partitions.pop() if len(of_partitions) == 1 else None, job.qos]
+        if any(each.name == job.qos and each.over_partition_qos for each in self.qos):
+            order.reverse()
+        return [name for name in order if name is not None]
+
     def _of_limit(self, limit: Limits, job: Job) -> tuple[object, ...] | None:
         """Return with whom a limit counts a job; ``None``: it does not."""
         key = []
         for name in SUBJECTS:
             if wanted := limit.names(name):
                 value = getattr(job, name, None)
+                if name == "qos" and wanted != ("*",):
+                    value = next((each for each in self._qos_of(job) if each in wanted), None)
                 if value in (None, -1) or (wanted != ("*",) and str(value) not in wanted):
                     return None
                 key.append(str(value) if wanted == ("*",) else "")
         return tuple(key)
 
-    def _node_ticks(self, job: int, now: int, *, remaining: bool) -> int:
-        """Return nodes x time of a job that a limit lets run: all of its estimate, or what remains of it."""
-        estimate = self.estimate[job]
-        if remaining and self.first_start[job] <= now:
-            estimate = max(0, estimate - (now - self.first_start[job]))
-        return self.size[job] * estimate
+    def _holds(self, limit: Limits, job: Job, name: str) -> bool:
+        """Return whether an amount of a limit that counts a job holds for it, or that of another QOS does."""
+        assert self.site is not None
+        counting = [other for other in self.site.limits if self._of_limit(other, job) is not None]
+        of_qos = [other for other in counting if other.qos is not None and getattr(other, name, None) is not None]
+        if (yields := getattr(limit, "yields_to_qos", None)) is not None:
+            single = name in ("wall_time_s", "job_nodes", "job_processors")
+            if yields in {
+                "max" if single or other.user is not None or other.account is not None else "grp" for other in of_qos
+            }:
+                return False
+        if limit.qos is None:
+            return True
+        order = self._qos_of(job)
 
-    def _counters(self) -> Iterator[tuple[str, set[int], Callable[[Collection[int], int, bool], bool]]]:
+        def place(other: Limits) -> int:
+            wanted = other.names("qos")
+            return order.index(str(job.qos)) if wanted == ("*",) else min(order.index(each) for each in order if each in wanted)
+
+        same = [subject for subject in SUBJECTS if subject != "qos"]
+        alike = [other for other in of_qos if all(getattr(other, each) == getattr(limit, each) for each in same)]
+        return place(limit) == min(map(place, alike))
+
+    def _most(self, limit: Limits, job: Job, name: str) -> float:
+        """Return the amount of a limit that holds for a job, times in ticks."""
+        most = getattr(limit, name, None)
+        if most is None or not self._holds(limit, job, name):
+            return inf
+        return to_ticks(most * 3600) if name.endswith("_hours") else to_ticks(most) if name.endswith("_s") else most
+
+    def _fewest(self, job: Job) -> int:
+        """Return the least number of nodes on which a job fits."""
+        if not self.shared:
+            return self.size[job.id]
+        for nodes in range(1, (job.max_nodes_used or self.machine.nodes) + 1):
+            if any(self._fits(replace(job, max_nodes_used=nodes), option.processors) for option in self.options[job.id]):
+                return nodes
+        return 0
+
+    def _left_of(self, job: int, now: int) -> tuple[int, int]:
+        """Return the least and the largest time for which a job that has been let go may still be expected to run."""
+        estimate, starts = self.estimate[job], [one.start for one in self.phases[job] if one.start <= now]
+        if not starts:
+            return estimate, estimate
+        if len(starts) > 1 or self.machine.node_speeds is not None or self.size[job] != self.phases[job][0].nodes:
+            return 0, estimate
+        left = max(estimate - (now - starts[0]), 0)
+        spends = self.in_time or self.machine.boot or self.machine.checkpointing.interval_s is not None
+        spends = spends or any(self._cost(name, job, self.size[job]) for name in ("startup", "epilog"))
+        return left, estimate if spends else left
+
+    def _allows(self, limit: Limits, jobs: Collection[int], now: int, new: int | None) -> bool:
+        """Return whether a limit allows a job beside others that have been let go; without a ``new`` one, whether these.
+
+        The remaining times of jobs may not be known exactly: then it allows them, but not necessarily one more.
+        """
+        every = [*jobs, *(() if new is None else (new,))]
+        asked = every if new is None else [new]
+        most = {name: max((self._most(limit, self.jobs[job], name) for job in asked), default=inf) for name in AMOUNTS}
+        size = sum(self.size[job] for job in every)
+        hours = sum(self.size[job] * self._left_of(job, now)[new is not None] for job in every)
+        if self.shared:
+            in_use = {self.node_of[each] for job in jobs for each in self._at(job, now)}
+            if (new is not None and min(most["nodes"], most["node_hours"]) < inf) or len(in_use) > most["nodes"]:
+                return False  # which nodes jobs that wait may have no table says
+        elif size > most["nodes"] or hours > most["node_hours"]:
+            return False
+        return (
+            len(every) <= min(most["running_jobs"], most["submitted_jobs"])
+            and size <= most["processors"]
+            and hours <= most["processor_hours"]
+        )
+
+    def _counters(self) -> Iterator[tuple[str, set[int], Callable[[Collection[int], int, int | None], bool]]]:
         """Yield each limit's name, whose jobs it counts together, and whether it allows some of them."""
         for limit in () if self.site is None else self.site.limits:
             together: dict[tuple[object, ...], set[int]] = defaultdict(set)
             for job in self.started:
                 if (key := self._of_limit(limit, self.jobs[job])) is not None:
                     together[key].add(job)
-
-            def allows(jobs: Collection[int], now: int, remaining: bool, limit: Limits = limit) -> bool:
-                return (
-                    len(jobs) <= min(limit.running_jobs or inf, limit.submitted_jobs or inf)
-                    and sum(self.size[job] for job in jobs) <= (limit.nodes or inf)
-                    and sum(self._node_ticks(job, now, remaining=remaining) for job in jobs) <= (limit.node_ticks or inf)
-                )
-
             for key, jobs in together.items():
-                yield f"{limit.of_whom} {key}", jobs, allows
+                yield f"{limit.of_whom} {key}", jobs, partial(self._allows, limit)
         if self.site is not None and self.site.array_limits:
             for array, most in set(self.arrays.values()):
                 tasks = {job for job in self.started if self.arrays.get(job, (None,))[0] == array}
 
-                def few(jobs: Collection[int], _now: int, _remaining: bool, most: int = most) -> bool:
-                    return len(jobs) <= most
+                def few(jobs: Collection[int], _now: int, new: int | None, most: int = most) -> bool:
+                    return len(jobs) + (new is not None) <= most
 
                 yield f"array {array}", tasks, few
 
     def limits(self) -> Iterator[str]:
         """Yield limits that are exceeded between two instants, and jobs that none of them holds there."""
         counters = list(self._counters())
+        # A job is let go once there is room: just before, there was none.
+        instants = [*self.instants, *(self.joined[job] - 2 for job in self.started if self.held[job] > 0)]
         let_go: dict[tuple[int, int], set[int]] = {}
         for number, (name, of_limit, allows) in enumerate(counters):
-            for time in self.instants:
+            for time in instants:
                 jobs = let_go[number, time] = {job for job in of_limit if self.joined[job] <= time < self.end[job]}
-                if not allows(jobs, time, True):
+                if not allows(jobs, time, None):
                     yield f"limits: {name}: jobs {sorted(jobs)} at {_s(time)}"
         if self.site is not None and any(limit.submitted_jobs is not None for limit in self.site.limits):
             return  # which of these jobs are in the system no table says
-        late = any(row["status"] == "rejected" and not self._never(self.jobs[job]) for job, row in self.table.items())
-        if late:  # until when these counted no table says
-            return
+        if any(row["status"] == "rejected" and not self._never(self.jobs[job]) for job, row in self.table.items()):
+            return  # until when these counted no table says
         for job in self.started:
             ready = self._ready(self.jobs[job], inf)
-            for time in self.instants:
-                if ready <= time < self.joined[job] and all(
-                    job not in of_limit or allows({*let_go[number, time], job}, time, False)
+            for time in instants:
+                if ready <= time < self.joined[job] - 1 and all(
+                    job not in of_limit or allows(let_go[number, time], time, job)
                     for number, (_, of_limit, allows) in enumerate(counters)
                 ):
                     yield f"holding: job {job} is held at {_s(time)} by nothing"
@@ -851,6 +930,9 @@ class _Run:
                 bound = self.table[job]["reserved"]
                 if self.first_start[job] > (self.joined[job] if bound < 0 else bound):
                     yield f"guarantees: job {job} starts at {_s(self.first_start[job])}; its bound is {_s(bound)}"
+        limits = () if self.site is None else self.site.limits
+        if self.shared and any(each.nodes or each.job_nodes or each.node_hours for each in limits):
+            return  # which nodes limits leave to jobs no table says
         if policy.name not in RESERVING or getattr(policy, "predictor", "estimate") != "estimate" or machine.node_speeds:
             return
         if getattr(policy, "queue_order", "arrival") != "arrival" or not self._keeps_order:

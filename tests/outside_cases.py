@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import clustermodel
 from clustermodel import (
     Checkpointing,
     CheckpointStore,
@@ -124,6 +125,7 @@ class Case:
             "several partitions": machine.partitions and names,
             "limits": site is not None and site.limits,
             "limits of a QOS": site is not None and any(limit.qos is not None for limit in site.limits),
+            "QOS of partitions": getattr(site, "qos", ()),
             "dependencies": any(job.after or job.after_ok or job.after_not_ok or job.after_any for job in jobs),
             "singletons": any(job.singleton for job in jobs),
             "arrays": self.arrays,
@@ -310,6 +312,8 @@ def drawn(number: int | str, *, policy: str | None = None, without: Collection[s
         )
     limits = [_limit(draw, nodes * per_node) for _ in range(draw.whole(1, 3))] if draw.has("limits") else []
     site = Site(limits=limits, array_limits=bool(arrays), order=order) if limits or arrays or order else None
+    if limits and site is not None and "qos" in Site.__dataclass_fields__ and draw.has("QOS of partitions", 2):
+        site = replace(site, qos=_qos(draw, [each.name for each in parts]))
     case = Case(
         policy,
         machine,
@@ -336,7 +340,7 @@ def scaled(value: Any, by: float) -> Any:
         own = getattr(value, each.name)
         if each.name.endswith("_gib_s") and own is not None:
             changes[each.name] = own / by
-        elif each.name == "node_hours" and own is not None:
+        elif each.name in ("node_hours", "processor_hours") and own is not None:
             changes[each.name] = own * by
         elif each.name in ("down_s", "up_s", "time_s"):
             changes[each.name] = (
@@ -569,11 +573,15 @@ def _limit(draw: _Draw, nodes: int) -> Limits:
     """Return a limit of some of the jobs."""
     who: dict[str, Any] = {}
     for name, values in (
-        ("user", ("*", 1, 2)), ("account", ("*", "bio")), ("partition", ("*", "a")), ("qos", ("*", "low", ["low", "high"])),
+        ("user", ("*", 1, 2)), ("account", ("*", "bio")), ("partition", ("*", "a")), ("qos", ("*", "low", "part", ["low", "high"])),
     ):  # fmt: skip
         if draw.rng.random() < 1 / 3:
             who[name] = draw.one(*values)
-    kind = draw.one("running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s", "job_nodes", "both")
+    if "yields_to_qos" in Limits.__dataclass_fields__ and "qos" not in who and draw.rng.random() < 0.25:
+        who["yields_to_qos"] = draw.one("max", "grp")
+    kinds = ["running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s", "job_nodes", "both"]
+    kinds += [name for name in ("processors", "processor_hours", "job_processors") if name in Limits.__dataclass_fields__]
+    kind = draw.one(*kinds)
     if kind == "both":
         return Limits(**who, running_jobs=draw.whole(1, 3), nodes=draw.whole(1, nodes))
     most = {
@@ -583,8 +591,24 @@ def _limit(draw: _Draw, nodes: int) -> Limits:
         "job_nodes": draw.whole(max(nodes // 2, 1), nodes),
         "node_hours": draw.whole(10, 40 * nodes) / 3600,
         "wall_time_s": draw.whole(20, 60),
+        "processors": draw.whole(1, 2 * nodes),
+        "processor_hours": draw.whole(10, 40 * nodes) / 3600,
+        "job_processors": draw.whole(max(nodes // 2, 1), nodes),
     }
     return Limits(**who, **{kind: most[kind]})
+
+
+def _qos(draw: _Draw, partitions: Iterable[str]) -> list[Any]:
+    """Return which QOS partitions have, and what QOS lift."""
+    made, left = [], set(partitions)
+    for name in ("high", "low", "part"):
+        own = sorted(each for each in left if draw.rng.random() < 1 / 3)
+        left -= set(own)
+        flags = {
+            flag: draw.rng.random() < 1 / 3 for flag in ("over_partition_qos", "lifts_partition_time", "lifts_partition_nodes")
+        }
+        made.append(clustermodel.QOS(name=name, partitions=own, **flags))  # type: ignore[attr-defined]
+    return made
 
 
 # Smaller cases

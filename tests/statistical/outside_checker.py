@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
@@ -100,9 +100,9 @@ class Seen(NamedTuple):
     script: str
 
 
-def seen(name: str, *, shrink: bool = True) -> Seen:
+def seen(name: str, *, shrink: bool = True, without: Sequence[str] = ()) -> Seen:
     """Draw the case of a name, run it, and return what it shows."""
-    case = drawn(name)
+    case = drawn(name, without=without)
     replayed = int(name.partition(":")[2]) % _REPLAYED == 0
     found = outcome(case, replayed=replayed)
     script = ""
@@ -156,6 +156,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="how many; the default is 1")
     parser.add_argument("--only", help="one case, as 41:17")
     parser.add_argument("--scripts", type=Path, help="a folder for scripts that repeat failing cases")
+    parser.add_argument("--without", action="append", default=[], help="a feature that no case has")
     parser.add_argument("--as-drawn", action="store_true", help="do not make failing cases smaller")
     asked = parser.parse_args()
     names = [asked.only] if asked.only else [f"{asked.seed}:{number}" for number in range(1, asked.cases + 1)]
@@ -170,7 +171,7 @@ def main() -> None:
                 asked.scripts.mkdir(parents=True, exist_ok=True)
                 (asked.scripts / f"case_{each.name.replace(':', '_')}.py").write_text(each.script)
 
-    check = partial(seen, shrink=not asked.as_drawn)
+    check = partial(seen, shrink=not asked.as_drawn, without=asked.without)
     try:
         if asked.processes > 1:
             with Pool(asked.processes) as pool:
