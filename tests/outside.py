@@ -144,8 +144,8 @@ def differences(
     run = _Run(result, jobs, arrays or {}, reserved, discarded or {})
     rules: tuple[Callable[[], Iterator[str]], ...] = (
         run.ends, run.rejections, run.order, run.work, run.sizes, run.occupancy, run.nodes, run.shapes, run.memory, run.windows,
-        run.dependencies, run.holding, run.limits, run.first_come, run.conserving, run.guarantees, run.store, run.overheads,
-        run.ledger, run.kept_free, run.cap, run.off, run.energy,
+        run.dependencies, run.holding, run.limits, run.first_come, run.conserving, run.bounds, run.guarantees, run.store,
+        run.overheads, run.ledger, run.kept_free, run.cap, run.off, run.energy,
     )  # fmt: skip
     return [found for rule in rules for found in rule()]
 
@@ -425,7 +425,8 @@ class _Run:
         barred = [window for window in self._barred(number) if window.every]
         if not barred:
             return True
-        length = self._longest_stay(number)
+        if (length := self._longest_stay(number)) is None:
+            return False
         period, last = lcm(*(window.every for window in barred)), max(window.end for window in barred)
         horizon = last + period + length
         turns = [(begin, end, window.processors) for window in barred for begin, end in window.turns(horizon)]
@@ -448,17 +449,17 @@ class _Run:
         kinds = 2 ** len((*self.machine.partitions, *self.machine.node_types, *self.machine.reservations))
         return self.least(job.id) <= len(processors) * share - min(kinds, len(processors))
 
-    def _longest_stay(self, job: int) -> int:
-        """Return for how long a job may be expected to have nodes, at most; more than any policy may count on."""
+    def _longest_stay(self, job: int) -> int | None:
+        """Return for how long a job may be expected to have nodes, at most; ``None``: it depends on others."""
+        costs, mine = self.machine.checkpointing, self.jobs[job]
+        if costs.interval_s is not None or mine.checkpoint_interval_s is not None or getattr(self.policy, "mode", None):
+            return None  # on other gangs at the checkpoint store
         sizes = range(1, self.processors + 1)
         length = max(self._limits_of(job))
         length += max(self._cost("startup", job, n) for n in sizes) + max(self._cost("epilog", job, n) for n in sizes)
         length += self.machine.boot
         if hasattr(self.policy, "mpl"):
             length = self.machine.time_slicing.longest(length, self._rows, self._longest_switch(job))
-        costs, mine = self.machine.checkpointing, self.jobs[job]
-        if costs.interval_s is not None or mine.checkpoint_interval_s is not None or getattr(self.policy, "mode", None):
-            length = 10**15  # how long checkpoints take depends on others, so nothing is said
         return length
 
     @property
@@ -908,34 +909,44 @@ class _Run:
             busy = {each for place in self.places if place.begin <= now < place.end for each in place.processors}
             if len(busy) + self.size[head] > self._may_use:
                 continue
-            stay = self._longest_stay(head)
+            stay, windows = self._longest_stay(head), self._barred(head)
+            if windows and stay is None:
+                continue
             barred = {
                 each
-                for window in self._barred(head)
-                if any(begin < now + stay and now < end for begin, end in window.turns(now + stay))
+                for window in windows
+                if any(now < end for _, end in window.turns(now + (stay or 0)))
                 for each in window.processors
             }
             if any(len(option.processors - busy - barred) >= self.size[head] for option in self.options[head]):
                 yield f"conserving: job {head}, the first of the queue, fits at {_s(now)}, and waits"
 
+    @cached_property
+    def _as_planned(self) -> bool:
+        """Whether jobs take as long as they say, at most, and keep their nodes."""
+        own_intervals = any(job.checkpoint_interval_s is not None for job in self.jobs.values())
+        machine = self.machine
+        checkpoints = machine.checkpointing.interval_s is not None or own_intervals
+        return machine.failures is None and machine.kill_at_estimate and not checkpoints
+
+    def bounds(self) -> Iterator[str]:
+        """Yield jobs that slack-based backfilling starts after their bounds; each job that waits has one."""
+        if self.policy.name != "slack" or not self._as_planned:
+            return
+        for job in self.started:
+            bound = self.table[job]["reserved"]
+            if self.first_start[job] > (self.joined[job] if bound < 0 else bound):
+                yield f"guarantees: job {job} starts at {_s(self.first_start[job])}; its bound is {_s(bound)}"
+
     def guarantees(self) -> Iterator[str]:
         """Yield reservations that are missing, not the earliest ones, become later, or are not kept."""
-        machine, checkpoints = self.machine, self.machine.checkpointing.interval_s
-        own_intervals = any(job.checkpoint_interval_s is not None for job in self.jobs.values())
-        if machine.failures is not None or not machine.kill_at_estimate or checkpoints is not None or own_intervals:
-            return
-        policy = self.policy
-        if policy.name == "slack":  # each job that waits has a bound
-            for job in self.started:
-                bound = self.table[job]["reserved"]
-                if self.first_start[job] > (self.joined[job] if bound < 0 else bound):
-                    yield f"guarantees: job {job} starts at {_s(self.first_start[job])}; its bound is {_s(bound)}"
+        machine, policy = self.machine, self.policy
         limits = () if self.site is None else self.site.limits
         if self.shared and any(each.nodes or each.job_nodes or each.node_hours for each in limits):
             return  # which nodes limits leave to jobs no table says
         if policy.name not in RESERVING or getattr(policy, "predictor", "estimate") != "estimate" or machine.node_speeds:
             return
-        if getattr(policy, "queue_order", "arrival") != "arrival" or not self._keeps_order:
+        if getattr(policy, "queue_order", "arrival") != "arrival" or not self._keeps_order or not self._as_planned:
             return
         in_order = len({self._order_of(job)[0] for job in self.started}) <= 1
         if policy.name == "conservative" or in_order:

@@ -573,7 +573,8 @@ def _limit(draw: _Draw, nodes: int) -> Limits:
     """Return a limit of some of the jobs."""
     who: dict[str, Any] = {}
     for name, values in (
-        ("user", ("*", 1, 2)), ("account", ("*", "bio")), ("partition", ("*", "a")), ("qos", ("*", "low", "part", ["low", "high"])),
+        ("user", ("*", 1, 2)), ("account", ("*", "bio")), ("partition", ("*", "a")),
+        ("qos", ("*", "low", "part", ["low", "high"])),
     ):  # fmt: skip
         if draw.rng.random() < 1 / 3:
             who[name] = draw.one(*values)
