@@ -164,10 +164,10 @@ class Case:
 
     def script(self, words: Iterable[str] = ()) -> str:
         """Return a script that runs the case."""
-        run = (
-            "r = Scenario(machine=machine, workload=workload, policy=%r, site=%s, events=%r, speedup=%s, seed=%d, history=True)"
-        )
-        run %= (self.policy, written(self.site), self.events, written(self.speedup), self.seed)
+        given = {"policy": self.policy, "site": self.site, "events": self.events, "speedup": self.speedup, "seed": self.seed}
+        usual = {"events": "together", "site": None, "speedup": LinearSpeedup(), "seed": 1}
+        options = [f"{name}={written(value)}" for name, value in given.items() if name not in usual or value != usual[name]]
+        run = f"r = Scenario(machine=machine, workload=workload, {', '.join(options)}, history=True)"
         lines = [f'"""{"; ".join(words)}"""', "from numpy import array", "from clustermodel import *"]
         lines += [f"machine = {written(self.machine)}", "jobs = ["]
         lines += [f"    {written(job)}," for job in self.jobs] + ["]", "workload = Workload.from_jobs(jobs)"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Job, Limits, Machine, Partition, Power, Reservation, Result, Site, TimeSlicing
@@ -17,17 +17,18 @@ from tests.statistical.outside_checker import Outcome, outcome, table
 from tests.statistical.outside_checker import Seen as SeenCase
 
 SECOND = 1_000_000
+DRAWN = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller number is no smaller case
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=cases(30, fewest=3), deadline=None)
+@settings(max_examples=cases(30, fewest=3), deadline=None, phases=DRAWN)
 @given(number=st.integers(0, 2**32))
 def test_nothing_differs(policy: str, number: int) -> None:
     case = drawn(number, policy=policy)
     assert outcome(case, replayed=number % 3 == 0).verdict in ("holds", "refused"), case.script()
 
 
-@settings(max_examples=cases(200), deadline=None)
+@settings(max_examples=cases(200), deadline=None, phases=DRAWN)
 @given(number=st.integers(0, 2**32))
 def test_nothing_differs_under_a_power_cap(number: int) -> None:
     case = drawn(number, always=("power", "power cap"))
