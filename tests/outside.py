@@ -676,8 +676,9 @@ class _Run:
         left = min(self._limits_of(job)) - kept - (begin - since)
         if not self.in_time or begin != since:
             return max(left, 1)
-        slicing = self.machine.time_slicing
-        return max(left, 1) * self._rows * slicing.quantum // (slicing.quantum - (self.machine.uniform_switch or 0))
+        slicing, own = self.machine.time_slicing, self.jobs[job].context_switch_s
+        switch = (self.machine.uniform_switch or 0) if own is None else to_ticks(own)
+        return max(left, 1) * self._rows * slicing.quantum // (slicing.quantum - switch)
 
     # Rules of the site
 
@@ -692,7 +693,7 @@ class _Run:
         job = self.jobs[number]
         lost = [other for other in job.after_ok if other in self.table and self.table[other]["status"] != "completed"]
         lost += [other for other in job.after_not_ok if other in self.table and self.table[other]["status"] == "completed"]
-        if not lost:  # it was rejected late: nobody says when
+        if not lost or self.windows_of or self._is_capped_in_parts:  # it may have been rejected for these: nobody says when
             return unknown
         return max(self.submit[number], min(self._left(other, unknown) for other in lost))
 
@@ -877,14 +878,14 @@ class _Run:
         """Yield jobs that start before others that came first and may have some of the same nodes."""
         if self.policy.name != "fcfs" or not self._keeps_order:
             return
+        one_by_one = self.result.scenario.events == "one-by-one"  # what else happens at an instant is told later
         for first in self.started:
+            since = self.joined[first] + (one_by_one or self.held[first] > 0)  # perhaps it is released by the start
             for later in self.started:
                 start = self.first_start[later]
                 if (
                     self._order_of(first) < self._order_of(later)
-                    and self.joined[first] + (self.held[first] > 0)
-                    <= start
-                    < self.first_start[first]  # released by this start?
+                    and since <= start < self.first_start[first]
                     and self._first_processors(first) & self._first_processors(later)
                 ):
                     yield f"first come: job {later} starts at {_s(start)}, before job {first}"
@@ -898,9 +899,10 @@ class _Run:
         heads = self.policy.name in IN_QUEUE_ORDER and not any(len(attempts) > 1 for attempts in self.attempts.values())
         if not heads or getattr(self.policy, "order", "order") not in ("order",):
             return
-        order = getattr(self.policy, "queue_order", "arrival")
-        if order != "arrival":
+        if getattr(self.policy, "queue_order", "arrival") != "arrival":
             return
+        if self.policy.name == "easy" and len({self._first_processors(job) for job in self.started}) > 1:
+            return  # there are several reservations, which move in queue order, once
         for now, later in pairwise(self.instants):
             waiting = [job for job in self.started if self.joined[job] <= now < self.first_start[job]]
             if not waiting or later == now:

@@ -213,6 +213,8 @@ class Coordinator:
                     self._ended[:0], pool.submitted[:0] = later
                     settled.is_armed = True
                     continue
+            elif reservations is not None:  # jobs may have been submitted that are held: idle nodes are charged, too
+                reservations.note()
             if waiting and not (running or self.open_streams):
                 self._require_a_next_cycle()
         self._ledger.close()
