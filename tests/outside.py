@@ -950,7 +950,7 @@ class _Run:
             return
         if getattr(policy, "queue_order", "arrival") != "arrival" or not self._keeps_order or not self._as_planned:
             return
-        in_order = len({self._order_of(job)[0] for job in self.started}) <= 1
+        in_order = len({self._order_of(job)[0] for job in self.started}) <= 1 and not self._overtakes
         if policy.name == "conservative" or in_order:
             promised: dict[int, int] = {}
             for now, job, start in self.reserved:
@@ -964,6 +964,17 @@ class _Run:
         if in_order and not machine.node_types and self.result.scenario.events == "together":
             yield from self._missing()
             yield from self._earliest()
+
+    @property
+    def _overtakes(self) -> bool:
+        """Return whether a job that a start releases goes before one that joined the queue earlier in that instant."""
+        late = [job for job in self.started if self.jobs[job].after and self.held[job]]
+        return any(
+            self.joined[job] == self.joined[other] and self._order_of(job) < self._order_of(other)
+            for job in late
+            for other in self.started
+            if other != job
+        )
 
     def _missing(self) -> Iterator[str]:
         sets = {self._first_processors(job) for job in self.started}
