@@ -267,6 +267,8 @@ class Coordinator:
                     self._ended[:0], pool.submitted[:0] = later
                     settled.is_armed = True
                     continue
+            elif reservations is not None:  # jobs may have been submitted that are held: idle nodes are charged, too
+                reservations.note()
             if held is not None and held.changing and (released := held.due(cycled=cycles)):
                 self._join(released)
                 continue

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from clustermodel import Account, NodeType, Power, Price, Result
 from clustermodel.measure.energy import cost_of, energy_by_account, energy_of_jobs, microwatts
 from clustermodel.recording.run_attempts import UNKNOWN
+from tests.outside_cases import Case, drawn
 from tests.property.strategies import cases
-from tests.property.test_site_cases import Case, site_cases
 
 DEDICATED: Final = (
     "easy", "conservative", "slack:awt=20", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend", "server-filling", "srtf",
@@ -24,6 +24,11 @@ OF_NO_JOB: Final = (Account.IDLE, Account.RESERVED, Account.DOWN, Account.OFF)
 IN_ROWS: Final = ("gs", "bgs", "mbgs", "adaptive")
 PRICE: Final = Price(time_s=[0, 3, 7], price=[1, 5, -2], carbon=[100, 0, 300], every_s=11)
 OVERHEADS: Final = list(Account)
+
+
+def cases_of(policy: str) -> st.SearchStrategy[Case]:
+    """Return random cases of rigid jobs on machines of which it is not known what they draw."""
+    return st.integers(0, 10**9).map(lambda number: drawn(number, policy=policy, without=("power", "malleable jobs")))
 
 
 def powers() -> st.SearchStrategy[Power]:
@@ -125,8 +130,8 @@ LIMITS: Final[Any] = {
 @settings(max_examples=cases(80, fewest=8), **LIMITS)
 @given(policy=st.sampled_from(DEDICATED), differing=st.booleans(), data=st.data())
 def test_energy_is_what_nodes_draw_at_each_instant(policy: str, differing: bool, data: st.DataObject) -> None:
-    case = with_power(data.draw, data.draw(site_cases(policy)), differing=differing)
-    result, without = case.run(policy), replace(case, machine=plain(case)).run(policy)
+    case = with_power(data.draw, data.draw(cases_of(policy)), differing=differing)
+    result, without = case.run(), replace(case, machine=plain(case)).run()
     assert result.jobs.drop(columns="energy_kwh").equals(without.jobs)
     check_instant_by_instant(result)
     assert_states_sum(result)
@@ -135,8 +140,8 @@ def test_energy_is_what_nodes_draw_at_each_instant(policy: str, differing: bool,
 @settings(max_examples=cases(40, fewest=4), **LIMITS)
 @given(policy=st.sampled_from(RESIZING), differing=st.booleans(), data=st.data())
 def test_energy_of_jobs_that_change_size(policy: str, differing: bool, data: st.DataObject) -> None:
-    case = with_power(data.draw, data.draw(site_cases(policy)), differing=differing)
-    result = with_malleable_jobs(data.draw, case).run(policy)
+    case = with_power(data.draw, data.draw(cases_of(policy)), differing=differing)
+    result = with_malleable_jobs(data.draw, case).run()
     check_instant_by_instant(result)
     assert_states_sum(result)
 
@@ -144,11 +149,11 @@ def test_energy_of_jobs_that_change_size(policy: str, differing: bool, data: st.
 @settings(max_examples=cases(40, fewest=4), **LIMITS)
 @given(policy=st.sampled_from(("easy", "pv-easy:mode=checkpoint", "las:mode=suspend")), data=st.data())
 def test_energy_of_nodes_that_are_switched_off(policy: str, data: st.DataObject) -> None:
-    case = with_power(data.draw, data.draw(site_cases(policy)), differing=False)
+    case = with_power(data.draw, data.draw(cases_of(policy)), differing=False)
     assert case.machine.power is not None
     power = replace(case.machine.power, off_w=0.5, boot_s=data.draw(st.sampled_from((0, 2))), boot_w=7)
     machine = replace(case.machine, power=power, idle_off_s=data.draw(st.sampled_from((1, 8))))
-    result = replace(case, machine=machine).run(policy)
+    result = replace(case, machine=machine).run()
     amounts = energy_by_account(result.records, result.ledger, machine)
     assert sum(amounts.values()) == sum(result.power_draw.picojoules)
     held = sum(energy_of_jobs(result.records, result.ledger, machine, None))
@@ -159,12 +164,12 @@ def test_energy_of_nodes_that_are_switched_off(policy: str, data: st.DataObject)
 @settings(max_examples=cases(80, fewest=8), **LIMITS)
 @given(policy=st.sampled_from(IN_ROWS), data=st.data())
 def test_energy_in_rows_is_that_of_the_slices(policy: str, data: st.DataObject) -> None:
-    case = with_power(data.draw, data.draw(site_cases(policy)), differing=False)
-    result = case.run(policy)
+    case = with_power(data.draw, data.draw(cases_of(policy)), differing=False)
+    result = case.run()
     amounts = energy_by_account(result.records, result.ledger, case.machine)
     assert sum(amounts.values()) == sum(result.power_draw.picojoules)
     if result.slices is not None:
-        slow = case.run(policy, "node")
+        slow = case.run(fidelity="node")
         assert energy_by_account(slow.records, slow.ledger, case.machine) == amounts
         executed = sum(energy_of_jobs(result.records, result.ledger, case.machine, result.slices))
         assert executed == amounts[Account.USEFUL] + amounts[Account.LOST]

@@ -9,9 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, Job, Machine, Partition, Reservation, Result, Scenario, TimeSlicing, Workload
-from tests.outside_site import differences_of_site
+from clustermodel.failures.failure import Failure
+from clustermodel.ticks import TICKS_PER_SECOND
+from tests.outside import differences
 from tests.property.strategies import cases, one_in
-from tests.property.test_site_cases import failures, node_lists
+from tests.property.test_failures import Listed
 
 POLICIES: Final = (
     "fcfs", "easy", "easy:reserve_depth=2", "easy:reservation=kept", "easy:backfill_order=shortest", "easy:predictor=last-two",
@@ -25,6 +27,25 @@ RESIZING: Final = (
     "expand", "expand:order=age", "shrink-to-admit", "shrink-to-admit:order=fcfs", "shrink-to-admit:expand=no", "equipartition",
 )  # fmt: skip
 NAMES: Final = ("a,b", "b,a", "a,c", "b,c", "c,b,a", "a", "c", None)
+
+
+def node_lists(nodes: int) -> st.SearchStrategy[str]:
+    """Return nodes of a partition as texts: neighbours, or any."""
+    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).map(sorted)
+    listed = st.sets(st.integers(0, nodes - 1), min_size=1).map(lambda some: ",".join(map(str, sorted(some))))
+    return ends.map(lambda pair: f"{pair[0]}-{pair[1]}") | listed
+
+
+@st.composite
+def failures(draw: st.DrawFn, nodes: int) -> Listed:
+    """Return failures of nodes, each of which is repaired before the next one."""
+    listed, up = [], [-1] * nodes
+    for time in sorted(draw(st.lists(st.integers(0, 60), max_size=4))):
+        node, repair = draw(st.integers(0, nodes - 1)), draw(st.sampled_from((1, 5, 40)))
+        if time > up[node]:
+            listed.append(Failure(time * TICKS_PER_SECOND, node, repair * TICKS_PER_SECOND))
+            up[node] = time + repair
+    return Listed(tuple(listed), 5.0)
 
 
 @st.composite
@@ -126,7 +147,7 @@ def test_no_job_is_in_two_partitions_at_a_time(policy: str, case: tuple[Machine,
     machine, jobs = case
     result = run(machine, jobs, policy)
     assert across(result, jobs) == []
-    assert differences_of_site(result, jobs) == []
+    assert differences(result, jobs) == []
 
 
 @pytest.mark.parametrize("policy", RESIZING)
