@@ -254,7 +254,7 @@ class RunningPlan(ABC):
             times = [not_before, *times[first + 1 :]]
         longest = length if self.longest_of is None else max(length, self.longest_of(job))
         final = self.final_step()
-        key = (final, group.allowed, job.barred, job.nodes, length, longest)
+        key = (final, group.allowed, job.alternatives, job.barred, job.nodes, length, longest)
         recurs, settled = final is None or key not in self._pools.never, 0 if windows is None else windows.settled
 
         def has_room(step: int) -> bool:
@@ -419,6 +419,8 @@ class PoolPlan(RunningPlan):
         return [(free >> pool * self._width & self._field) - self._bias for pool in pools]
 
     def has_room(self, step: int, job: QueuedJob, group: Group) -> bool:
+        if group.parts:
+            return any(self.has_room(step, job, part) for part in group.parts)
         return self._free[step] - (job.nodes << group.shift) & group.guard != 0
 
     def final_step(self) -> int | None:
