@@ -176,7 +176,9 @@ class Resizes:
             others = idle_for(run, gang.job, more)
             gang.job.eligible = eligible
             columns = None if others is None else union(gang.columns, others)
-        return None if columns is None or self.barred(gang, nodes) & as_mask(columns) else columns
+        if columns is None or ((barred := self.barred(gang, nodes)) and barred & as_mask(columns)):
+            return None
+        return columns
 
     def _eligible(self, gang: Execution, nodes: int) -> NodeSet | None:
         if (reservations := self._run.reservations) is None:
@@ -225,7 +227,7 @@ class Resizes:
         if columns is None:
             if (columns := self._choose(gang, nodes)) is None:
                 raise DecisionError(f"{refused}: too few nodes that it may have are idle until it ends")
-        elif barred := self.barred(gang, nodes) & as_mask(columns):
+        elif (barred := self.barred(gang, nodes)) and (barred := barred & as_mask(columns)):
             raise DecisionError(f"{refused}: nodes {text(from_mask(barred))} are reserved, or known to be down, before it ends")
         self._require_idle(gang, columns, refused)
         run, job, now = self._run, gang.owner, self._run.env.now
