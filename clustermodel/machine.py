@@ -34,8 +34,8 @@ WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
 MOST_TOLD_APART: Final = 2**24
-"""Nodes of the largest machine with partitions, types of nodes or reservations: a set of them takes a bit for each.  The largest
-machines have 11 million processors."""
+"""Nodes of the largest machine with partitions, types of nodes or reservations: a set of them takes a bit for each.
+The largest machines have 11 million processors."""
 SHORTEST_PERIOD_S: Final = 1.0
 """Of recurring reservations: each begin and each end is an event of the simulation."""
 MOST_TURNS: Final = 10_000  # of recurring reservations, after which all recur together

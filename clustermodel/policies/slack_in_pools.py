@@ -19,9 +19,9 @@ from clustermodel.schedule.by_node import IdleProcessors
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.pool_plans import Group, IdlePools, RunningPlan
 from clustermodel.schedule.pools import Split
-from clustermodel.schedule.windows import candidates
 from clustermodel.schedule.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.schedule.slack_prices import Priced, SlackReservation, by_start
+from clustermodel.schedule.windows import candidates
 
 if TYPE_CHECKING:
     from clustermodel.policies.slack import Slack

@@ -186,7 +186,7 @@ class Resizes:
         return reservations.free_until(gang.job, self._expected_end(gang, nodes) + self._run.machine.boot)
 
     def barred(self, gang: RunningJob, nodes: int) -> int:
-        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; its own only if they are not already."""
+        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; of its own only others."""
         if (reservations := self._run.reservations) is None:
             return 0
         assert isinstance(gang, Execution)

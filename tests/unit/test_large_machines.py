@@ -103,7 +103,7 @@ def test_windows_that_a_job_does_not_fit_between_are_no_candidates() -> None:
 
 
 def test_what_can_never_start_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clustermodel.schedule import pool_plans  # noqa: PLC0415
+    from clustermodel.schedule import pool_plans
 
     looked = []
 
@@ -113,7 +113,7 @@ def test_what_can_never_start_is_looked_for_once(monkeypatch: pytest.MonkeyPatch
             yield each
 
     monkeypatch.setattr(pool_plans, "candidates", counted)
-    # Two reservations that leave node 0 or node 1 free, never both, in turns of 101 and 97 s: 198 turns until all has been there.
+    # Two reservations that leave node 0 or node 1 free, never both, in turns of 101 and 97 s: 198 turns in all.
     reservations = [
         Reservation(nodes="0", start_s=0, end_s=60, every_s=101, users=("9",)),
         Reservation(nodes="0-1", start_s=0, end_s=50, every_s=97, users=("9",)),
@@ -148,7 +148,10 @@ def test_the_order_of_fair_shares_is_that_of_usage_computed_anew(monkeypatch: py
         for k in range(1, 120)
     ]
     scenario = Scenario(
-        machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy="fcfs", site=Site(order=FairShare(half_life_s=half_life))
+        machine=Machine(nodes=4),
+        workload=Workload.from_jobs(jobs),
+        policy="fcfs",
+        site=Site(order=FairShare(half_life_s=half_life)),
     )
     frame: pd.DataFrame = scenario.run().jobs.set_index("job")
     ran = [(job.account, job.user, job.nodes, frame["start_s"][job.id], frame["end_s"][job.id], job.id) for job in jobs]
