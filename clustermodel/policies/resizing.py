@@ -526,7 +526,8 @@ def grow(
     """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
     Where more than 1,024 are idle that a job may have, it gets a 1,024th of them at a time, rounded up.
-    Pools that are ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
+    Pools that are ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none,
+    and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
     candidates = [

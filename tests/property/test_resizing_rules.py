@@ -106,8 +106,9 @@ def test_disjoint_partitions_are_separate_machines(policy: str, seed: int) -> No
     sizes, resize_s = {"a": choose.randint(1, 5), "b": choose.randint(1, 5)}, choose.choice([0, 3])
     jobs = {
         name: [
-            Job(id=2 * job.id + (name == "b"), nodes=job.nodes, submit_s=job.submit_s, run_s=job.run_s, estimate_s=job.estimate_s,
-                malleable=job.malleable, min_nodes=job.min_nodes, max_nodes=job.max_nodes, partition=name)
+            Job(id=2 * job.id + (name == "b"), nodes=job.nodes, submit_s=job.submit_s, run_s=job.run_s,
+                estimate_s=job.estimate_s, malleable=job.malleable, min_nodes=job.min_nodes,
+                max_nodes=job.max_nodes, partition=name)
             for job in jobs_of(choose, nodes, [])
         ]
         for name, nodes in sizes.items()

@@ -29,7 +29,8 @@ RESIZING = ("shrink-to-admit", "shrink-to-admit:order=fcfs,expand=asked", "expan
 def malleable_jobs(nodes: int, **more: Any) -> list[Job]:
     sizes = (nodes // 3, nodes // 2, nodes, nodes // 7, nodes // 5)
     return [
-        Job(id=k, nodes=sizes[k % 5], submit_s=7 * k, run_s=100, malleable=k % 3 > 0, min_nodes=sizes[k % 5] // 9 if k % 3 else None,
+        Job(id=k, nodes=sizes[k % 5], submit_s=7 * k, run_s=100, malleable=k % 3 > 0,
+            min_nodes=sizes[k % 5] // 9 if k % 3 else None,
             max_nodes=nodes if k % 3 else None, **more)
         for k in range(1, 25)
     ]  # fmt: skip
