@@ -17,6 +17,7 @@ from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
 from clustermodel.power import Power, to_microwatts, to_watts
 from clustermodel.price import Price
+from clustermodel.schedule.node_set import count, from_members, text, union, without
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 
@@ -32,6 +33,11 @@ ON_FAILURES: Final = ("requeue", "shrink")
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 LEAST_BANDWIDTH: Final = 1e-6  # GiB a second: a kibibyte
 MOST_BANDWIDTH: Final = 1e9
+MOST_TOLD_APART: Final = 2**24
+"""Nodes of the largest machine with partitions, types of nodes or reservations: a set of them takes a bit for each.
+The largest machines have 11 million processors."""
+SHORTEST_PERIOD_S: Final = 1.0
+"""Of recurring reservations: each begin and each end is an event of the simulation."""
 MOST_TURNS: Final = 10_000  # of recurring reservations, after which all recur together
 _BYTES_PER_GIB: Final = 2**30
 _Number = TypeVar("_Number", int, float)
@@ -102,7 +108,7 @@ class Partition:
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
         require(known, "Partition.name", self.name, "it must be a text without commas")
-        object.__setattr__(self, "nodes", _ranges_of(_numbers_of("Partition.nodes", self.nodes)))
+        object.__setattr__(self, "nodes", _ranges_of("Partition.nodes", self.nodes))
         seconds_fields(self, "Partition.", "max_wall_time_s", positive=True)
         whole_fields(self, "Partition.", max_nodes=1, priority=None)
         check.flag("Partition.default", self.default)
@@ -110,7 +116,7 @@ class Partition:
     @property
     def node_set(self) -> tuple[int, ...]:
         """Its nodes as ranges, (first, after the last, ...)."""
-        return _bounds_of(_numbers_of("Partition.nodes", self.nodes))
+        return _bounds_of("Partition.nodes", self.nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +149,7 @@ class NodeType:
     def __post_init__(self) -> None:
         known = isinstance(self.name, str) and self.name and "," not in self.name
         require(known, "NodeType.name", self.name, "it must be a text without commas")
-        object.__setattr__(self, "nodes", _ranges_of(_numbers_of("NodeType.nodes", self.nodes)))
+        object.__setattr__(self, "nodes", _ranges_of("NodeType.nodes", self.nodes))
         whole_fields(self, "NodeType.", processors_per_node=1)
         if self.memory_gib is not None:
             check.require_gib("NodeType.memory_gib", self.memory_gib, positive=True)
@@ -160,7 +166,7 @@ class NodeType:
     @property
     def node_set(self) -> tuple[int, ...]:
         """Its nodes as ranges, (first, after the last, ...)."""
-        return _bounds_of(_numbers_of("NodeType.nodes", self.nodes))
+        return _bounds_of("NodeType.nodes", self.nodes)
 
 
 def has_features(features: frozenset[str], asked: str) -> bool:
@@ -168,34 +174,27 @@ def has_features(features: frozenset[str], asked: str) -> bool:
     return any({part.strip() for part in re.split("[&,]", either)} <= features for either in asked.split("|"))
 
 
-def _numbers_of(field: str, nodes: object) -> list[int]:
-    """Return the nodes of a text as ``"0-59,62"``, or of a sequence of numbers, ascending."""
-    numbers: list[int] = []
+def _bounds_of(field: str, nodes: object) -> tuple[int, ...]:
+    """Return the nodes of a text as ``"0-59,62"``, or of a sequence of numbers, as ranges."""
     allowed = "they must be a text as '0-59,62', or numbers from 0 on"
-    if isinstance(nodes, str):
-        for part in nodes.split(","):
-            match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
-            require(match, field, nodes, allowed)
-            assert match is not None
-            numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
-    else:
+    if not isinstance(nodes, str):
         require(isinstance(nodes, Sequence), field, nodes, allowed)
         assert isinstance(nodes, Sequence)
-        numbers = [check.require_whole(field, number, at_least=0) for number in nodes]
-    require(numbers, field, nodes, allowed)
-    return sorted(set(numbers))
+        require(len(nodes), field, nodes, allowed)
+        return from_members([check.require_whole(field, number, at_least=0) for number in nodes])
+    bounds: tuple[int, ...] = ()
+    for part in nodes.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
+        require(match, field, nodes, allowed)
+        assert match is not None
+        low, last = int(match[1]), int(match[2] or match[1])
+        bounds = union(bounds, (low, last + 1) if low <= last else ())
+    require(bounds, field, nodes, allowed)
+    return bounds
 
 
-def _bounds_of(numbers: list[int]) -> tuple[int, ...]:
-    known = set(numbers)
-    bounds = [number for number in numbers if number - 1 not in known], [n + 1 for n in numbers if n + 1 not in known]
-    return tuple(bound for pair in zip(*bounds, strict=True) for bound in pair)
-
-
-def _ranges_of(numbers: list[int]) -> str:
-    bounds = _bounds_of(numbers)
-    pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return ",".join(f"{low}-{high - 1}" if high > low + 1 else str(low) for low, high in pairs)
+def _ranges_of(field: str, nodes: object) -> str:
+    return text(_bounds_of(field, nodes)).replace(" ", ",")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +229,9 @@ class Reservation:
     def __post_init__(self) -> None:
         seconds_fields(self, "Reservation.", "start_s", "end_s")
         seconds_fields(self, "Reservation.", "every_s", positive=True)
+        long = self.every_s is None or self.every_s >= SHORTEST_PERIOD_S
+        must = f"it must be at least {SHORTEST_PERIOD_S:g} s, as each begin and each end is an event, or None"
+        require(long, "Reservation.every_s", self.every_s, must)
         later = to_ticks(self.end_s) > to_ticks(self.start_s)
         require(later, "Reservation.end_s", self.end_s, f"it must be after start_s, {self.start_s:g}")
         apart = self.every_s is None or to_ticks(self.every_s) > to_ticks(self.end_s) - to_ticks(self.start_s)
@@ -237,7 +239,7 @@ class Reservation:
         require(apart, "Reservation.every_s", self.every_s, f"it must be longer than the reservation, {length:g} s")
         require(isinstance(self.name, str), "Reservation.name", self.name, "it must be a text")
         if self.nodes is not None:
-            object.__setattr__(self, "nodes", _ranges_of(_numbers_of("Reservation.nodes", self.nodes)))
+            object.__setattr__(self, "nodes", _ranges_of("Reservation.nodes", self.nodes))
         for name in ("accounts", "users"):
             given = getattr(self, name)
             names: object = [given] if isinstance(given, str | int) else given
@@ -256,7 +258,7 @@ class Reservation:
     @property
     def node_set(self) -> tuple[int, ...] | None:
         """Its nodes as ranges, (first, after the last, ...); ``None``: all."""
-        return None if self.nodes is None else _bounds_of(_numbers_of("Reservation.nodes", self.nodes))
+        return None if self.nodes is None else _bounds_of("Reservation.nodes", self.nodes)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -557,6 +559,9 @@ class Machine:
         require(self.failures is None or one_each, "Machine.failures", self.failures, "it must be None", where)
         self._check_partitions()
         self._check_reservations()
+        named = [name for name in ("partitions", "node_types", "reservations") if getattr(self, name)]
+        few, where = not named or self.nodes <= MOST_TOLD_APART, f" with {' and '.join(named)}"
+        require(few, "Machine.nodes", self.nodes, f"it must be at most {MOST_TOLD_APART:,}, a bit for each in a set", where)
         self._check_power()
         seconds_fields(self, "Machine.", "round_s")
         charged = self.checkpointing.restart_charge == "every-round" and not self.round
@@ -615,20 +620,22 @@ class Machine:
 
     def _check_node_types(self) -> None:
         self._check_named_nodes("node_types", NodeType)
-        taken: dict[int, str] = {}
-        for each in self.node_types:
-            for node in _numbers_of("NodeType.nodes", each.nodes):
-                where, other = f"Machine.node_types: {each.name}: nodes", taken.setdefault(node, each.name)
-                require(other == each.name, where, each.nodes, f"node {node} is of type {other}")
+        taken: tuple[int, ...] = ()
+        for place, each in enumerate(self.node_types):
+            for other in self.node_types[:place]:
+                both = without(each.node_set, without(each.node_set, other.node_set))
+                where = f"Machine.node_types: {each.name}: nodes"
+                require(not both, where, each.nodes, f"node {both[:1] and both[0]} is of type {other.name}")
+            taken = union(taken, each.node_set)
         limited = [self.node_memory_gib if each.memory_gib is None else each.memory_gib for each in self.node_types]
-        limited += [self.node_memory_gib] if len(taken) < self.nodes else []
+        limited += [self.node_memory_gib] if count(taken) < self.nodes else []
         alike = None not in limited or not any(limited)
         must = "give it for all nodes, or Machine.node_memory_gib"
         require(alike, "NodeType.memory_gib", None, must, " where other nodes have limited memory")
         require(isinstance(self.power, Power | None), "Machine.power", self.power, "it must be a Power(...) or None")
         if self.price is not None:
             object.__setattr__(self, "price", Price.of(self.price))
-        powers = [each.power or self.power for each in self.node_types] + [self.power] * (len(taken) < self.nodes)
+        powers = [each.power or self.power for each in self.node_types] + [self.power] * (count(taken) < self.nodes)
         must = "give it for all nodes, or Machine.power"
         require(None not in powers or not any(powers), "NodeType.power", None, must, " where other nodes have a power")
         given, must = self.price is None or any(powers), "give Machine.power, what nodes draw, too"
@@ -689,7 +696,7 @@ class Machine:
         together: dict[tuple[int, int], list[int]] = {}
         for outage in () if announced is None else announced():
             together.setdefault((outage.time, outage.time + outage.repair), []).append(outage.node)
-        return windows + [(_bounds_of(sorted(nodes)), begin, end, 0) for (begin, end), nodes in sorted(together.items())]
+        return windows + [(from_members(nodes), begin, end, 0) for (begin, end), nodes in sorted(together.items())]
 
     @property
     def switch_ticks(self) -> int:
@@ -750,15 +757,14 @@ class Machine:
         """What processors draw, and the sets of those that draw it, as ranges; empty if no power is given."""
         if self.power is None and not any(each.power for each in self.node_types):
             return {}
-        taken = set[int]()
+        rest: tuple[int, ...] = (0, self.nodes)
         sets: dict[Power, list[tuple[int, ...]]] = {}
         differing = [each for each in self.node_types if each.power not in (None, self.power)]
         for each in differing:
             assert each.power is not None
             sets.setdefault(each.power, []).extend(self._in_processors([each.node_set]))
-            taken.update(_numbers_of("NodeType.nodes", each.nodes))
-        if self.power is not None and len(taken) < self.nodes:
-            rest = _bounds_of([node for node in range(self.nodes) if node not in taken]) if taken else (0, self.nodes)
+            rest = without(rest, each.node_set)
+        if self.power is not None and rest:
             sets[self.power] = self._in_processors([rest])
         return sets
 

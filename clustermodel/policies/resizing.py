@@ -294,7 +294,11 @@ class ResizingRun:
         if windows is None or job.sizes is None:
             return pools
         # With more nodes it ends earlier, but for the cost of the resize, for nodes that boot, and for rounding.
-        cost = self.setup.machine.boot + _ROUNDING + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        cost = (
+            self.setup.machine.boot
+            + _ROUNDING
+            + max(self.setup.resize_time(job, gang.nodes, number) for number in {gang.nodes + 1, job.sizes[1]})
+        )
         barred = windows.barred(now, max(gang.expected_end - now, 1) + cost, job.barred)
         return tuple(pool for pool in pools if not self.pools.masks[pool] & barred)
 
@@ -532,8 +536,9 @@ def grow(
 ) -> None:
     """Give idle nodes, one by one, to the first job in an order that may have more: running ones, and those that start.
 
-    Where more than 1,024 are idle that a job may have, it gets a 1,024th of them at a time, rounded up.  Pools that are
-    ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none, and neither do jobs for which their growth does not pay.
+    Where more than 1,024 are idle that a job may have, it gets a 1,024th of them at a time, rounded up.
+    Pools that are ``closed`` stay as they are.  Gangs that give up nodes in this cycle get none,
+    and neither do jobs for which their growth does not pay.
     """
     run, now = cycle.run, cycle.now
     candidates = [

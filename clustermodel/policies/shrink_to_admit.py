@@ -162,7 +162,8 @@ class ShrinkToAdmit(ResizingPolicy):
             (``"efficiency"``); those expected to run longest (``"longest"``); those that started last (``"latest"``); or the
             largest (``"largest"``).
         fewer: whether a malleable job starts on fewer nodes than it asked for if it cannot have these.
-        expand: whether gangs grow while nodes are idle that no waiting job may have: to their ``"most"``, to what they ``"asked"`` for, or
+        expand: whether gangs grow while nodes are idle that no waiting job may have: to their ``"most"``,
+            to what they ``"asked"`` for, or
             ``"no"``.
         predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing.ResizingPolicy`.
     """

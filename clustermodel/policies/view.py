@@ -229,8 +229,9 @@ class View:
         "resizable": """The nodes that a running gang would have if it were resized to a number of nodes now; ``None`` where it
         cannot be: its job is rigid, the number not among its sizes, it does not execute, or the nodes that it may have (idle,
         with enough free memory, not reserved before it ends) are too few.""",
-        "barred_if_resized": """The nodes, a bitmask, that a running gang may not have if it were resized to a number of nodes now:
-        they are reserved, or known to be down, before it would end.  Its own do not count where they already are.""",
+        "barred_if_resized": """The nodes, a bitmask, that a running gang may not have if it were resized to a number of
+        nodes now: they are reserved, or known to be down, before it would end.  Its own do not count where
+        they already are.""",
         "fits": """The idle nodes that a waiting job would have if it were started now, by its layout, its memory and the nodes
         that it may have; ``None`` where it does not fit.""",
     }

@@ -296,7 +296,9 @@ class Decisions:
                         refused = f"job {job.id} cannot migrate to columns {columns!r}"
                         raise DecisionError(f"{refused}: its gang needs {gang.nodes} nodes")
             stay.append((gang, as_mask(columns), rows, home))
-        self._arrange(start, stay, [self._migration(pair) for pair in self._listed(decision.migrations, "Rows has", "migrations")])
+        self._arrange(
+            start, stay, [self._migration(pair) for pair in self._listed(decision.migrations, "Rows has", "migrations")]
+        )
 
     def _are_columns(self, nodes: int, columns: NodeSet) -> bool:
         """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""

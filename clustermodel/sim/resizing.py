@@ -191,7 +191,9 @@ class Resizes:
         else:
             others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
             columns = None if others is None else union(gang.columns, others)
-        return None if columns is None or self.barred(gang, nodes) & as_mask(columns) else columns
+        if columns is None or ((barred := self.barred(gang, nodes)) and barred & as_mask(columns)):
+            return None
+        return columns
 
     def _eligible(self, gang: Execution, nodes: int) -> list[NodeSet | None]:
         """Return the sets of nodes of one of which a gang can have more: those that have all its own."""
@@ -202,7 +204,7 @@ class Resizes:
         return [reservations.free_until(each, gang.job.barred, end) for each in sets]
 
     def barred(self, gang: RunningJob, nodes: int) -> int:
-        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; its own only if they are not already."""
+        """Return the nodes, a bitmask, that are reserved before a gang ends on so many; of its own only others."""
         if (reservations := self._run.reservations) is None:
             return 0
         assert isinstance(gang, Execution)
@@ -243,7 +245,7 @@ class Resizes:
         if columns is None:
             if (columns := self._choose(gang, nodes)) is None:
                 raise DecisionError(f"{refused}: too few nodes that it may have are idle until it ends")
-        elif barred := self.barred(gang, nodes) & as_mask(columns):
+        elif (barred := self.barred(gang, nodes)) and (barred := barred & as_mask(columns)):
             raise DecisionError(f"{refused}: nodes {text(from_mask(barred))} are reserved, or known to be down, before it ends")
         self._require_idle(gang, columns, refused)
         run, job, now = self._run, gang.owner, self._run.env.now

@@ -111,7 +111,7 @@ class SiteOrder:
                     self._levels.pop(place, None)
 
     def arrange(self, waiting: Mapping[int, QueuedJob], joined: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
-        """Return the waiting jobs, of which some have ``joined`` the queue now, in the order of the site: by their sorting key."""
+        """Return the waiting jobs, of which some have ``joined`` the queue now, in the order of the site."""
         self._now = now
         if isinstance(self._order, FairShare):
             if self._usage.count_anew(now):
@@ -133,7 +133,7 @@ class SiteOrder:
     def _give_shares(self, waiting: Mapping[int, QueuedJob], joined: Iterable[QueuedJob], now: int) -> None:
         """Give the jobs their keys that have joined the queue, and those of users or accounts whose usage has changed."""
         levels = self._levels
-        stale = [leaf for leaf in self._waiting if not all([place in levels for place in self._places[leaf]])]
+        stale = [leaf for leaf in self._waiting if not all(place in levels for place in self._places[leaf])]
         for job in joined:
             if job.id in waiting:
                 self._joined.setdefault(job.id, now)

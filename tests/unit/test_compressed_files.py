@@ -31,7 +31,7 @@ def test_a_file_that_grows_more_than_logs_do_is_refused(
     path.write_bytes(compress(content * (8_000_000 // len(content))))
     most = max(files.LARGEST_GROWTH * path.stat().st_size, 100_000)
     read = 0
-    with pytest.raises(TraceError) as refused, files.decompressed(path) as file:
+    with files.decompressed(path) as file, pytest.raises(TraceError) as refused:  # noqa: PT012
         while part := file.read(4096):
             read += len(part)
     assert read <= most  # and no more of it is kept

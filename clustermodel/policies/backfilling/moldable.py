@@ -95,6 +95,9 @@ def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes
             f"backfilling: width: {type(sizes).__name__} gives a job of {job.nodes} nodes the alternatives "
             f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
         )
+    if job.sizes is not None:  # a malleable job has its own bounds
+        least, widest = job.sizes
+        alternatives = tuple(dict.fromkeys(max(least, min(nodes, widest)) for nodes in alternatives))
     return [(nodes, length if nodes == job.nodes else _length_on(nodes, job, length, setup)) for nodes in alternatives]
 
 
@@ -131,7 +134,8 @@ class StartTimeWidening:
 
     def _widened(self, current: SchedulingCycle, job: QueuedJob, nodes: int, length: int) -> Shape:
         run, setup = current.run, current.run.setup
-        most = int(round(min(job.nodes * self._widest, setup.nodes, nodes + current.idle), _DECIMALS))
+        widest = setup.nodes if job.sizes is None else job.sizes[1]
+        most = int(round(min(job.nodes * self._widest, widest, nodes + current.idle), _DECIMALS))
         while most > nodes:
             shorter = _length_on(most, job, run.lengths.of(job), setup)
             if shorter >= length:
