@@ -8,7 +8,7 @@ subclasses that refuse; runs of the policies of this package are as fast as with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from clustermodel.compiled import is_compiled
@@ -35,6 +35,7 @@ _NOT_WRITABLE: Final = re.compile(
 )
 
 
+_END: Final = object()
 _set_now, _set_idle, _set_up = (vars(View)[name].__set__ for name in ("now", "idle", "up"))
 
 
@@ -70,24 +71,32 @@ class Guard:
                 _set_now(shown, view.now)
                 _set_idle(shown, view.idle)
                 _set_up(shown, view.up)
-            self._decides = True
-            try:
-                decided: Any = decide(batch, shown)
-                # A generator decides while it is listed.
-                return list(decided) if isinstance(decided, Iterable) and not isinstance(decided, list | str) else decided
-            except DecisionError as problem:
-                if str(problem).startswith("it sets "):
-                    raise DecisionError(f"policy {self._policy}: {problem}") from None
-                raise
-            except AttributeError as problem:
-                if (said := _NOT_WRITABLE.search(str(problem))) is None:
-                    raise
-                kind = {"QueuedJob": "jobs", "View": "what it is shown"}.get(said[2], "running jobs")
-                raise self._refusal(said[1], "", kind) from problem
-            finally:
-                self._decides = False
+            decided: Any = self._asked(lambda: decide(batch, shown))
+            # A generator decides while it is listed, perhaps without end.
+            return self._one_by_one(decided) if isinstance(decided, Iterator) else decided
 
         return guarded_decide
+
+    def _one_by_one(self, decisions: Iterator[Decision]) -> Iterator[Decision]:
+        while (decision := self._asked(lambda: next(decisions, _END))) is not _END:
+            yield decision
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Return what code of the policy returns, which must not assign."""
+        self._decides = True
+        try:
+            return ask()
+        except DecisionError as problem:
+            if str(problem).startswith("it sets "):
+                raise DecisionError(f"policy {self._policy}: {problem}") from None
+            raise
+        except AttributeError as problem:
+            if (said := _NOT_WRITABLE.search(str(problem))) is None:
+                raise
+            kind = {"QueuedJob": "jobs", "View": "what it is shown"}.get(said[2], "running jobs")
+            raise self._refusal(said[1], "", kind) from problem
+        finally:
+            self._decides = False
 
     def lock(self, thing: object) -> None:
         """Let a job, a gang or a view refuse assignments while the policy decides."""
