@@ -143,7 +143,9 @@ def by_victims(
             for other in _victims(shared, job, ways, view, behind, victims):
                 stops.append(behind.pop(other.job.id))
                 shared.gain(other)
-        if (split := shared.take(job)) is not None:
+        if any(shared.missing(job, pools) <= 0 for pools in ways):
+            split = shared.take(job)
+            assert split is not None, "the victims have enough nodes for it"
             chosen[job.id] = split
         elif not skip:
             shared.close(job)
