@@ -1067,14 +1067,15 @@ class _Run:
         least = {Account.STARTUP: 0, Account.EPILOG: 0}
         most = {Account.STARTUP: 0, Account.EPILOG: 0}
         for job, attempts in self.attempts.items():
-            for before, phases in zip([None, *attempts[:-1]], attempts, strict=True):
+            for number, phases in enumerate(attempts):
                 first, last, executed = phases[0], phases[-1], sum(one.executed for one in phases)
                 startup, epilog = self._cost("startup", job, first.nodes), self._cost("epilog", job, last.nodes)
                 ends = last.outcome in ("completed", "killed") and not self._fails(job, last.end)
                 most[Account.STARTUP] += startup * first.nodes
                 most[Account.EPILOG] += epilog * last.nodes
-                resumes = before is not None and before[-1].outcome == "suspended"  # on the same nodes: it is still there
-                startup = 0 if resumes and self._at(job, before[-1].end - 1) == self._at(job, first.start) else startup
+                ends_there = [one[-1].end for one in attempts[:number] if one[-1].outcome == "suspended"]
+                if any(self._at(job, end - 1) == self._at(job, first.start) for end in ends_there):
+                    startup = 0  # it is still there
                 least[Account.STARTUP] += startup * first.nodes if executed else 0
                 least[Account.EPILOG] += epilog * last.nodes if ends else 0
                 if ends and last.end - first.start < startup + executed + epilog:
