@@ -145,3 +145,13 @@ def test_the_books_end_with_the_last_end_that_comes_after_something_else_of_its_
         ends = result.jobs["end_s"].max()
         assert (result.ledger.start, result.ledger.end) == (to_ticks(25), to_ticks(ends))
         assert sum(sum(result.ledger.amount(each)) for each in Account) == 2 * (result.ledger.end - result.ledger.start)
+
+
+@pytest.mark.parametrize("guarantees", ["all", "none", "selective", "selective,threshold=1", "relaxed"])
+def test_nodes_of_gangs_that_end_as_planned_are_those_of_the_plan_under_all_guarantees(guarantees: str) -> None:
+    # Jobs 1 and 2 end at 10 s, one after the other; job 3, whose plan knew of both ends, starts then.
+    rows = [(1, 0, 1, 10), (2, 0, 1, 10), (3, 1, 2, 5)]
+    jobs = [Job(id=n, submit_s=s, nodes=w, run_s=r) for n, s, w, r in rows]
+    workload = Workload.from_jobs(jobs, machine_nodes=2)
+    result = Scenario(workload=workload, policy=f"backfilling:guarantees={guarantees}", events="one-by-one").run()
+    assert spans(result) == {1: (0, 10), 2: (0, 10), 3: (10, 15)}
