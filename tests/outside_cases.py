@@ -346,6 +346,8 @@ def scaled(value: Any, by: float) -> Any:
             changes[each.name] = (
                 type(own)(_times(time, by) for time in own) if isinstance(own, tuple) else np.round(own * by, 6)
             )
+        elif each.name == "every_s" and isinstance(value, Reservation) and own is not None:
+            changes[each.name] = max(_times(own, by), 1)  # less is refused
         elif (each.name.endswith("_s") or each.name == "seconds") and isinstance(own, (int, float)):
             changes[each.name] = _times(own, by)
         elif is_dataclass(own) or isinstance(own, tuple):

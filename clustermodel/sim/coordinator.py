@@ -317,7 +317,7 @@ class Coordinator:
         return submitted
 
     def _note_rules(self) -> None:
-        if self._is_busy and not self._running:
+        if self._is_busy and not (self._running or self._run.unreported.gangs):
             self._is_busy = False
             self._ledger.emptied(self.env.now)
         if self._reservations is not None:

@@ -173,7 +173,7 @@ class Reservations:
         change = self.windows.next_change(now)
         if self._last_starts:
             change = min(change, max(self._last_starts[0][0] + 1, now))  # perhaps of a job that was held then
-        if change != self._alarm.at:
+        if change != self._alarm.at != now:  # what rings at this instant is still to ring, if a node is switched off before
             self._alarm.set(None if change == NEVER else change)
 
     def wait_again(self) -> None:

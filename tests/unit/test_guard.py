@@ -12,7 +12,7 @@ from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Decision, PolicyFunction, Setup
 from clustermodel.policies.predictors import PREDICTORS
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.policies.view import Batch, Outage, QueuedJob, RunningJob, View
+from clustermodel.policies.view import Batch, Outage, QueuedJob, RunningJob, View, copy_of
 from clustermodel.sim.guard import is_shipped
 
 pytestmark = pytest.mark.compiled
@@ -219,3 +219,14 @@ def test_which_policies_are_of_this_package() -> None:
     assert not is_shipped(Mine())
     assert not is_shipped(Easy(predictor=LastOfAll()))
     assert not is_shipped(PolicyFunction("own", lambda _setup: Meddler(lambda _batch, _view: None)))
+
+
+def test_a_copy_of_a_view_shows_all_that_the_view_shows() -> None:
+    seen: list[str] = []
+
+    def look(_: Batch, view: View) -> None:
+        own = copy_of(view)
+        seen.extend(name for name in View.__annotations__ if getattr(own, name) != getattr(view, name))
+
+    run(Meddler(look))
+    assert not seen

@@ -11,9 +11,11 @@ from clustermodel import (
     Batch,
     Checkpointing,
     Job,
+    Limits,
     Machine,
     Scenario,
     Setup,
+    Site,
     SpecificationError,
     Start,
     View,
@@ -129,3 +131,27 @@ def test_another_word_is_refused() -> None:
         SpecificationError, match=r"^Scenario\.events: 'all' is not allowed; it must be one of together, one-by-one"
     ):
         Scenario(workload=jobs_of(1), events="all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["easy", "srtf:min_run_s=5", "max-min:round_s=5"])
+def test_the_books_end_with_the_last_end_that_comes_after_something_else_of_its_instant(policy: str) -> None:
+    # Job 3 is submitted, or an alarm rings, in the cycle before the one that reports the end of the only gang that runs.
+    jobs = [Job(id=1, nodes=1, submit_s=25, run_s=5), Job(id=2, nodes=1, submit_s=31, run_s=5)]
+    jobs += [Job(id=3, nodes=2, submit_s=36, run_s=5), Job(id=4, nodes=9, submit_s=41, run_s=5)]
+    for number in range(1, 5):
+        site = Site(limits=[Limits(running_jobs=2)])
+        machine, workload = Machine(nodes=2), Workload.from_jobs(jobs[:number])
+        result = Scenario(machine=machine, workload=workload, policy=policy, site=site, events="one-by-one").run()
+        ends = result.jobs["end_s"].max()
+        assert (result.ledger.start, result.ledger.end) == (to_ticks(25), to_ticks(ends))
+        assert sum(sum(result.ledger.amount(each)) for each in Account) == 2 * (result.ledger.end - result.ledger.start)
+
+
+@pytest.mark.parametrize("guarantees", ["all", "none", "selective", "selective,threshold=1", "relaxed"])
+def test_nodes_of_gangs_that_end_as_planned_are_those_of_the_plan_under_all_guarantees(guarantees: str) -> None:
+    # Jobs 1 and 2 end at 10 s, one after the other; job 3, whose plan knew of both ends, starts then.
+    rows = [(1, 0, 1, 10), (2, 0, 1, 10), (3, 1, 2, 5)]
+    jobs = [Job(id=n, submit_s=s, nodes=w, run_s=r) for n, s, w, r in rows]
+    workload = Workload.from_jobs(jobs, machine_nodes=2)
+    result = Scenario(workload=workload, policy=f"backfilling:guarantees={guarantees}", events="one-by-one").run()
+    assert spans(result) == {1: (0, 10), 2: (0, 10), 3: (10, 15)}

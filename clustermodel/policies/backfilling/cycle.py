@@ -16,6 +16,7 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
+from clustermodel.schedule.node_set import count
 from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:
@@ -167,7 +168,8 @@ class SchedulingCycle:
         self.profile: Profile = run.plan.profile
         """Free nodes as the phases see them: the plan's profile, or after :meth:`begin_trial` a copy."""
         self.shapes = run.shapes
-        self.idle = view.idle  # nodes that are still idle
+        # Nodes that are still idle; the plan knows of gangs that end now and are still to be reported.
+        self.idle = count(view.idle_or_ended()) if run.setup.one_by_one else view.idle
         self.dispatched: dict[int, Dispatch] = {}  # job id -> how it starts
         self._queue: Sequence[QueuedJob] | None = None
         self.trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
