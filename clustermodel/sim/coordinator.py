@@ -411,7 +411,7 @@ class Coordinator:
             if decided:
                 decisions.carry_out(decided, now, self._policy)
             if run.sharing.is_settled and not idles:
-                run.sharing.resume(bool(waiting))
+                run.sharing.resume(bool(waiting), bool(ended or submitted or rings or failed or repaired))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy}: {problem}") from None
         started = decisions.started

@@ -411,8 +411,8 @@ class DedicatedNodes:
         if self.run.node_by_node:
             sharing = NodeByNode(self.run)
         else:
-            keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.costs.switch_of_all is None
-            sharing = KeptSlices(self.run) if keeps else ComputedSlices(self.run)
+            keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.machine.windows
+            sharing = KeptSlices(self.run) if keeps or self.run.costs.switch_of_all is None else ComputedSlices(self.run)
         for node in down:
             sharing.change_nodes((node, node + 1), down=True)
         return sharing
@@ -466,7 +466,7 @@ class DedicatedNodes:
                 assert isinstance(gang, RechargedGang)
                 gang.settle(now)
 
-    def resume(self, waiting: bool) -> None:
+    def resume(self, waiting: bool, happened: bool) -> None:
         """Do nothing: gangs run on."""
 
 

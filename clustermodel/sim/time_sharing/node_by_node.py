@@ -155,8 +155,7 @@ class NodeByNode(TimeSharing):
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
         machine = run.machine
-        self.keeps = machine.time_slicing.at_events == "keep"
-        self.notes_switches = self.keeps or self.differ  # whether switches are overheads like others in the log of slices
+        self.notes_switches = self.may_keep or self.differ  # whether switches are overheads like others in the log of slices
         self.store = run.store
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(self) for _ in range(machine.processors)]
@@ -209,12 +208,15 @@ class NodeByNode(TimeSharing):
                 if self.ran_for < self.quantum:
                     self.running = set(self._turns)
             self.log(elapsed, self._not_progressing if self.switch and not self.notes_switches else ())
-        if not self.keeps:
+        if not self.may_keep:
             self._change_row(None, goes_on=False)
 
-    def go_on(self) -> list[int]:
+    def go_on(self, *, cuts: bool) -> list[int]:
         rows = self.rows
-        if self.keeps:
+        if cuts:
+            self.running, self.ran_for = set(), 0
+            self._change_row(None, goes_on=False)
+        if self.may_keep:
             self.begun = self.go_on_with_slice()
         order = rows.rotation()
         self._not_progressing = [[0, 0] for _ in order]

@@ -314,7 +314,10 @@ class TimeSharing:
         self.in_use: list[int] = []  # nodes in use in each row of the rotation since then
         self.begun = 0  # how long the slice that went on then had run before, ticks
         self.overhead = 0  # node-ticks spent on overheads since then
-        # Where events leave the running slice alone, of the slice until then, or until the process woke up, if it was not over:
+        self.keeps = machine.time_slicing.at_events == "keep"
+        # Whether the running slice goes on over some events: the begin or end of a window at which nothing else happens cuts none.
+        self.may_keep = self.keeps or bool(machine.windows)
+        # Where it may go on, of the slice until the last event, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
         self.quantum, switch = machine.time_slicing.quantum, run.costs.switch_of_all
@@ -332,8 +335,8 @@ class TimeSharing:
         """Bring what gangs have executed, ledger and log up to ``now``."""
 
     @abstractmethod
-    def go_on(self) -> list[int]:
-        """Go on with the running slice or the next row in use; return the rows in the order in which they take turns."""
+    def go_on(self, *, cuts: bool) -> list[int]:
+        """Go on with the running slice, unless the event cuts it, or the next row; return the rows in order of their turns."""
 
     def switch_of(self, gang: SlicedGang) -> int:
         """Return how long a context switch of a gang takes, ticks."""
@@ -375,14 +378,17 @@ class TimeSharing:
         self.rows.last = self.ran_row if goes_on is None else goes_on - 1
         return 0 if goes_on is None else self.ran_for
 
-    def resume(self, waiting: bool) -> None:
-        """Go on, now that the decisions of the present have been carried out, and jobs wait or do not."""
+    def resume(self, waiting: bool, happened: bool) -> None:
+        """Go on, now that the decisions of the present have been carried out, and jobs wait or do not.
+
+        ``happened`` says whether something has happened to jobs or nodes, or the policy's alarm rang.
+        """
         rows = self.rows
         if rows.held_up:
             rows.require_possible()
         kept_free = 0 if self._reservations is None else self._reservations.kept_free()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
-        order = self.go_on()
+        order = self.go_on(cuts=not self.keeps and bool(happened or rows.changed))
         held = rows.held
         self.in_use = [held[row] for row in order]
         rows.changed.clear()

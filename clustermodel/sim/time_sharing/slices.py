@@ -266,8 +266,8 @@ class ComputedSlices(TimeSharing):
             if not gang.pending and gang.interval is None:
                 del self._held_up[gang]
 
-    def go_on(self) -> list[int]:
-        """Go on with the running slice, or with the next row in use, and sleep until the first gang finishes."""
+    def go_on(self, *, cuts: bool) -> list[int]:  # noqa: ARG002  each event cuts a slice
+        """Go on with the next row in use, and sleep until the first gang finishes."""
         self._plan()
         self.begun = self._rotation.begun
         return self._rotation.order
@@ -305,13 +305,13 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """Computed slices where a scheduling event leaves the running slice alone, or where gangs differ in their switches."""
+    """Computed slices where events may leave the running slice alone, or where gangs differ in their switches."""
 
     # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
     # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
     # first.  All other slices are computed as above; only where the first slice ends during a switch the alarm rings at
-    # its end, and computes the rest from there.  Where gangs differ in how long their switches take, events may cut slices; the
-    # first slice after an event is then a whole one, and computed apart as well.
+    # its end, and computes the rest from there.  After an event that cuts, the first slice is a whole one, and computed apart
+    # as well.
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -319,7 +319,6 @@ class KeptSlices(ComputedSlices):
         self._unfinished: dict[SlicedGang, tuple[int, int]] = {}  # of ``running``, those that still switched
         self._switching: dict[SlicedGang, tuple[int, int]] = {}  # now, in the first slice; ``left`` has the ticks
         self._event = self.env.now  # the last scheduling event
-        self._cuts = run.machine.time_slicing.at_events == "cut"
         self._of_kinds: LoadedTasksOfKinds | None = None
         if self.differ:
             self._rotation = rotation = RotationOfKinds(self.rows.mpl, self.quantum, self.env.now)
@@ -355,8 +354,6 @@ class KeptSlices(ComputedSlices):
                 self._note_running(*self._advance(elapsed))
             else:
                 self._idle(elapsed)
-                self.running, self._unfinished, self.ran_for = set(), {}, 0
-            if self._cuts:
                 self.running, self._unfinished, self.ran_for = set(), {}, 0
         for gang, (left, _) in self._switching.items():
             self._rotation.leave(gang)
@@ -402,11 +399,16 @@ class KeptSlices(ComputedSlices):
         self.ran_row, self.ran_for = row, 0 if over else advance.length
         self.running = set() if over else set(gangs)
 
-    def resume(self, waiting: bool) -> None:
+    def resume(self, waiting: bool, happened: bool) -> None:
         if elapsed := self.env.now - self._event:
             self._event = self.env.now
             self.log(elapsed)
-        super().resume(waiting)
+        super().resume(waiting, happened)
+
+    def go_on(self, *, cuts: bool) -> list[int]:
+        if cuts:
+            self.running, self._unfinished, self.ran_for = set(), {}, 0
+        return super().go_on(cuts=cuts)
 
     def _plan(self) -> None:
         rows, rotation = self.rows, self._rotation
