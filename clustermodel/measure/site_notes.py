@@ -131,6 +131,20 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
         yield f"{_are_rejected(len(waited))}: jobs that they depend on end otherwise", "check the dependencies", ""
         number -= len(waited)
         ids -= waited
+    by_limits, none_within = _beyond_limits(run, jobs)
+    if limited := int((by_limits & np.isin(jobs.ids, list(ids))).sum()):
+        fact = f"{_are_rejected(limited)}: limits of the site never allow such a size or estimate"
+        yield fact, "raise the limits, or leave such jobs out", _OPTION
+        yield from none_within
+    if (number := number - limited) > 0:
+        fact = f"{_are_rejected(number)}: no nodes that they may have are ever enough"
+        others = "" if machine.power_cap_w is None else ", and at the power cap"
+        yield fact, f"look at partitions, types of nodes, reservations and shapes{others}", ""
+
+
+def _beyond_limits(run: Result, jobs: _Jobs) -> tuple[BoolArray, list[Words]]:
+    """Return which jobs limits of the site never allow, and notes on the limits that allow none of theirs."""
+    machine, records = run.machine, run.records
     by_limits = np.zeros(len(jobs.ids), dtype=bool)
     nodes, estimate = records.column("nodes"), records.column("estimate")
     fewest = -(-nodes // max(machine.node_sizes)) if machine.has_shared_nodes else nodes
@@ -143,21 +157,14 @@ def _rejected(run: Result, jobs: _Jobs, number: int) -> Iterator[Words]:
     for limit, holds in jobs.under(run.scenario.used_site or Site()):
         amounts = {name: concerned for name, concerned in holds.items() if name in asked}
         exceeding = [concerned & (asked[name] > getattr(limit, name)) for name, concerned in amounts.items()]
-        over = sum(exceeding, np.zeros_like(rejected))
-        concerned = sum(amounts.values(), np.zeros_like(rejected))
+        over = sum(exceeding, np.zeros_like(by_limits))
+        concerned = sum(amounts.values(), np.zeros_like(by_limits))
         by_limits |= over
         if over.any() and over[concerned].all():
             given = ", ".join(f"{name} = {getattr(limit, name):g}" for name in amounts)
             fact = f"{given} of {limit.of_whom} rejects each of {counted(int(concerned.sum()), 'job')}"
             none_within.append((fact, "raise the limit, or leave it out", _OPTION))
-    if limited := int((by_limits & np.isin(jobs.ids, list(ids))).sum()):
-        fact = f"{_are_rejected(limited)}: limits of the site never allow such a size or estimate"
-        yield fact, "raise the limits, or leave such jobs out", _OPTION
-        yield from none_within
-    if (number := number - limited) > 0:
-        fact = f"{_are_rejected(number)}: no nodes that they may have are ever enough"
-        others = "" if machine.power_cap_w is None else ", and at the power cap"
-        yield fact, f"look at partitions, types of nodes, reservations and shapes{others}", ""
+    return by_limits, none_within
 
 
 def nodes_under_cap(machine: Machine) -> int:

@@ -246,11 +246,7 @@ class Coordinator:
             if nodes_change := states.changing:  # perhaps only nodes that are out of service because of the power cap
                 failed, repaired = yield from self._change_nodes()
                 view.up = self._nodes - len(states.down)
-            later = self._all_but_one_event(bool(failed or repaired)) if one_by_one else None
-            if later is not None:
-                self._run.unreported.hold(later[0])
-                for gang in self._ended if self._held is not None else ():
-                    self._release(gang.owner)
+            later = self._leave_others(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.submitted or pool.requeued else ([], [])
             if by_rules:
                 submitted = self._arrange(submitted, requeued)
@@ -326,6 +322,15 @@ class Coordinator:
             self._order.note(self._running.values())
         if self._cap_waits is not None:
             self._cap_waits.note()
+
+    def _leave_others(self, nodes_change: bool) -> tuple[list[Execution], list[QueuedJob]]:
+        """:meth:`_all_but_one_event`, where the gangs of other events keep their nodes, and the jobs that they hold."""
+        later = self._all_but_one_event(nodes_change)
+        self._run.unreported.hold(later[0])
+        if self._held is not None:
+            for gang in self._ended:
+                self._release(gang.owner)
+        return later
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[QueuedJob]]:
         """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others."""
