@@ -267,4 +267,5 @@ def copy_of(view: View) -> View:
     own.expected_left, own.saved, own.saved_on = view.expected_left, view.saved, view.saved_on
     own.suspended_on, own.can_suspend, own.saved_in_time = view.suspended_on, view.can_suspend, view.saved_in_time
     own.free_memory, own.resizable, own.fits = view.free_memory, view.resizable, view.fits
+    own.barred_if_resized, own.idle_or_ended = view.barred_if_resized, view.idle_or_ended
     return own
