@@ -8,27 +8,32 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clustermodel.policies.interface import Decide, Decision, Policy, Run, Setup, Start, WakeAt, decide_of
-from clustermodel.policies.view import Batch, View, copy_of
+from clustermodel.policies.interface import Decide, Decision, Policy, Resize, Run, Setup, Start, WakeAt, decide_of
+from clustermodel.policies.view import Batch, RunningJob, View, copy_of
 from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.schedule.node_set import NodeSet, as_mask, count
 from clustermodel.ticks import NEVER
 
 
-def runs_of_partitions(policy: Policy, setup: Setup) -> Run:
-    """Return a run of a policy in which partitions without common nodes are scheduled separately."""
-    return _DisjointRuns([_Partition(nodes, policy, setup) for nodes in setup.disjoint])
+def runs_of_partitions(policy: Policy, setup: Setup, *, resizes: bool = False) -> Run:
+    """Return a run of a policy in which partitions without common nodes are scheduled separately.
+
+    One that ``resizes`` gangs sees those of the partition; others do not look at them.
+    """
+    kind = _ResizingPartition if resizes else _Partition
+    return _DisjointRuns([kind(nodes, policy, setup) for nodes in setup.disjoint])
 
 
 class _Partition:
     """A partition, or several that overlap: its queue, and the policy's run on it."""
 
+    _counts_only = True  # where all jobs may have all its nodes, the policy counts nodes, and looks at no set of them
     # No job returns to the queue: failures tie partitions, and these policies neither preempt nor set limits.
 
     def __init__(self, nodes: NodeSet, policy: Policy, setup: Setup) -> None:
         self.mask, self._nodes = as_mask(nodes), count(nodes)
         sets = [each for each in setup.node_sets if not as_mask(each) & ~self.mask]
-        if all(each == nodes for each in sets):
+        if self._counts_only and all(each == nodes for each in sets):
             own = setup._replace(nodes=self._nodes, node_sets=(), disjoint=())
         else:
             own = setup._replace(node_sets=sets, disjoint=())
@@ -56,6 +61,36 @@ class _Partition:
                 queue.leave(decision.job.id)
         self._idle = idle
         return self.alarm != alarm
+
+
+class _ResizingPartition(_Partition):
+    """A partition whose policy resizes gangs: it sees its own."""
+
+    _counts_only = False
+
+    def __init__(self, nodes: NodeSet, policy: Policy, setup: Setup) -> None:
+        super().__init__(nodes, policy, setup)
+        self._gangs: dict[int, RunningJob] = {}
+        self._started: list[int] = []  # ids of jobs whose gangs have not been seen yet
+
+    def cycle(self, batch: Batch, view: View, decisions: list[Decision]) -> bool:
+        gangs, running, before = self._gangs, view.running, len(decisions)
+        gangs.update((number, running[number]) for number in self._started if number in running)
+        for gang in batch.ended:
+            gangs.pop(gang.job.id, None)
+        view.running = gangs
+        alarm_changes = super().cycle(batch, view, decisions)
+        view.running = running
+        self._started = []
+        for decision in decisions[before:]:
+            if type(decision) is Resize:
+                nodes = decision.nodes
+                assert nodes is not None, "these policies say how many"
+                self._idle += gangs[decision.job.id].nodes - nodes
+            elif type(decision) is Start:
+                self._started.append(decision.job.id)
+                self._idle += decision.job.nodes - (decision.nodes or decision.job.nodes)
+        return alarm_changes
 
 
 class _DisjointRuns:

@@ -15,7 +15,19 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies import predictors
-from clustermodel.policies.interface import Decision, Reason, Reserve, Resize, Run, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.disjoint_partitions import runs_of_partitions
+from clustermodel.policies.interface import (
+    RANDOM_NUMBERS,
+    Decision,
+    Reason,
+    Reserve,
+    Resize,
+    Run,
+    Setup,
+    Start,
+    WakeAt,
+    dependencies_of,
+)
 from clustermodel.policies.pools import plan_of, pools_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
@@ -81,6 +93,8 @@ class ResizingPolicy:
         for where, is_so in refused.items():
             if is_so:
                 raise SpecificationError(f"policy {self.name}: not allowed {where}: gangs cannot be resized there")
+        if setup.disjoint and RANDOM_NUMBERS not in self.depends_on:
+            return runs_of_partitions(self, setup, resizes=True)
         return self.in_run(self, setup)
 
 

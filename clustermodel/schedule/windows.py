@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
 from math import gcd, lcm
 from typing import Final
 
@@ -132,18 +131,17 @@ class Windows:
             return enough(eligible & ~self.barred(start, duration, bits))
 
         base = max(now, self.settled)
-        ends = {base}
-        for window in barring:
-            ends.update(takewhile(lambda end: end <= base + self.period, window.ends(base)))
         # A multiple of the step comes as long after some turn as one of this divisor comes after any turn.
         divisor = gcd(step, self.period)
-        if any(fits(end + -end % divisor) for end in sorted(ends)):
+        if any(fits(end + -end % divisor) for end in candidates([base], barring, base, duration)):
             return NEVER
         begins = {now + -now % step}
         for window in barring:
             begin = window.next(now)[0]
             while begin <= base + duration:
                 begins.add((begin - duration) // step * step)
+                if window.every and window.every - (window.end - window.begin) < duration:
+                    break  # no job starts between its turns
                 begin = window.next(begin + window.end - window.begin)[0]
         return max((start for start in begins if start >= now and fits(start)), default=-1)
 

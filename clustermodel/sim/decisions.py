@@ -188,7 +188,7 @@ class Decisions:
             if nodes != (saved := job.image.nodes):
                 if job.sizes is None or job.image.columns:
                     raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {saved} tasks")
-                job.image = image_on(self._run, job, nodes)
+                job.image = image_on(self._run, job, job.image, nodes)
                 assert job.image is not None
             duration, length = duration - job.image.work, max(length - job.image.work, 1)
         if limit is not None:

@@ -65,9 +65,9 @@ def converted(ticks: int, before: WholeJob, after: WholeJob) -> int:
     return ticks * after.duration // before.duration
 
 
-def image_on(run: RunContext, job: JobInSystem, nodes: int) -> Image | None:
-    """Return what has been saved of a job as an image with another number of tasks."""
-    if (image := job.image) is None:
+def image_on(run: RunContext, job: JobInSystem, image: Image | None, nodes: int) -> Image | None:
+    """Return what has been saved of a job, an image, as one with another number of tasks."""
+    if image is None:
         return None
     before, after = whole(run, job, image.nodes), whole(run, job, nodes)
     work, stored = (converted(ticks, before, after) for ticks in (image.work, image.stored))
@@ -250,7 +250,7 @@ class Resizes:
         self._require_idle(gang, columns, refused)
         run, job, now = self._run, gang.owner, self._run.env.now
         expected_end, cost = self._expected_end(gang, nodes), self.cost(job, gang.nodes, nodes)
-        before, after, image = whole(run, job, gang.nodes), whole(run, job, nodes), image_on(run, job, nodes)
+        before, after, image = whole(run, job, gang.nodes), whole(run, job, nodes), image_on(run, job, job.image, nodes)
         run.records.resized(job.index, now, columns, nodes, end_phase(run, gang, Status.RESIZED))
         saved, counts_from = (0 if each is None else each.work for each in (job.image, image))
         executed, gang.begun, gang.checkpointed = (
@@ -265,19 +265,38 @@ class Resizes:
             raise DecisionError(f"{refused}: nodes {text(busy)} are not idle")
 
     def may_shrink(self, gang: Execution, failing: Iterable[int]) -> bool:
-        """Return whether a gang of which nodes fail goes on with its others."""
-        return self._refusal(gang, (as_mask(gang.columns) & ~as_mask(from_members(failing))).bit_count(), fails=True) is None
+        """Return whether a gang of which nodes fail goes on with its others: unless it would then reach into a window."""
+        left = as_mask(gang.columns) & ~as_mask(from_members(failing))
+        if self._refusal(gang, nodes := left.bit_count(), fails=True) is not None:
+            return False
+        if (reservations := self._run.reservations) is None:
+            return True
+        image, cost = self._left_by_failure(gang, nodes)[1:]
+        ticks = self._takes(cost) + self._until_free(gang.owner, nodes, self._rest(gang.owner, nodes, image))
+        if gang.resizing:  # nodes of it may boot
+            ticks += self._run.machine.boot
+        now = self._run.env.now
+        late = reservations.windows.barred(now, max(gang.expected_end - now, 1), gang.job.barred)  # it was before
+        return not reservations.windows.barred(now, ticks, gang.job.barred) & left & ~late
+
+    def _left_by_failure(self, gang: Execution, nodes: int) -> tuple[Image | None, Image | None, ResizeCost]:
+        """Return what a failure leaves saved of a job, the same as an image of so many tasks, and what the restart costs."""
+        job = gang.owner
+        saved, _ = image_after(job.image, Status.FAILED, 0, gang.nodes, (), checkpointed=gang.checkpointed)
+        image, cost = image_on(self._run, job, saved, nodes), self.cost(job, gang.nodes, nodes, fails=True)
+        return saved, image, cost if image is not None else cost._replace(transfers=())  # without an image it begins again
+
+    def _rest(self, job: JobInSystem, nodes: int, image: Image | None) -> int:
+        """Return how long a job is expected to execute on so many nodes from an image on, ticks."""
+        return max(whole(self._run, job, nodes).length - (0 if image is None else image.work), 1)
 
     def shrink(self, gang: Execution, failing: Iterable[int]) -> None:
         """Let a gang go on with the nodes that do not fail, from what is in the checkpoint store of its job."""
         run, job, now = self._run, gang.owner, self._run.env.now
         columns = from_mask(as_mask(gang.columns) & ~as_mask(from_members(failing)))
-        before, nodes = gang.nodes, count(columns)
+        nodes = count(columns)
         run.records.resized(job.index, now, columns, nodes, end_phase(run, gang, Status.FAILED))
-        job.image, _ = image_after(job.image, Status.FAILED, 0, before, (), checkpointed=gang.checkpointed)
-        image, cost = image_on(run, job, nodes), self.cost(job, before, nodes, fails=True)
-        if image is None:
-            cost = cost._replace(transfers=())  # it begins again
+        job.image, image, cost = self._left_by_failure(gang, nodes)
         gang.begun = gang.checkpointed = 0
         boot = self._change(gang, columns, image, 0, cost)
         gang.expected_end = now + boot + self._takes(cost) + self._until_free(job, nodes, gang.length)

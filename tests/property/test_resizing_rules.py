@@ -1,6 +1,7 @@
 """Rules of policies that resize, on random machines: no decision is refused, and disjoint partitions are apart."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from clustermodel import (
     Workload,
 )  # fmt: skip
 from clustermodel.failures.recorded_outages import Outages
+from tests.property.strategies import cases
 
 POLICIES = ("shrink-to-admit", "shrink-to-admit:order=fcfs,min_gain=-inf", "equipartition", "equipartition:min_gain=0.1",
             "expand", "expand:predictor=last-two,min_interval_s=10")  # fmt: skip
@@ -98,34 +100,45 @@ def assert_sizes(result: Result, jobs: list[Job], *, rigid: bool = True) -> None
         assert least <= attempt.nodes <= most
 
 
-# Not shrink-to-admit: a gang that starts can give up nodes from the next cycle on, perhaps by an event of another partition.
-@pytest.mark.parametrize("policy", ["expand", "equipartition"])
-@pytest.mark.parametrize("seed", range(40))
+APART = ("shrink-to-admit", "shrink-to-admit:order=fcfs", "shrink-to-admit:victim=longest,fewer=False",
+         "shrink-to-admit:victim=latest,expand=asked", "shrink-to-admit:victim=largest,expand=no,order=fcfs",
+         "shrink-to-admit:min_interval_s=25,min_gain=0.1", "shrink-to-admit:predictor=last-two", "expand",
+         "expand:order=age,min_interval_s=10", "equipartition", "equipartition:min_interval_s=25,min_gain=-inf")  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", APART)
+@pytest.mark.parametrize("seed", range(cases(40, fewest=6)))
 def test_disjoint_partitions_are_separate_machines(policy: str, seed: int) -> None:
+    """Of three partitions, the first two are one machine where jobs may have nodes of either."""
     choose = random.Random(seed)
-    sizes, resize_s = {"a": choose.randint(1, 5), "b": choose.randint(1, 5)}, choose.choice([0, 3])
-    jobs = {
-        name: [
-            Job(id=2 * job.id + (name == "b"), nodes=job.nodes, submit_s=job.submit_s, run_s=job.run_s,
-                estimate_s=job.estimate_s, malleable=job.malleable, min_nodes=job.min_nodes,
-                max_nodes=job.max_nodes, partition=name)
-            for job in jobs_of(choose, nodes, [])
-        ]
-        for name, nodes in sizes.items()
-    }  # fmt: skip
-    apart = {}
-    for name, nodes in sizes.items():
-        alone = [Partition(name=name, nodes=f"0-{nodes - 1}")]
-        machine = Machine(nodes=nodes, resize_s=resize_s, partitions=alone)
-        table = Scenario(machine=machine, workload=Workload.from_jobs(jobs[name]), policy=policy).run().jobs
-        apart |= {job: (start, end) for job, start, end in zip(table["job"], table["start_s"], table["end_s"], strict=True)}
-    first, second = sizes.values()
-    partitions = [Partition(name="a", nodes=f"0-{first - 1}"), Partition(name="b", nodes=f"{first}-{first + second - 1}")]
-    both = sorted([*jobs["a"], *jobs["b"]], key=lambda job: job.submit_s)
-    machine = Machine(nodes=first + second, resize_s=resize_s, partitions=partitions)
-    table = Scenario(machine=machine, workload=Workload.from_jobs(both), policy=policy).run().jobs
-    together = {job: (start, end) for job, start, end in zip(table["job"], table["start_s"], table["end_s"], strict=True)}
-    assert together == apart
+    sizes, tied = [choose.randint(1, 5) for _ in range(3)], choose.random() < 0.3
+    costs: dict[str, Any] = choose.choice([
+        {"resize_s": 0}, {"resize_s": 3}, {"checkpointing": Checkpointing(checkpoint_s=4, restart_s=7)},
+        {"resize_s": 2, "startup_s": 3, "epilog_s": 1.5},
+        {"resize_s": 1, "idle_off_s": 20, "power": Power(busy_w=3, idle_w=1, boot_s=6)},
+    ])  # fmt: skip
+    first, second = sizes[0], sizes[0] + sizes[1]
+    bounds = {"a": (0, first), "b": (first, second), "c": (second, sum(sizes))}
+    machines = [("a", "b"), ("c",)] if tied else [("a",), ("b",), ("c",)]
+    jobs = dict[tuple[str, ...], list[Job]]()
+    for place, names in enumerate(machines):
+        widest = min(bounds[name][1] - bounds[name][0] for name in names)
+        drawn = jobs_of(choose, widest, [])
+        where = ["a,b", *(choose.choice(["a", "b", "a,b"]) for _ in drawn)] if tied and not place else names * len(drawn)
+        jobs[names] = [replace(job, id=3 * job.id + place, partition=name) for job, name in zip(drawn, where, strict=False)]
+
+    def spans(machine: Machine, jobs: list[Job]) -> dict[int, tuple[float, float]]:
+        table = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run().jobs
+        return {job: (start, end) for job, start, end in zip(table["job"], table["start_s"], table["end_s"], strict=True)}
+
+    apart = dict[int, tuple[float, float]]()
+    for names, own in jobs.items():
+        low, high = bounds[names[0]][0], bounds[names[-1]][1]
+        parts = [Partition(name=name, nodes=f"{bounds[name][0] - low}-{bounds[name][1] - low - 1}") for name in names]
+        apart |= spans(Machine(nodes=high - low, partitions=parts, **costs), own)
+    parts = [Partition(name=name, nodes=f"{low}-{high - 1}") for name, (low, high) in bounds.items()]
+    both = sorted([job for own in jobs.values() for job in own], key=lambda job: job.submit_s)
+    assert spans(Machine(nodes=sum(sizes), partitions=parts, **costs), both) == apart
 
 
 @pytest.mark.parametrize("order", ["easy", "fcfs"])

@@ -315,7 +315,7 @@ class TimeSharing:
         self.begun = 0  # how long the slice that went on then had run before, ticks
         self.overhead = 0  # node-ticks spent on overheads since then
         self.keeps = machine.time_slicing.at_events == "keep"
-        # Whether the running slice goes on over some events: the begin or end of a window alone cuts none.
+        # Whether the running slice goes on over some events: over the begin or end of a window at which nothing else happens.
         self.may_keep = self.keeps or bool(machine.windows)
         # Where it may go on, of the slice until the last event, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()

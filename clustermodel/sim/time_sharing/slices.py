@@ -266,7 +266,7 @@ class ComputedSlices(TimeSharing):
             if not gang.pending and gang.interval is None:
                 del self._held_up[gang]
 
-    def go_on(self, *, cuts: bool) -> list[int]:  # each event cuts a slice
+    def go_on(self, *, cuts: bool) -> list[int]:
         """Go on with the next row in use, and sleep until the first gang finishes."""
         self._plan()
         self.begun = self._rotation.begun
