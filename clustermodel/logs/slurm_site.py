@@ -543,7 +543,7 @@ class _Reader:
                     (not nodes, f"its nodes have no {self._unit}"),
                     (end_s <= start_s, "it ends before it begins"),
                     (any(every_s is not None and end_s - start_s >= every_s for _, _, every_s in times),
-                     "it begins again before it has ended"),
+                     "it begins again before or as it ends"),
                     (not times, "it is over when the log begins"),
                     (True, ""),
                 )
