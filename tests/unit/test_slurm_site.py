@@ -494,7 +494,7 @@ def test_older_columns_of_qos_are_limits(read: Read, older: str, newer: str) -> 
         ("NewFlag", {}, "it is no rule of the model"),
     ],
 )
-def test_flags_of_qos(read: Read, flag: str, qos_fields: dict[str, bool], left_out: str | None) -> None:
+def test_flags_of_qos(read: Read, flag: str, qos_fields: dict[str, Any], left_out: str | None) -> None:
     slurm = read(qos({"Name": "x", "Flags": flag, "MaxJobsPU": "2"}))
     assert list(slurm.site.limits) == [Limits(user="*", qos="x", running_jobs=2)]
     assert list(slurm.site.qos) == ([QOS(name="x", **qos_fields)] if qos_fields else [])
