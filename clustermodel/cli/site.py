@@ -16,8 +16,9 @@ from clustermodel.workload.table import Provenance
 @click.argument("files", type=FILE, nargs=-1, required=True)
 @option("-o --output", "File to write the rules to, for --site, instead of standard output.", FILE)
 @option("--start", "When the log begins, as 2025-01-01T00:00:00 (StartTime of `trace info`): reservations need it.")
+@option("--timezone", "Time zone of the reservations, as Europe/Paris, if the log is read with it; --start is then in UTC.")
 @option("--unit", "What a node of the simulation is, as of the log.", click.Choice(UNITS), "nodes")
-def site(files: Sequence[Path], output: Path | None, start: str | None, unit: str) -> None:
+def site(files: Sequence[Path], output: Path | None, start: str | None, timezone: str | None, unit: str) -> None:
     """Make a site file of Slurm's own output: partitions, limits, and the order of the queue.
 
     FILES are a slurm.conf, and what scontrol show partition, node, config and reservation, sacctmgr show qos -P and sacctmgr
@@ -28,7 +29,7 @@ def site(files: Sequence[Path], output: Path | None, start: str | None, unit: st
       clustermodel site slurm.conf qos.txt assoc.txt -o site.toml
       clustermodel whatif --trace jobs.sacct --site site.toml --nodes 128
     """
-    slurm, notes = read_slurm_site(*files, unit=unit, start=start), standard_error()
+    slurm, notes = read_slurm_site(*files, unit=unit, start=start, timezone=timezone), standard_error()
     for line in slurm.read:
         notes.print(literal(line), soft_wrap=True)
     if slurm.nodes:

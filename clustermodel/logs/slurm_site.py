@@ -206,7 +206,9 @@ class SlurmSite:
     """Settings that the model has no rule for, each with the reason."""
 
 
-def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes", start: str | None = None) -> SlurmSite:
+def read_slurm_site(
+    *paths: str | os.PathLike[str], unit: str = "nodes", start: str | None = None, timezone: str | None = None
+) -> SlurmSite:
     """Return the site that Slurm describes, as far as the model has rules for it.
 
     Args:
@@ -216,17 +218,20 @@ def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes", start: 
         unit: what a node of the model stands for, as of :func:`~clustermodel.logs.sacct.read_sacct`: ``"nodes"``, ``"cores"``
             or ``"gpus"``; nodes and limits are counted in it.
         start: when the clock of the jobs begins, as ``"2025-01-01T00:00:00"``: reservations are left out without it.
+        timezone: that of the times of reservations, if the log was read with it; ``start`` is then in UTC, as the log's
+            ``StartTime``.  Windows that recur keep the local time at which the log begins when clocks change.
 
     Raises:
         TraceError: a file cannot be read, or is none of these; the message starts with ``file:line:``.
-        SpecificationError: the unit or the start is not allowed.
+        SpecificationError: the unit, the start or the time zone is not allowed.
     """
     choice("unit", unit, UNITS)
+    clock = log_values.Clock(timezone)
     try:
         begin = None if start is None else log_values.Clock().seconds(start)
     except ValueError as problem:
         raise SpecificationError(f"start: {problem}; write it as 2025-01-01T00:00:00") from None
-    reader = _Reader(unit, begin)
+    reader = _Reader(unit, begin, clock)
     for path in paths:
         reader.read(Path(path))
     return reader.site()
@@ -235,8 +240,10 @@ def read_slurm_site(*paths: str | os.PathLike[str], unit: str = "nodes", start: 
 class _Reader:
     """Collects the records of all files, then makes a site of them."""
 
-    def __init__(self, unit: str, begin: int | None) -> None:
+    def __init__(self, unit: str, begin: int | None, clock: log_values.Clock) -> None:
         self._unit, self._tres, self._begin = unit, UNITS[unit], begin
+        self._clock = clock  # of the times of reservations
+        self._begin_on_wall = clock.on_wall(begin or 0)  # windows that recur are on the clock on the wall
         kinds = ("partition", "node", "nodeset", "qos", "reservation")
         self._records: dict[str, dict[str, _Record]] = {kind: {} for kind in kinds}
         self._associations: list[_Record] = []
@@ -519,20 +526,24 @@ class _Reader:
             }
             mixed = [kind for kind, names in people.items() if len({who.startswith("-") for who in names}) > 1]
             flags = {flag.strip().upper() for flag in fields.get("flags", "").split(",")}
-            nodes = self._reserved_nodes(record, of_nodes, whose)
-            start_s, end_s = (self._since_begin(record, field) for field in ("starttime", "endtime"))
+            members = self._members(record, {})
+            nodes = self._reserved_nodes(record, members, of_nodes, whose)
+            recurs = not flags.isdisjoint((*_EVERY_S, *_DAYS))
+            start_s, end_s = (self._since_begin(record, field, recurs) for field in ("starttime", "endtime"))
             times = self._times_of(flags, start_s, end_s)
             problem = next(
                 words
                 for wrong, words in (
                     (self._begin is None, "say when the log begins (--start)"),
                     (people["groups"], "reservations are for accounts and users, not for groups"),
-                    (mixed, "names with a minus and without one stand together"),
+                    (mixed, "some of its names have a minus and some have none"),
                     ("TIME_FLOAT" in flags, "its begin moves on as time passes, so that it never comes"),
-                    (not nodes, f"it has no {self._unit}"),
+                    (not members, "it has no nodes"),
+                    (not any(name in of_nodes for name in members), "no file describes its nodes"),
+                    (not nodes, f"its nodes have no {self._unit}"),
                     (end_s <= start_s, "it ends before it begins"),
                     (any(every_s is not None and end_s - start_s >= every_s for _, _, every_s in times),
-                     "it is longer than it is apart"),
+                     "it begins again before or as it ends"),
                     (not times, "it is over when the log begins"),
                     (True, ""),
                 )
@@ -556,8 +567,7 @@ class _Reader:
         days = next((days for flag, days in _DAYS.items() if flag in flags), None)
         first = [(start_s, end_s, every_s)]
         if days is not None:
-            monday = (self._begin or 0) // _DAY_S + 3  # 1 January 1970 was a Thursday
-            weekday = int((monday + ((self._begin or 0) % _DAY_S + start_s) // _DAY_S) % 7)
+            weekday = int((self._begin_on_wall + start_s) // _DAY_S + 3) % 7  # 1 January 1970 was a Thursday
             shifts = [(day - weekday) % 7 * _DAY_S for day in days]
             first = [(start_s + shift, end_s + shift, float(_WEEK_S)) for shift in sorted(shifts)]
         times: list[tuple[float, float, float | None]] = []
@@ -569,7 +579,7 @@ class _Reader:
                 times.append((max(begin_s + shift, 0.0), until_s + shift, period_s))
         return times
 
-    def _reserved_nodes(self, record: _Record, of_nodes: Mapping[str, range], whose: str) -> list[int]:
+    def _reserved_nodes(self, record: _Record, members: Sequence[str], of_nodes: Mapping[str, range], whose: str) -> list[int]:
         """Return the nodes of a reservation, in the unit that was asked for; if it has some cores of nodes, those."""
         cores: dict[str, list[int]] = {}
         for part in filter(None, record.fields.get("coreids", "").split(";")):
@@ -580,7 +590,11 @@ class _Reader:
             except ValueError:
                 raise TraceError(f"{record.where}: CoreIDs: {quoted(text)} are no numbers of cores") from None
         nodes: list[int] = []
-        for name in self._members(record, {}):
+        unknown = [name for name in members if name not in of_nodes]
+        if 0 < len(unknown) < len(members):
+            more = f" and {len(unknown) - 1} more" * (len(unknown) > 1)
+            self._leave("Nodes", f"no file describes {unknown[0]}{more}", whose)
+        for name in members:
             numbers = of_nodes.get(name, range(0))
             if name not in cores or self._unit != "cores":
                 nodes += numbers
@@ -589,7 +603,7 @@ class _Reader:
             threads = 1 if node is None else self._threads(node, len(numbers))
             cpus = {cpu for core in cores[name] for cpu in range(core * threads, (core + 1) * threads)}
             nodes += [number for cpu, number in enumerate(numbers) if cpu in cpus]
-        if cores and self._unit != "cores":
+        if nodes and cores and self._unit != "cores":
             hint = "; --unit cores reserves these cores"
             self._leave("CoreIDs", f"the model counts {self._unit}: the whole nodes are reserved{hint}", whose)
         return nodes
@@ -599,13 +613,14 @@ class _Reader:
         threads = log_values.whole(node.fields.get("threadspercore", "")) or 1
         return threads if cpus % threads == 0 else 1
 
-    def _since_begin(self, record: _Record, field: str) -> float:
-        """Return a time in seconds on the clock of the jobs."""
+    def _since_begin(self, record: _Record, field: str, recurs: bool) -> float:
+        """Return a time in seconds on the clock of the jobs; if it recurs, with the clock on the wall as the log begins."""
+        clock, begin = (log_values.Clock(), self._begin_on_wall) if recurs else (self._clock, self._begin or 0)
         try:
-            seconds = log_values.Clock().seconds(record.fields.get(field, ""))
+            seconds = clock.seconds(record.fields.get(field, ""))
         except ValueError as problem:
             raise TraceError(f"{record.where}: {self._spelled(field)}: {problem}") from None
-        return LONGEST_S if seconds is None else float(seconds - (self._begin or 0))
+        return LONGEST_S if seconds is None else float(seconds - begin)
 
     def _limits(self, of_nodes: Mapping[str, range]) -> tuple[list[Limits], list[QOS]]:
         """Return the limits, and the QOS that decide which of them come first."""
@@ -708,7 +723,7 @@ class _Reader:
         if column.field == "wall_time_s":
             return self._duration(record, name) or None
         if column.tres is None:
-            return self._checked(name, self._whole(record, name, -1), whose)
+            return self._checked(self._spelled(name), self._whole(record, name, -1), whose)
         text = record.fields[name]
         amounts = {column.tres: text} if column.tres else dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
         limit: float | None = None
@@ -719,7 +734,8 @@ class _Reader:
             if resource != self._tres:
                 other = next((unit for unit, tres in UNITS.items() if tres == resource), None)
                 hint = f" (--unit {other})" if other else ""
-                self._leave(setting, f"the model counts {self._unit}{hint}", whose)
+                of_one_type = " of all types together" if resource.startswith(f"{self._tres}:") else ""
+                self._leave(setting, f"the model counts {self._unit}{of_one_type}{hint}", whose)
             elif not re.fullmatch(r"-?\d{1,15}", amount.strip(), re.ASCII):
                 raise TraceError(f"{record.where}: {self._spelled(name)}: {quoted(amount)} is not a whole number")
             else:
@@ -729,12 +745,13 @@ class _Reader:
                         self._leave(setting, f"it is a part of the machine, of which no file tells the {self._unit}", whose)
                         return None
                     number = of * number // 100
-                limit = self._checked(name, number, whose)
+                limit = self._checked(setting, number, whose)
         return None if limit is None else limit / 60 if column.field == "node_hours" else limit
 
-    def _checked(self, column: str, limit: int, whose: str) -> int | None:
+    def _checked(self, setting: str, limit: int, whose: str) -> int | None:
         if not limit:
-            self._leave(f"{self._spelled(column)}=0", "jobs that may never run are left out of a workload, not held", whose)
+            why = "it would reject all these jobs; leave them out of the workload if they are not to run"
+            self._leave(f"{setting}=0", why, whose)
         return limit if 0 < limit <= LARGEST_WHOLE else None
 
     def _order(self) -> FairShare | Multifactor | None:

@@ -66,6 +66,10 @@ class Clock:
             raise ValueError(f"{quoted(text)} is not a time") from None
         return seconds if seconds > EARLIEST_S else None
 
+    def on_wall(self, seconds: int) -> int:
+        """Return what clocks on the wall show at a time, as the time at which they show it in UTC."""
+        return int(datetime.fromtimestamp(seconds, self._zone or UTC).replace(tzinfo=UTC).timestamp())
+
     def time(self, field: str, text: str) -> int:
         """Return the time stamp of a field as seconds, -1 where the log has none; of a repeated hour, the first pass."""
         hour = text[:14]

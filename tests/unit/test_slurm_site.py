@@ -283,7 +283,7 @@ def test_parents_may_be_a_column_and_a_stroke_may_end_lines(read: Read) -> None:
         (
             (associations({"Account": "x", "User": "u", "MaxJobs": "0"}),),
             Site(),
-            "MaxJobs=0 of account x: jobs that may never run are left out of a workload, not held",
+            "MaxJobs=0 of account x: it would reject all these jobs; leave them out of the workload if they are not to run",
         ),
         (("Include nodes.conf\n",), Site(), "Include nodes.conf: give the other file too"),
         (
@@ -328,6 +328,49 @@ ReservationName=elsewhere StartTime=2024-01-10T00:00:00 EndTime=2024-01-11T00:00
 """
 
 
+RESERVED_LOCALLY = """\
+ReservationName=once StartTime=2024-07-01T08:00:00 EndTime=2024-07-01T12:00:00 Nodes=n1
+ReservationName=daily StartTime=2024-01-02T08:00:00 EndTime=2024-01-02T12:00:00 Nodes=n2 Flags=DAILY
+ReservationName=early StartTime=2024-01-01T00:30:00 EndTime=2024-01-01T01:30:00 Nodes=n3 Flags=WEEKEND
+ReservationName=winter StartTime=2024-12-02T08:00:00 EndTime=2024-12-02T12:00:00 Nodes=n4
+"""
+
+
+def test_reservations_of_a_time_zone(read: Read) -> None:
+    """Slurm prints local times; a log that is read with its time zone, and its ``StartTime``, are in UTC.
+
+    Berlin is two hours ahead of UTC in July, and one in winter.  A window at 8 recurs at 8 in summer too.
+    """
+    day, hour = 86_400, 3600
+    start = "2024-06-30T22:00:00"  # Monday, 1 July, 0:00 in Berlin
+    slurm = read("NodeName=n[1-4]\n", RESERVED_LOCALLY, start=start, timezone="Europe/Berlin")
+    saturday = 5 * day + hour // 2
+    winter = 154 * day + 9 * hour  # 2 December, 8:00 in Berlin, is 154 days and 9 hours of elapsed time later
+    assert list(slurm.site.reservations) == [
+        Reservation(nodes="0", start_s=8 * hour, end_s=12 * hour, name="once"),
+        Reservation(nodes="1", start_s=8 * hour, end_s=12 * hour, every_s=day, name="daily"),
+        *(
+            Reservation(nodes="2", start_s=saturday + shift, end_s=saturday + shift + hour, every_s=7 * day, name="early")
+            for shift in (0, day)
+        ),
+        Reservation(nodes="3", start_s=winter, end_s=winter + 4 * hour, name="winter"),
+    ]
+    assert "timezone: 'Berlin'" in refusal(lambda: read(CONF, timezone="Berlin"))
+
+
+def test_reserved_nodes_that_no_file_describes(read: Read) -> None:
+    text = "ReservationName=r StartTime=2024-01-01T00:00:00 EndTime=2024-01-02T00:00:00 Nodes=n[2-4]\n"
+    inner = "ReservationName=k StartTime=2024-01-01T00:00:00 EndTime=2024-01-02T00:00:00 Nodes=k4 NodeName=k4 CoreIDs=0-3\n"
+    slurm = read("NodeName=n[1-2] CPUs=2\n", text, start="2024-01-01T00:00:00", unit="gpus")
+    assert "StartTime of reservation r: its nodes have no gpus" in slurm.left_out
+    slurm = read("NodeName=n[1-2]\n", text, inner, start="2024-01-01T00:00:00")
+    assert list(slurm.site.reservations) == [Reservation(nodes="1", start_s=0, end_s=86_400, name="r")]
+    assert slurm.left_out == (
+        "Nodes of reservation r: no file describes n3 and 1 more",
+        "StartTime of reservation k: no file describes its nodes",
+    )
+
+
 def test_reservations_are_on_the_clock_of_the_jobs(read: Read) -> None:
     day, hour = 86_400, 3600
     monday, saturday = 6 * day, 4 * day
@@ -350,7 +393,7 @@ def test_reservations_are_on_the_clock_of_the_jobs(read: Read) -> None:
         "StartTime of reservation past: it is over when the log begins",
         "StartTime of reservation floats: its begin moves on as time passes, so that it never comes",
         "StartTime of reservation group: reservations are for accounts and users, not for groups",
-        "StartTime of reservation mixed: names with a minus and without one stand together",
+        "StartTime of reservation mixed: some of its names have a minus and some have none",
         "StartTime of reservation elsewhere: it has no nodes",
     )
     with pytest.raises(TraceError, match=r"0\.txt:1: EndTime: 'soon' is not a time"):
@@ -451,7 +494,7 @@ def test_older_columns_of_qos_are_limits(read: Read, older: str, newer: str) -> 
         ("NewFlag", {}, "it is no rule of the model"),
     ],
 )
-def test_flags_of_qos(read: Read, flag: str, qos_fields: dict[str, bool], left_out: str | None) -> None:
+def test_flags_of_qos(read: Read, flag: str, qos_fields: dict[str, Any], left_out: str | None) -> None:
     slurm = read(qos({"Name": "x", "Flags": flag, "MaxJobsPU": "2"}))
     assert list(slurm.site.limits) == [Limits(user="*", qos="x", running_jobs=2)]
     assert list(slurm.site.qos) == ([QOS(name="x", **qos_fields)] if qos_fields else [])
