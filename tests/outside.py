@@ -788,7 +788,8 @@ class _Run:
         estimate, starts = self.estimate[job], [one.start for one in self.phases[job] if one.start <= now]
         if not starts:
             return estimate, estimate
-        if len(starts) > 1 or self.machine.node_speeds is not None or self.size[job] != self.phases[job][0].nodes:
+        first = self.phases[job][0]  # stopped, or resized: how much of it is left no table says
+        if len(starts) > 1 or first.end <= now or self.machine.node_speeds is not None or self.size[job] != first.nodes:
             return 0, estimate
         left = max(estimate - (now - starts[0]), 0)
         spends = self.in_time or self.machine.boot or self.machine.checkpointing.interval_s is not None
