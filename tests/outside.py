@@ -178,7 +178,7 @@ class _Run:
         self.result, self.machine, self.site = result, result.machine, result.scenario.used_site
         self.policy, self.speedup = make_policy(result.scenario.policy), result.scenario.speedup
         self.in_time = result.slices is not None
-        self.qos: Sequence[Any] = getattr(self.site, "qos", ())
+        self.qos = () if self.site is None else self.site.qos
         self.jobs, self.arrays = {job.id: job for job in jobs}, arrays
         self.reserved, self.discarded = reserved, discarded
         self._nodes()
@@ -749,7 +749,7 @@ class _Run:
         assert self.site is not None
         counting = [other for other in self.site.limits if self._of_limit(other, job) is not None]
         of_qos = [other for other in counting if other.qos is not None and getattr(other, name, None) is not None]
-        if (yields := getattr(limit, "yields_to_qos", None)) is not None:
+        if (yields := limit.yields_to_qos) is not None:
             single = name in ("wall_time_s", "job_nodes", "job_processors")
             if yields in {
                 "max" if single or other.user is not None or other.account is not None else "grp" for other in of_qos
