@@ -643,7 +643,7 @@ def _simpler(case: Case) -> Iterator[Case]:
         yield replace(case, arrays={}, site=case.site and replace(case.site, array_limits=False))
     for changes in ({"site": None}, {"events": "together"}, {"speedup": LinearSpeedup()}, {"seed": 1}):
         if any(getattr(case, name) != value for name, value in changes.items()):
-            yield replace(case, **changes)  # type: ignore[arg-type]
+            yield replace(case, **changes)
     if ":" in case.policy:
         yield replace(case, policy=case.policy.partition(":")[0])
     for part in _without_fields(case.machine, keep=("nodes",)):
