@@ -229,7 +229,7 @@ class _Run:
             self.phases[each.job].append(each)
         self.attempts = {job: list(_together(phases)) for job, phases in self.phases.items()}
         self.first_start = {job: phases[0].start for job, phases in self.phases.items()}
-        self.end = {job: row["end"] for job, row in self.table.items() if job in self.phases}
+        self.end: dict[int, int] = {job: row["end"] for job, row in self.table.items() if job in self.phases}
         self.started = [job for job in self.jobs if job in self.phases]
         self.places: list[Placed] = []
         if self.phases:
@@ -447,7 +447,7 @@ class _Run:
         assert cap is not None
         share = 1.0 if total == unused else min(1.0, (cap - unused) / (total - unused))
         kinds = 2 ** len((*self.machine.partitions, *self.machine.node_types, *self.machine.reservations))
-        return self.least(job.id) <= len(processors) * share - min(kinds, len(processors))
+        return bool(self.least(job.id) <= len(processors) * share - min(kinds, len(processors)))
 
     def _longest_stay(self, job: int) -> int | None:
         """Return for how long a job may be expected to have nodes, at most; ``None``: it depends on others."""
