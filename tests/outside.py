@@ -178,7 +178,7 @@ class _Run:
         self.result, self.machine, self.site = result, result.machine, result.scenario.used_site
         self.policy, self.speedup = make_policy(result.scenario.policy), result.scenario.speedup
         self.in_time = result.slices is not None
-        self.qos: Sequence[Any] = getattr(self.site, "qos", ())
+        self.qos = () if self.site is None else self.site.qos
         self.jobs, self.arrays = {job.id: job for job in jobs}, arrays
         self.reserved, self.discarded = reserved, discarded
         self._nodes()
@@ -229,7 +229,7 @@ class _Run:
             self.phases[each.job].append(each)
         self.attempts = {job: list(_together(phases)) for job, phases in self.phases.items()}
         self.first_start = {job: phases[0].start for job, phases in self.phases.items()}
-        self.end = {job: row["end"] for job, row in self.table.items() if job in self.phases}
+        self.end: dict[int, int] = {job: row["end"] for job, row in self.table.items() if job in self.phases}
         self.started = [job for job in self.jobs if job in self.phases]
         self.places: list[Placed] = []
         if self.phases:
@@ -447,7 +447,7 @@ class _Run:
         assert cap is not None
         share = 1.0 if total == unused else min(1.0, (cap - unused) / (total - unused))
         kinds = 2 ** len((*self.machine.partitions, *self.machine.node_types, *self.machine.reservations))
-        return self.least(job.id) <= len(processors) * share - min(kinds, len(processors))
+        return bool(self.least(job.id) <= len(processors) * share - min(kinds, len(processors)))
 
     def _longest_stay(self, job: int) -> int | None:
         """Return for how long a job may be expected to have nodes, at most; ``None``: it depends on others."""
@@ -749,7 +749,7 @@ class _Run:
         assert self.site is not None
         counting = [other for other in self.site.limits if self._of_limit(other, job) is not None]
         of_qos = [other for other in counting if other.qos is not None and getattr(other, name, None) is not None]
-        if (yields := getattr(limit, "yields_to_qos", None)) is not None:
+        if (yields := limit.yields_to_qos) is not None:
             single = name in ("wall_time_s", "job_nodes", "job_processors")
             if yields in {
                 "max" if single or other.user is not None or other.account is not None else "grp" for other in of_qos
@@ -788,7 +788,8 @@ class _Run:
         estimate, starts = self.estimate[job], [one.start for one in self.phases[job] if one.start <= now]
         if not starts:
             return estimate, estimate
-        if len(starts) > 1 or self.machine.node_speeds is not None or self.size[job] != self.phases[job][0].nodes:
+        first = self.phases[job][0]  # stopped, or resized: how much of it is left no table says
+        if len(starts) > 1 or first.end <= now or self.machine.node_speeds is not None or self.size[job] != first.nodes:
             return 0, estimate
         left = max(estimate - (now - starts[0]), 0)
         spends = self.in_time or self.machine.boot or self.machine.checkpointing.interval_s is not None

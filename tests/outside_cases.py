@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-import clustermodel
 from clustermodel import (
+    QOS,
     Checkpointing,
     CheckpointStore,
     ContextSwitch,
@@ -70,7 +70,7 @@ POLICIES: Final = tuple(dict.fromkeys((
     "backfilling:width=greedy", "backfilling:width=greedy,widening=2", "R/L:width=half,widening=1", "D:starvation_weight=0.5",
     "P:levels=2", "1/L:test_runs=true,width=greedy", "D-NG:predictor=last,correction=second",
 )))  # fmt: skip
-USERS, ACCOUNTS, QOS, NAMES = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), ("sweep", "prep", None)
+USERS, ACCOUNTS, NAMES_OF_QOS, NAMES = (1, 2, 3, -1), ("bio", "geo", None), ("high", "low", None), ("sweep", "prep", None)
 QUIET: Final = ("no gang shared", "Scenario.fidelity", "power")
 _ONE_IN: Final = 3  # cases with a feature that the policy takes
 
@@ -125,7 +125,7 @@ class Case:
             "several partitions": machine.partitions and names,
             "limits": site is not None and site.limits,
             "limits of a QOS": site is not None and any(limit.qos is not None for limit in site.limits),
-            "QOS of partitions": getattr(site, "qos", ()),
+            "QOS of partitions": site is not None and site.qos,
             "dependencies": any(job.after or job.after_ok or job.after_not_ok or job.after_any for job in jobs),
             "singletons": any(job.singleton for job in jobs),
             "arrays": self.arrays,
@@ -312,7 +312,7 @@ def drawn(number: int | str, *, policy: str | None = None, without: Collection[s
         )
     limits = [_limit(draw, nodes * per_node) for _ in range(draw.whole(1, 3))] if draw.has("limits") else []
     site = Site(limits=limits, array_limits=bool(arrays), order=order) if limits or arrays or order else None
-    if limits and site is not None and "qos" in Site.__dataclass_fields__ and draw.has("QOS of partitions", 2):
+    if limits and site is not None and draw.has("QOS of partitions", 2):
         site = replace(site, qos=_qos(draw, [each.name for each in parts]))
     case = Case(
         policy,
@@ -459,7 +459,7 @@ def _jobs(
                 estimate_s=round(estimate, 6),
                 user=draw.one(*USERS),
                 account=draw.one(*ACCOUNTS),
-                qos=draw.one(*QOS),
+                qos=draw.one(*NAMES_OF_QOS),
                 partition=draw.one(None, *names),
                 priority=draw.one(*ranks),
                 memory_gib=gib,
@@ -580,14 +580,14 @@ def _limit(draw: _Draw, nodes: int) -> Limits:
     ):  # fmt: skip
         if draw.rng.random() < 1 / 3:
             who[name] = draw.one(*values)
-    if "yields_to_qos" in Limits.__dataclass_fields__ and "qos" not in who and draw.rng.random() < 0.25:
+    if "qos" not in who and draw.rng.random() < 0.25:
         who["yields_to_qos"] = draw.one("max", "grp")
     kinds = ["running_jobs", "nodes", "node_hours", "submitted_jobs", "wall_time_s", "job_nodes", "both"]
-    kinds += [name for name in ("processors", "processor_hours", "job_processors") if name in Limits.__dataclass_fields__]
+    kinds += ["processors", "processor_hours", "job_processors"]
     kind = draw.one(*kinds)
     if kind == "both":
         return Limits(**who, running_jobs=draw.whole(1, 3), nodes=draw.whole(1, nodes))
-    most = {
+    most: dict[str, Any] = {
         "running_jobs": draw.whole(1, 3),
         "submitted_jobs": draw.whole(1, 4),
         "nodes": draw.whole(1, nodes),
@@ -601,7 +601,7 @@ def _limit(draw: _Draw, nodes: int) -> Limits:
     return Limits(**who, **{kind: most[kind]})
 
 
-def _qos(draw: _Draw, partitions: Iterable[str]) -> list[Any]:
+def _qos(draw: _Draw, partitions: Iterable[str]) -> list[QOS]:
     """Return which QOS partitions have, and what QOS lift."""
     made, left = [], set(partitions)
     for name in ("high", "low", "part"):
@@ -610,7 +610,7 @@ def _qos(draw: _Draw, partitions: Iterable[str]) -> list[Any]:
         flags = {
             flag: draw.rng.random() < 1 / 3 for flag in ("over_partition_qos", "lifts_partition_time", "lifts_partition_nodes")
         }
-        made.append(clustermodel.QOS(name=name, partitions=own, **flags))  # type: ignore[attr-defined]
+        made.append(QOS(name=name, partitions=own, **flags))
     return made
 
 
@@ -643,7 +643,7 @@ def _simpler(case: Case) -> Iterator[Case]:
         yield replace(case, arrays={}, site=case.site and replace(case.site, array_limits=False))
     for changes in ({"site": None}, {"events": "together"}, {"speedup": LinearSpeedup()}, {"seed": 1}):
         if any(getattr(case, name) != value for name, value in changes.items()):
-            yield replace(case, **changes)  # type: ignore[arg-type]
+            yield replace(case, **changes)
     if ":" in case.policy:
         yield replace(case, policy=case.policy.partition(":")[0])
     for part in _without_fields(case.machine, keep=("nodes",)):

@@ -16,7 +16,7 @@ from clustermodel.policies.predictors import Correction, Lengths, Predictor, cor
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.price import Price
 from clustermodel.schedule.profile import RunningProfile
-from clustermodel.ticks import to_ticks
+from clustermodel.ticks import NEVER, to_ticks
 from clustermodel.validation import choice, require, require_seconds, share
 
 BY: Final = ("price", "carbon")
@@ -157,12 +157,17 @@ class _Run:
         price, last = self._price, now + self._most
         if price is None or last == now:
             return now
-        changes = [begin for begin, _ in price.steps(now, last + length)][1:]
+        starts = {last}
+        settled = next(time for time in reversed(self._profile.times()) if time < NEVER)  # nothing is known to change after
+        if price.every and (again := settled + price.every) < last:  # a later start is as dear as one a period before
+            starts, last = set(), again
         # The mean is least where the job begins or ends as the price changes, or at the end of the delay.
-        starts = sorted({last, *(begin for change in changes for begin in (change, change - length) if now < begin < last)})
+        for shift in (0, length):
+            changes = [begin - shift for begin, _ in price.steps(now + shift, last + shift)]
+            starts.update(changes[1:])
         cost = price.mean(now, now + length)
         best, most = now, cost - self._saving * abs(cost)
-        for start in starts:
+        for start in sorted(starts):
             if (cost := price.mean(start, start + length)) < most and self._profile.fits_at(start, job.nodes, length):
                 best, most = start, cost
         return best

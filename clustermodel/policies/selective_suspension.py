@@ -111,6 +111,8 @@ class SelectiveSuspensionRun:
         self._memory = view.free_memory() if self._mode == "suspend" else None
         for gang in batch.ended:
             self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
+        if batch.ended and view.down:  # told of one by one, an end may come after the failure of its nodes
+            self._idle &= ~sum(1 << node for node in view.down)
         if self._occupies:
             self._note_epilogs(view)
         self._observe_outages(batch)

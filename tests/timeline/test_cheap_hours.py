@@ -100,3 +100,27 @@ def test_a_note_says_so_where_no_price_is_known() -> None:
     no_price = [note.fact for note in run_notes([wait("1 0 2 20 20", price=None)])]
     assert no_price == ["no price of energy is known, so no hour is cheaper under cheap-hours"]
     assert run_notes([wait("1 0 2 20 20")]) == []
+
+
+@pytest.mark.parametrize("machine", [{}, {"power": cm.Power(busy_w=300, idle_w=100), "power_cap_w": 700}])
+@pytest.mark.parametrize("delay", [100, 1000, 1e9])
+def test_only_a_period_is_looked_at_beyond_what_is_planned(
+    delay: float, machine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Cheap from 20 to 50 s of every 100 s.  By the cap one of three nodes is never in use, so that the plan never ends.
+    calls, mean = [0], cm.Price.mean
+
+    def counted(price: cm.Price, begin: int, end: int) -> float:
+        calls[0] += 1
+        return mean(price, begin, end)
+
+    monkeypatch.setattr(cm.Price, "mean", counted)
+    price = cm.Price(time_s=[0, 20, 50], price=[1, 0.25, 2], every_s=100)
+    # 2 fits beside 1, which runs until 150, at 120 only if a node is left then; 3 needs both nodes, and waits until 220.
+    jobs = "1 20 1 130 130\n2 60 1 20 20\n3 60 2 20 20"
+    result = play(3, jobs, CheapHours(price=price, max_delay_s=delay), **machine)
+    starts = {job: start for job, (start, _) in spans(result).items()}
+    assert starts[2] == 120
+    if machine and delay >= 1000:
+        assert starts[3] == 220
+    assert calls[0] < 200

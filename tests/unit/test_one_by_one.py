@@ -13,6 +13,7 @@ from clustermodel import (
     Job,
     Limits,
     Machine,
+    Outages,
     Scenario,
     Setup,
     Site,
@@ -155,3 +156,21 @@ def test_nodes_of_gangs_that_end_as_planned_are_those_of_the_plan_under_all_guar
     workload = Workload.from_jobs(jobs, machine_nodes=2)
     result = Scenario(workload=workload, policy=f"backfilling:guarantees={guarantees}", events="one-by-one").run()
     assert spans(result) == {1: (0, 10), 2: (0, 10), 3: (10, 15)}
+
+
+@pytest.mark.parametrize("policy", [*sorted(set(policy_names()) - SHARED_IN_TIME), *MORE])
+def test_a_node_that_fails_as_its_gang_ends_is_not_idle(policy: str) -> None:
+    # The failure comes first, then the end of job 1, as every end after all else; job 2 waits for the repair.
+    machine = Machine(nodes=2, failures=Outages(node=[1], down_s=[10.0], up_s=[60.0], nodes=2))
+    jobs = [
+        Job(id=1, nodes=2, submit_s=0, run_s=10),
+        Job(id=2, nodes=2, submit_s=1, run_s=20),
+        Job(id=3, nodes=1, submit_s=2, run_s=30),
+    ]
+    workload = Workload.from_jobs(jobs)
+    one, together = (
+        Scenario(workload=workload, machine=machine, policy=policy, events=events).run()
+        for events in ("one-by-one", "together")
+    )
+    assert spans(one)[1] == (0, 10) and spans(one)[2][0] >= 60
+    assert spans(one) == spans(together)
