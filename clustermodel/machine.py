@@ -15,9 +15,9 @@ from clustermodel.costs import CostTicks, Seconds, require_cost
 from clustermodel.errors import SpecificationError, counted, quoted, refused
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
+from clustermodel.node_set import count, from_members, text, union, without
 from clustermodel.power import Power, to_microwatts, to_watts
 from clustermodel.price import Price
-from clustermodel.schedule.node_set import count, from_members, text, union, without
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 

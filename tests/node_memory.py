@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from clustermodel.experiment.result import Result
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import GangPlacement, gangs_in_matrix, gangs_in_space
+from clustermodel.node_set import members
 from clustermodel.policies.interface import Decision, Kill, Policy, Setup, decide_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import members
 
 
 class Noted:

@@ -24,10 +24,10 @@ from clustermodel.measure.job_table import Jobs, bounded_slowdown
 from clustermodel.measure.metrics import other_machine
 from clustermodel.measure.quantities import account_column, account_columns
 from clustermodel.measure.timeline import WORK, mean_of_steps, memory_share, rates_in_matrix, rates_in_space
+from clustermodel.node_set import NodeSet, from_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole, to_gib
 from clustermodel.workload.table import Workload

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from clustermodel.errors import counted
+from clustermodel.node_set import members
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import members
 from clustermodel.ticks import to_seconds
 
 

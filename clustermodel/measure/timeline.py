@@ -16,11 +16,11 @@ import numpy as np
 
 from clustermodel.arrays import Columns, FloatArray, IntArray, distinct
 from clustermodel.machine import Machine
+from clustermodel.node_set import NodeSet, from_mask
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
 from clustermodel.recording.matrix_history import Cell, History, LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import NodeSet, from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.placements import KINDS, placement_columns
 

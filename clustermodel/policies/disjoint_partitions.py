@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from clustermodel.node_set import NodeSet, as_mask, count
 from clustermodel.policies.interface import Decide, Decision, Policy, Resize, Run, Setup, Start, WakeAt, decide_of
 from clustermodel.policies.view import Batch, RunningJob, View, copy_of
 from clustermodel.schedule.job_queue import JobQueue
-from clustermodel.schedule.node_set import NodeSet, as_mask, count
 from clustermodel.ticks import NEVER
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from clustermodel.errors import DecisionError, SpecificationError, quoted
 from clustermodel.machine import Machine
+from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.node_set import places as rows_of
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.node_set import NodeSet, from_mask
-from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.speedup import LINEAR, Speedup
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.node_set import as_mask, from_mask, lowest
 from clustermodel.policies import predictors
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import (
@@ -31,7 +32,6 @@ from clustermodel.policies.interface import (
 from clustermodel.policies.pools import plan_of, pools_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import as_mask, from_mask, lowest
 from clustermodel.schedule.pool_plans import Group, RunningPlan
 from clustermodel.schedule.pools import Split
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks

@@ -27,11 +27,11 @@ from operator import or_
 from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.node_set import from_mask
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
 from clustermodel.policies.pools import pools_of
 from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import choice, require_number, require_seconds
 

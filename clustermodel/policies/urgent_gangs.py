@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
+from clustermodel.node_set import NodeSet, as_mask
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.preemption import preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.ousterhout import InTheWay, Occupant, OusterhoutMatrix, clear
 
 

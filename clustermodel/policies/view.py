@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from clustermodel.errors import DecisionError
+from clustermodel.node_set import NodeSet, as_mask, from_mask
 from clustermodel.schedule.by_node import Layout
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 
 
 class QueuedJob:

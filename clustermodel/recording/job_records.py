@@ -17,10 +17,10 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
+from clustermodel.node_set import NodeSet
 from clustermodel.recording import run_attempts
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, RunAttempt, RunAttempts, Status
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")

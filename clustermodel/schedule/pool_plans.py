@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
+from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.schedule.pools import Pools, Split
 from clustermodel.schedule.windows import Window, candidates
 from clustermodel.ticks import NEVER

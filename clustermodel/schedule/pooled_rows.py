@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from clustermodel.schedule.node_set import as_mask, lowest, mask_of
+from clustermodel.node_set import as_mask, lowest, mask_of
 from clustermodel.schedule.ousterhout import Guard, Occupant, OusterhoutMatrix
 from clustermodel.schedule.pools import PoolProfile, Pools, Split
 from clustermodel.schedule.profile import Reservation, RowPlans

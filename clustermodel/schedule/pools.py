@@ -10,7 +10,7 @@ from collections.abc import Container, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.schedule.node_set import NodeSet, as_mask, lowest
+from clustermodel.node_set import NodeSet, as_mask, lowest
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.windows import Window, Windows, candidates
 from clustermodel.ticks import NEVER

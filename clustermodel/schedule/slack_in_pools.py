@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from clustermodel.schedule.node_set import bisect_left
+from clustermodel.node_set import bisect_left
 from clustermodel.schedule.pool_plans import Group, RunningPlan, Steps
 from clustermodel.schedule.pools import Split
 from clustermodel.schedule.slack_prices import MOST_PERMUTED, Priced, SlackReservation, Weights, cost, price_of_start

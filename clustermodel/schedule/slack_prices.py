@@ -12,7 +12,7 @@ from math import fsum, inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clustermodel.schedule.node_set import bisect_left, bisect_right
+from clustermodel.node_set import bisect_left, bisect_right
 from clustermodel.schedule.profile import Profile, Request
 from clustermodel.ticks import TICKS_PER_SECOND
 

@@ -8,6 +8,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import DecisionError, counted, shown
+from clustermodel.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
 from clustermodel.policies.interface import (
     Checkpoint,
     Kill,
@@ -25,7 +26,6 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import may_have, one_of

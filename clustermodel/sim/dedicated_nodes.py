@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
+from clustermodel.node_set import NodeSet, as_mask
 from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING, RUNNING, STOPPING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms, expected_left
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.ticks import NEVER, to_seconds

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from simpy import Event
 
 from clustermodel.job import JobRow, Sizes
+from clustermodel.node_set import NodeSet, count, holds_any
 from clustermodel.policies.view import (
     MIGRATING,
     RESIZING,
@@ -25,7 +26,6 @@ from clustermodel.policies.view import (
 )
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.node_set import NodeSet, count, holds_any
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.sim.events import JobProcess
 

@@ -12,10 +12,10 @@ from simpy import Event
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import Failure
+from clustermodel.node_set import from_members, holds_any
 from clustermodel.policies.view import Outage
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import from_members, holds_any
 from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.sim.resizing import discard_saved
 from clustermodel.ticks import NEVER, duration_to_ticks, to_seconds

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
-from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.job_queue import JobQueue
-from clustermodel.schedule.node_set import (
+from clustermodel.node_set import (
     Allocation,
     IdleNodes,
     NodeSet,
@@ -23,6 +21,8 @@ from clustermodel.schedule.node_set import (
     mask_of,
     text,
 )
+from clustermodel.policies.view import QueuedJob
+from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.switching_off import SwitchedOff

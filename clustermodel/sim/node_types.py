@@ -10,7 +10,7 @@ import numpy as np
 
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine, has_features
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
+from clustermodel.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.partitions import ANYWHERE, NONE_LIFTED, Lifted, Partitions, Place, place_in
 from clustermodel.validation import to_kib
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask
+from clustermodel.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.ticks import NEVER, to_ticks
 
 

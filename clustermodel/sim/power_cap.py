@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clustermodel.machine import Machine
+from clustermodel.node_set import NodeSet, from_mask, lowest, mask_of, members
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, mask_of, members
 from clustermodel.schedule.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.sim.job_process import JobInSystem
 

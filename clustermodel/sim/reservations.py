@@ -9,10 +9,10 @@ from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
+from clustermodel.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.schedule.windows import Windows
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustermodel.errors import DecisionError
 from clustermodel.job import UNSET
-from clustermodel.policies.view import RUNNING, RunningJob
-from clustermodel.recording.job_records import EndedPhase
-from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
-from clustermodel.schedule.node_set import (
+from clustermodel.node_set import (
     NodeSet,
     as_mask,
     count,
@@ -27,6 +24,9 @@ from clustermodel.schedule.node_set import (
     union,
     without,
 )
+from clustermodel.policies.view import RUNNING, RunningJob
+from clustermodel.recording.job_records import EndedPhase
+from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_pool import may_have
 from clustermodel.sim.node_requests import idle_for

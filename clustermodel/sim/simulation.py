@@ -13,11 +13,11 @@ from simpy import Event, Process, Timeout
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow, OwnCosts, Sizes
 from clustermodel.machine import Machine
+from clustermodel.node_set import NodeSet
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes

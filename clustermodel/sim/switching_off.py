@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from clustermodel.node_set import NodeSet, as_mask, from_mask, from_members, members
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, from_members, members
 from clustermodel.sim.events import AlarmClock
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from clustermodel.node_set import NodeSet, as_mask, from_mask
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.job_process import Execution
 from clustermodel.sim.node_requests import idle_for
 

@@ -15,6 +15,7 @@ from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import summarize
 from clustermodel.measure.timeline import event_log
+from clustermodel.node_set import count
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
@@ -22,7 +23,6 @@ from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.theory.capacity_loss import capacity_loss

@@ -15,9 +15,9 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Specif
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.job_table import Jobs
+from clustermodel.node_set import count
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import count
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
 from tests.property.strategies import cases, machines_and_rows, one_in

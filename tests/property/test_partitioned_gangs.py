@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from clustermodel import Partition, Scenario, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
+from clustermodel.node_set import as_mask
 from clustermodel.policies import gang
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import as_mask
 from clustermodel.sim.simulation import Fidelity
 from tests.gang_runs import POLICIES, GangCase, check_books, gang_cases, run, seen_in_time
 from tests.property.strategies import cases

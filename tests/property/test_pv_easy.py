@@ -13,10 +13,10 @@ from clustermodel.job import JobRow
 from clustermodel.measure.job_table import Jobs
 from clustermodel.measure.metrics import Summary, summarize
 from clustermodel.measure.timeline import event_log
+from clustermodel.node_set import NodeSet
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity_loss import capacity_loss
 from tests.property.strategies import cases, machines_and_rows

@@ -22,11 +22,11 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.measure.energy import energy_by_account, microwatts
+from clustermodel.node_set import as_mask, from_mask, lowest
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Resize, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import as_mask, from_mask, lowest
 from clustermodel.speedup import LINEAR
 from tests.gang_runs import check_books
 from tests.property.strategies import cases

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel import Batch, DecisionError, Kill, Start, View
+from clustermodel.node_set import NodeSet
 from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Place, Resize, Rows, Setup, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from tests.timeline.timeline import play_quietly
 

@@ -23,6 +23,7 @@ FOUNDATION = {
     "plugins",
     "tables",
     "formatting",
+    "node_set",
 }
 SPECIFICATION = FOUNDATION | {
     "costs",
@@ -52,6 +53,7 @@ MAY_IMPORT = {
     "ticks": set(),
     "arrays": set(),
     "formatting": {"errors"},
+    "node_set": set(),
     "files": {"errors"},
     "validation": {"errors"},
     "plugins": {"errors"},

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Machine, Partition, Scenario, Workload
+from clustermodel.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Run, Setup
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
 from clustermodel.sim.partitions import Partitions
 from tests.bench.partitions import site
 from tests.property.strategies import cases

@@ -1,7 +1,7 @@
 """The free memory of nodes, and the memory of a plan of gangs."""
 
+from clustermodel.node_set import as_mask
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import as_mask
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from tests.jobs import queued
 

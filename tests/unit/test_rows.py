@@ -6,9 +6,9 @@ import pytest
 
 from clustermodel import Checkpointing, DecisionError, Job, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
+from clustermodel.node_set import NodeSet
 from clustermodel.policies.interface import Decision, Migrate, Place, Rows, Setup, Start
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.time_sharing.shared_nodes import MatrixRows
 
 Says = Callable[[QueuedJob, QueuedJob], list[Decision]]

@@ -6,8 +6,8 @@ import pytest
 
 import clustermodel as cm
 from clustermodel.experiment.result import Result
+from clustermodel.node_set import from_mask
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
 
 NODES = 64

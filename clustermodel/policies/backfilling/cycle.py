@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from clustermodel.node_set import count
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation
@@ -16,7 +17,6 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.node_set import count
 from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:

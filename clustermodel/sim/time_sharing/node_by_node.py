@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt, Process
 
+from clustermodel.node_set import NodeSet, as_mask
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.events import InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing

@@ -16,13 +16,13 @@ from simpy import Event, Interrupt
 
 from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.machine import Machine
+from clustermodel.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.node_set import places as rows_of
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.job_records import StreamedRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
-from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.sim.events import Bell
 from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms, expected_left
 from clustermodel.sim.saved_work import TRANSFERS

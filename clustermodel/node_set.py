@@ -195,6 +195,7 @@ class IdleNodes:
         self.count = nodes
 
     def as_set(self) -> NodeSet:
+        """Return the idle nodes."""
         return tuple(self._bounds)
 
     def take_lowest(self, nodes: int) -> NodeSet:
@@ -237,6 +238,7 @@ class IdleNodes:
         return None
 
     def has(self, nodes: NodeSet) -> bool:
+        """Return whether these nodes are all idle."""
         return all(self._place_of(low, high) >= 0 for low, high in zip(nodes[::2], nodes[1::2], strict=True))
 
     def _place_of(self, low: int, high: int) -> int:
