@@ -1,7 +1,7 @@
 """Which jobs run and which are preempted on a machine with partitions: nodes are counted by pool.
 
-A running job has the nodes that it holds; a waiting one takes nodes that are idle, or about to be, before those that others
-would have to leave.
+A running job has the nodes that it holds; a waiting one takes nodes that are idle before those that jobs are leaving, and these
+before those that others would have to leave.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from clustermodel.schedule.pools import Pools, Split
 
 
 class PoolsToShare:
-    """The nodes of one scheduling cycle by pool: those that nobody holds, or that jobs are leaving, and those to be gained."""
+    """The nodes of one scheduling cycle by pool: those that are idle, those that jobs are leaving, and those to be gained."""
 
     def __init__(self, pools: Pools, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()) -> None:
         self._pools, self._view = pools, view
-        self._free = IdlePools(pools, view.idle_nodes).counts()
-        self._gain = [0 for _ in self._free]
+        self._idle = IdlePools(pools, view.idle_nodes).counts()
+        self._leaving, self._gain = [0 for _ in self._idle], [0 for _ in self._idle]
         for gang in leaving:
-            self._add(self._free, gang.columns, 1)
+            self._add(self._leaving, gang.columns, 1)
         for gang in gains:
             self._add(self._gain, gang.columns, 1)
         self._closed: set[int] = set()  # pools of jobs that do not fit and may not be passed
@@ -54,37 +54,39 @@ class PoolsToShare:
         return True
 
     def take(self, job: QueuedJob) -> Split | None:
-        """Give a waiting job nodes, free ones first; return from which pools, ``None`` if they are too few.
+        """Give a waiting job nodes; return from which pools, ``None`` if they are too few.
 
-        Of several sets it has those of the first that has enough free ones, else of the first that has enough.
+        It has idle ones if they are enough, else also those that jobs are leaving, else also those to be gained; of several
+        sets those of the first that has enough.
         """
-        ways, free, gain = self.ways(job), self._free, self._gain
+        ways, sources = self.ways(job), (self._idle, self._leaving, self._gain)
         if (own := self._view.suspended_on(job)) is not None:
             counts = self._pools.counts(own)
-            if any(all(pool in pools and free[pool] >= number for pool, number in counts) for pools in ways):
-                self._add(free, own, -1)
+            if any(all(pool in pools and self._free(pool) >= number for pool, number in counts) for pools in ways):
+                _spend(counts, sources)
                 return counts
-        for sources in ((free,), (free, gain)):
+        for last in range(1, len(sources) + 1):
             for pools in ways:
                 taken: dict[int, int] = {}
                 left = job.nodes
-                for counts_of in sources:
+                for counts_of in sources[:last]:
                     for pool in pools:
                         number = min(counts_of[pool], left)
                         if number > 0:
                             taken[pool] = taken.get(pool, 0) + number
                             left -= number
                 if not left:
-                    for pool, number in taken.items():
-                        of_free = min(number, free[pool])
-                        free[pool] -= of_free
-                        gain[pool] -= number - of_free
-                    return tuple(sorted(taken.items()))
+                    split = tuple(sorted(taken.items()))
+                    _spend(split, sources)
+                    return split
         return None
+
+    def _free(self, pool: int) -> int:
+        return self._idle[pool] + self._leaving[pool]
 
     def missing(self, job: QueuedJob, pools: Iterable[int]) -> int:
         """Return how many nodes of some pools are too few for a job if nothing is gained."""
-        return job.nodes - sum(self._free[pool] for pool in pools)
+        return job.nodes - sum(map(self._free, pools))
 
     def gained_from(self, gang: RunningJob, pools: Container[int]) -> int:
         """Return how many nodes of some pools a running job has."""
@@ -93,7 +95,17 @@ class PoolsToShare:
     def gain(self, gang: RunningJob) -> None:
         """Preempt a running job."""
         self._add(self._gain, gang.columns, -1)
-        self._add(self._free, gang.columns, 1)
+        self._add(self._leaving, gang.columns, 1)
+
+
+def _spend(split: Split, sources: Iterable[list[int]]) -> None:
+    """Take nodes of each pool from counts of them, as many as there are of the first, then of the next ones."""
+    for pool, number in split:
+        left = number
+        for counts in sources:
+            of_these = min(left, counts[pool])
+            counts[pool] -= of_these
+            left -= of_these
 
 
 Chosen = dict[int, Split]

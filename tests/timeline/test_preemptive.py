@@ -236,3 +236,18 @@ def test_what_is_refused() -> None:
         play(1, "1 0 1 5", "gs", checkpointing=Checkpointing(restart_charge="every-decision"))
     with pytest.raises(SpecificationError, match="srtf: mode=checkpoint: the machine takes no checkpoints"):
         play(1, "1 0 1 5", "srtf", checkpointing=Checkpointing(max_tasks_per_slice=0))
+
+
+@pytest.mark.parametrize("policy", ["fifo-preempt", "fifo-preempt:victim=order", "fifo-preempt:mode=suspend"])
+@pytest.mark.parametrize("leaving", [0, 1])
+def test_idle_nodes_are_taken_before_those_that_jobs_are_leaving(policy: str, leaving: int) -> None:
+    # At 15 one node is idle, and job 1 leaves the other one at 17, after its epilog: job 3 need not wait for that.
+    parts = [Partition(name=name, nodes=str(node)) for node, name in enumerate("ab")]
+    machine = Machine(nodes=2, partitions=[*parts, Partition(name="c", nodes="0-1", default=True)])
+    jobs = [
+        Job(id=1, nodes=1, submit_s=0, run_s=15, epilog_s=2, partition="ab"[leaving]),
+        Job(id=2, nodes=1, submit_s=0, run_s=15),
+        Job(id=3, nodes=1, submit_s=4, run_s=9),
+    ]
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run()
+    assert spans(result)[3] == (15, 24)
