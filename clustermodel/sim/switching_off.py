@@ -2,17 +2,18 @@
 
 A node is off from when it has been idle for ``Machine.idle_off_s`` until a gang gets it, or it fails.  If a gang leaves its
 nodes before they have booted, they are off again.  A node whose memory keeps a suspended job is on: when it would be switched
-off, it is looked at again after the same time.
+off, it is looked at again after the same time, a second at least.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from clustermodel.node_set import NodeSet, as_mask, from_mask, from_members, members
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import AlarmClock
+from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -28,7 +29,7 @@ class SwitchedOff:
         self._booting = 0  # the nodes of gangs that wait until they have booted, a bitmask
         nodes = run.machine.processors
         self._since = [0] * nodes  # when each node became idle; -1 of those that are not
-        self._due: deque[tuple[int, NodeSet]] = deque([(after, (0, nodes))])  # when nodes may be switched off
+        self._due: list[tuple[int, NodeSet]] = [(after, (0, nodes))]  # a heap: when nodes may be switched off
         self._alarm = AlarmClock(run.env, self._ring)
         self._alarm.set(after)
 
@@ -42,7 +43,7 @@ class SwitchedOff:
             nodes = from_mask(as_mask(nodes) & ~cut)
         for low, high in zip(nodes[::2], nodes[1::2], strict=True):
             self._since[low:high] = [now] * (high - low)
-        self._wait(now, nodes)
+        self._wait(now + self._after, nodes)
 
     def taken(self, nodes: NodeSet) -> int:
         """Note nodes that a gang gets, or that fail; return how many were off."""
@@ -67,22 +68,22 @@ class SwitchedOff:
         """Note that the nodes of a gang are on."""
         self._booting &= ~as_mask(nodes)
 
-    def _wait(self, now: int, nodes: NodeSet) -> None:
+    def _wait(self, until: int, nodes: NodeSet) -> None:
         if nodes:
-            self._due.append((now + self._after, nodes))
-            if self._alarm.at is None:
-                self._alarm.set(self._due[0][0])
+            heappush(self._due, (until, nodes))
+            if self._alarm.at is None or until < self._alarm.at:
+                self._alarm.set(until)
 
     def _ring(self) -> None:
         """Switch off the nodes that have been idle for long enough."""
         now, kept, chosen = self._run.env.now, self._run.saved.nodes_with_images(), 0
         while self._due and self._due[0][0] == now:
-            nodes, looked_at_before = self._due.popleft()[1], now - self._after
+            nodes, looked_at_before = heappop(self._due)[1], now - self._after
             idle = from_members(node for node in members(nodes) if 0 <= self._since[node] <= looked_at_before)
             chosen |= as_mask(idle) & ~self.off
         again = chosen & kept
         self._switch(chosen & ~kept)
-        self._wait(now, from_mask(again))
+        self._wait(now + max(self._after, TICKS_PER_SECOND), from_mask(again))  # what is suspended there may stay for long
         if self._due:
             self._alarm.set(self._due[0][0])
         if (reservations := self._run.reservations) is not None:

@@ -21,7 +21,7 @@ FROM_ELSEWHERE = {
     },
     "learning.md": {"100": "of a formula", "256": "jobs of a run of the study"},
     "site.md": {},
-    "malleable.md": {},
+    "malleable.md": {"1,024": "parts of idle nodes: a constant of the policy"},
     "energy.md": {},
     "guide_site.md": {},
     "guide_ledger.md": {},

@@ -25,7 +25,7 @@ from clustermodel.errors import StrandedJobsError
 from tests.gang_runs import seen_in_time
 from tests.outside_cases import Case, drawn, smaller
 
-LONGEST_S: Final = 8
+LONGEST_S: Final = 30
 """After which a run counts as endless, seconds of the processor."""
 _REPLAYED: Final = 5  # one case in so many, with nodes that are shared in time, is run in the slow mode too
 
