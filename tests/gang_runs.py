@@ -131,7 +131,8 @@ def seen_in_time(result: Result) -> tuple[object, ...]:
     happened = [column.tolist() for column in log], result.states.to_dict("list")
     if result.slices is None:
         return *seen(result), *happened
-    return *seen(result), *happened, list(result.slices), result.history.moments, result.placements.to_dict("list")
+    last = {moment.ticks: moment for moment in result.history.moments}  # of each instant
+    return *seen(result), *happened, list(result.slices), [*last.values()], result.placements.to_dict("list")
 
 
 def spans(result: Result) -> dict[int, tuple[int, int]]:
