@@ -208,8 +208,12 @@ class HeldJobs:
 
         Asked at the end of an instant, after the scheduling cycle, if there was one.
         """
+        now = self._run.env.now
         if cycled:
-            self._settled = self._run.env.now
+            self._settled = now
+        elif self._run.rows and self._settled < now:  # what gangs in rows have executed until now a cycle tells
+            self._alarm.set(now)
+            return []
         self._awaits_cycle = False
         released: list[JobInSystem] = []
         for number, counter in list(self.changing.items()):
@@ -285,7 +289,9 @@ class HeldJobs:
             elif bit == _PROCESSORS or (bit == _NODES and not self._shares_nodes):
                 if counter.processors + nodes > most:
                     return False
-            elif bit & _TIMES and self._time(counter, bit) + self._demand(job, bit) > most:
+            elif bit & _TIMES and (
+                (self._run.rows and self._settled < self._run.env.now) or self._time(counter, bit) + self._demand(job, bit) > most
+            ):
                 return False
         return True
 
