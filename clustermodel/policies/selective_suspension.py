@@ -231,7 +231,7 @@ class SelectiveSuspensionRun:
         """
         found = [(suitable, self._victims_on(suitable, job, view)) for suitable in self._suitable(job)]
         possible = [(suitable, victims) for suitable, victims in found if victims is not None]
-        return possible if all(victims for _, victims in possible) else []  # else it has to wait for nobody else
+        return possible if all(victims for _, victims in possible) else []  # else it fits without a victim
 
     def _victims_on(self, suitable: int, job: QueuedJob, view: View) -> Sequence[_Running] | None:
         free = (self._idle | self._stopping) & ~self._claimed & suitable

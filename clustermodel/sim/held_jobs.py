@@ -289,10 +289,11 @@ class HeldJobs:
             elif bit == _PROCESSORS or (bit == _NODES and not self._shares_nodes):
                 if counter.processors + nodes > most:
                     return False
-            elif bit & _TIMES and (
-                (self._run.rows and self._settled < self._run.env.now) or self._time(counter, bit) + self._demand(job, bit) > most
-            ):
-                return False
+            elif bit & _TIMES:
+                if self._run.rows and self._settled < self._run.env.now:
+                    return False
+                if self._time(counter, bit) + self._demand(job, bit) > most:
+                    return False
         return True
 
     # Limits of nodes x remaining time.
@@ -353,7 +354,7 @@ class HeldJobs:
             elif gang.expected_end > now:
                 changes.append((max(gang.expected_end - max(job.row.estimate - job.saved, 0), now), size))
                 changes.append((gang.expected_end, -size))
-        if in_rows:  # at the earliest; if it has rung in vain, a slice of other gangs may be running
+        if in_rows:  # at the earliest; where there was no room then, a slice of other gangs may be running
             ticks = -(-(time - allowed) // in_rows)
             if counter.rung == now == self._settled:
                 ticks = max(ticks, self._run.machine.time_slicing.quantum)
