@@ -33,9 +33,10 @@ UNREADABLE: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)
 """What is raised by a file that cannot be read or is damaged."""
 _CHUNK: Final = 2**18  # characters
 LARGEST_GROWTH: Final = 256
-"""How many times the size of a compressed file its content may have, if that is more than :data:`ALWAYS_READ` bytes.  Logs grow
+"""How many times the size of a compressed file its content may have, if that is more than ``ALWAYS_READ`` bytes.  Logs grow
 by a factor of 5 to 50."""
 ALWAYS_READ: Final = 2**28
+"""Bytes to which the content of any compressed file may grow."""
 LARGEST_WHOLE: Final = 2**30
 """Bytes of the largest file that is read as a whole, as JSON is, which takes some ten times its size in memory."""
 LARGEST_SPECIFICATION: Final = 2**22  # bytes; parsing a file takes some hundred times its size
