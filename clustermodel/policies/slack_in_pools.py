@@ -21,6 +21,7 @@ from clustermodel.schedule.pools import Split
 from clustermodel.schedule.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.schedule.slack_prices import Priced, SlackReservation, by_start
 from clustermodel.schedule.windows import candidates
+from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
     from clustermodel.policies.slack import Slack
@@ -92,7 +93,7 @@ class PoolSlackRun(SlackRun):
             for reservation in rivals:
                 slots.add(reservation.start)
                 slots.add(reservation.end)
-            last = in_gap[0] if in_gap[0] >= 0 else max(slots)
+            last = in_gap[0] if in_gap[0] >= 0 else max(slot for slot in slots if slot < NEVER)
             slots.update(takewhile(lambda end: end <= last, candidates([now], group.windows, last, length)))
             best = self._search(now, PoolArrival(job, group, length, favour, None), rivals, sorted(slots))
             if best is not None:

@@ -345,8 +345,8 @@ class RunningPlan(ABC):
         late: dict[int, None] = {}
         while self._ends and self._ends[0][0] <= now:
             end, number = heappop(self._ends)
-            as_expected = end == now and number >= 0 and number not in running
-            if not as_expected and number in self._held and self._held[number][0] == end:
+            has_ended = number >= 0 and number not in running  # although that is perhaps still to be reported
+            if not has_ended and number in self._held and self._held[number][0] == end:
                 late[number] = None
         return list(late)
 

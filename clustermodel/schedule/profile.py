@@ -383,8 +383,8 @@ class RunningProfile(Profile):
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
-            if end == now and job_id >= 0 and job_id not in running:
-                continue  # as expected
+            if job_id >= 0 and job_id not in running:
+                continue  # it has ended, although that is perhaps still to be reported
             if job_id in self._assumed_end and self._assumed_end[job_id][0] == end and job_id not in late:
                 late.append(job_id)  # once, if it was started again with the same end as before
         return late

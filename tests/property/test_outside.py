@@ -227,6 +227,20 @@ def test_a_job_that_waits_at_the_head_though_it_fits_is_seen(monkeypatch: pytest
     assert "conserving: job 4, the first of the queue, fits at 100, and waits" in differences(result, PLAIN.jobs)
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "41:10280",  # idle nodes before those that jobs are leaving
+        "41:17935",  # slack: a job that windows never let start, beside one that holds no reservation
+        "41:19624",  # a job that has ended, which is still to be reported, is not late
+        "502:1545",  # what gangs in rows have left of a limit of remaining time, in both fidelities
+        "41:9218",  # nodes that keep suspended jobs, where idle ones are switched off after a microsecond
+    ],
+)
+def test_cases_that_were_wrong_once_hold(number: str) -> None:
+    assert outcome(drawn(number), replayed=True).verdict == "holds"
+
+
 PLAIN = Case(
     "easy",
     Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=3, mpl=2)),
