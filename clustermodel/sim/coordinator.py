@@ -404,7 +404,7 @@ class Coordinator:
         without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
         if submitted and self._states.uncharged:
             self._states.charge()
-        idles = without_changes and not (waiting or self._running or self._gave_up)  # nothing is cut short on an idle machine
+        idles = without_changes and not (self._jobs or self._gave_up)  # nothing is cut short on an empty machine
         if run.sharing.is_settled and not idles:
             run.sharing.settle(now)
         view.now, view.idle = now, pool.idle_nodes.count
