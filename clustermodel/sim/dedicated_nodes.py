@@ -214,14 +214,13 @@ class DedicatedGang(Execution):
                 elif not transfer.granted.triggered:
                     with self._held(Account.BLOCKED):
                         yield self._in_time(transfer.granted, by)
-                if executing and self._executed >= self.duration:
-                    continue
-                if by is not None and (not transfer.granted.triggered or env.now + ticks > by()):
-                    return False
-                with self._held(account):
-                    yield self._in_time(transfer.done, by)
-                if not transfer.done.triggered:
-                    return False
+                if not executing or self._executed < self.duration:
+                    if by is not None and (not transfer.granted.triggered or env.now + ticks > by()):
+                        return False
+                    with self._held(account):
+                        yield self._in_time(transfer.done, by)
+                    if not transfer.done.triggered:
+                        return False
             finally:
                 store.withdraw(transfer)
         return True
