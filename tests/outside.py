@@ -693,7 +693,7 @@ class _Run:
         job = self.jobs[number]
         lost = [other for other in job.after_ok if other in self.table and self.table[other]["status"] != "completed"]
         lost += [other for other in job.after_not_ok if other in self.table and self.table[other]["status"] == "completed"]
-        if not lost or self.windows_of or self._is_capped_in_parts:  # it may have been rejected for these: nobody says when
+        if not lost or self.windows_of or self._is_capped_in_parts:  # perhaps rejected for these; no table says when
             return unknown
         return max(self.submit[number], min(self._left(other, unknown) for other in lost))
 
@@ -1001,7 +1001,7 @@ class _Run:
         return max(self._limits_of(job)) + self._cost("startup", job, size) + self._cost("epilog", job, size)
 
     def _earliest(self) -> Iterator[str]:
-        """Yield reservations that are not for when running jobs leave enough nodes, where nobody else has one."""
+        """Yield reservations that are not for when running jobs leave enough nodes, where no other job has one."""
         first_made: dict[int, int] = {}
         for now, job, _ in self.reserved:
             first_made.setdefault(job, now)
