@@ -87,7 +87,8 @@ READ_ONLY = ("QueuedJob", "RunningJob", "Execution", "View")
 def close_fields(c_file: str) -> None:
     """Take the setters of read-only classes away from Python: compiled modules write to the fields themselves."""
     source = Path(c_file).read_text("utf-8")
-    setter = rf"\(setter\)(?:{'|'.join(READ_ONLY)})_set_\w+"
+    classes = rf"(?:\w+___)?(?:{'|'.join(READ_ONLY)})"  # behind the name of the module, where several are compiled
+    setter = rf"\(setter\){classes}_set_\w+"
     Path(c_file).write_text(re.sub(setter, "NULL", source), "utf-8")
 
 

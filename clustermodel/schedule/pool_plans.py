@@ -345,8 +345,8 @@ class RunningPlan(ABC):
         late: dict[int, None] = {}
         while self._ends and self._ends[0][0] <= now:
             end, number = heappop(self._ends)
-            has_ended = number >= 0 and number not in running  # although that is perhaps still to be reported
-            if not has_ended and number in self._held and self._held[number][0] == end:
+            as_expected = end == now and number >= 0 and number not in running
+            if not as_expected and number in self._held and self._held[number][0] == end:
                 late[number] = None
         return list(late)
 
@@ -356,7 +356,8 @@ class RunningPlan(ABC):
             _, expected_end, split = self._held[number]
             end = expected_end + delay_of(number, now - expected_end)
             if end > now:  # not of a job that has ended now, just as corrected
-                self.reserve(now, end - now, split)
+                # One that has ended now, which is still to be reported, may be on a node whose failure has been.
+                self.reserve(now, end - now, split, beyond_capacity=True)
             self.note_prolongation(number, end)
 
     def note_prolongation(self, number: int, end: int) -> None:

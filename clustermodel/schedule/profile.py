@@ -383,8 +383,8 @@ class RunningProfile(Profile):
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
-            if job_id >= 0 and job_id not in running:
-                continue  # it has ended, although that is perhaps still to be reported
+            if end == now and job_id >= 0 and job_id not in running:
+                continue  # as expected
             if job_id in self._assumed_end and self._assumed_end[job_id][0] == end and job_id not in late:
                 late.append(job_id)  # once, if it was started again with the same end as before
         return late
@@ -395,7 +395,8 @@ class RunningProfile(Profile):
             _, expected_end, nodes = self._assumed_end[job_id]
             end = expected_end + delay_of(job_id, now - expected_end)
             if end > now:  # not of a job that has ended now, just as corrected
-                self.reserve(now, end, nodes)
+                # One that has ended now, which is still to be reported, may be on a node whose failure has been.
+                self.overbook(now, end, nodes)
             self.note_prolongation(job_id, end)
 
     def note_prolongation(self, job_id: int, end: int) -> None:

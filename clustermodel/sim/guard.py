@@ -1,7 +1,7 @@
 """What keeps a policy of a user from assigning to fields of jobs, of gangs and of the view: a refusal that names the field.
 
-Compiled modules are to need none of this, as attributes of their classes are to be closed (``hatch_build.py``); today they can
-still be set there, without a refusal.  In pure Python the objects of a run whose policy, or a part of it, is a user's belong to
+Compiled modules need none of this: attributes of their classes cannot be set from outside (``hatch_build.py``), which this
+module says in the same words.  In pure Python the objects of a run whose policy, or a part of it, is a user's belong to
 subclasses that refuse; runs of the policies of this package are as fast as without.
 """
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clustermodel import DecisionError, Job, Machine, NodeFailures, Partition, Scenario, Start, Workload, check_policy
-from clustermodel.compiled import is_compiled
 from clustermodel.experiment.result import Result
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Decision, PolicyFunction, Setup
@@ -16,7 +15,7 @@ from clustermodel.policies.registry import make_policy, policy_names
 from clustermodel.policies.view import Batch, Outage, QueuedJob, RunningJob, View, copy_of
 from clustermodel.sim.guard import is_shipped
 
-pytestmark = pytest.mark.skipif(is_compiled(), reason="fields of compiled classes can still be set")
+pytestmark = pytest.mark.compiled
 JOBS = [Job(id=n, nodes=2, submit_s=10 * n, run_s=35) for n in (1, 2, 3)]
 
 
