@@ -12,7 +12,7 @@ LONG_S: Final = 20  # wall time of simulations after which a command tells what 
 
 def is_compiled() -> bool:
     """Return whether the inner modules of the simulator run as compiled code."""
-    one_of_them = find_spec("clustermodel.schedule.profile")
+    one_of_them = find_spec("clustermodel.plans.profile")
     return one_of_them is not None and not (one_of_them.origin or "").endswith(".py")
 
 

@@ -39,9 +39,9 @@ from clustermodel import (
     to_seconds,
 )
 from clustermodel.figures.run import draw_gantt, draw_matrix
+from clustermodel.plans.slack_prices import Weights, cost, favour, price_of_start, weight
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
-from clustermodel.schedule.slack_prices import Weights, cost, favour, price_of_start, weight
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 Submitted = tuple[float, ...]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import expm1
 
+from clustermodel.plans.ousterhout import OusterhoutMatrix
 from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.view import View
-from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_seconds, share
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from clustermodel.plans.profile import RunningProfile
 from clustermodel.policies import predictors
 from clustermodel.policies.interface import Decision, Reason, Reserve, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.price import Price
-from clustermodel.schedule.profile import RunningProfile
 from clustermodel.ticks import NEVER, to_ticks
 from clustermodel.validation import choice, require, require_seconds, share
 

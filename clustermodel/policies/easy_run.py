@@ -15,10 +15,10 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from clustermodel.plans.profile import Plan, Profile, Reservation, RunningProfile
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, Outage, QueuedJob, RunningJob, View
-from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile
 
 if TYPE_CHECKING:
     from clustermodel.policies.easy import Easy

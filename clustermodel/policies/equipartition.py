@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import ClassVar, Final, NamedTuple
 
+from clustermodel.plans.pool_plans import split_of
+from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason
 from clustermodel.policies.resizing import Cycle, ResizingPolicy, ResizingRun
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.schedule.pool_plans import split_of
-from clustermodel.schedule.pools import Split
 
 _ADMITTED: Final = Reason("admitted in queue order: all running jobs can have their least number of nodes")
 Bounds = Sequence[tuple[int, int]]

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup
 from clustermodel.policies.resizing import ORDERS, Cycle, ResizingPolicy, ResizingRun, grow, order_of
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.schedule.pools import Split
 from clustermodel.validation import choice
 
 _FITS: Final = Reason("as under EASY: it fits into idle and lent nodes, and delays no reservation")

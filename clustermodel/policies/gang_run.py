@@ -12,12 +12,12 @@ from itertools import chain
 from math import gcd
 from typing import TYPE_CHECKING
 
+from clustermodel.plans.ousterhout import Occupant, OusterhoutMatrix
+from clustermodel.plans.profile import SHORTEST_EXTENSION, Reservation, RowPlans
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
-from clustermodel.schedule.profile import SHORTEST_EXTENSION, Reservation, RowPlans
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

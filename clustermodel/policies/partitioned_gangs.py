@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from clustermodel.plans.ousterhout import Occupant
+from clustermodel.plans.pooled_rows import PooledMatrix, PoolRowPlans
+from clustermodel.plans.profile import Reservation
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import Decision, Setup
 from clustermodel.policies.pools import pools_of
 from clustermodel.policies.view import Batch, QueuedJob
-from clustermodel.schedule.ousterhout import Occupant
-from clustermodel.schedule.pooled_rows import PooledMatrix, PoolRowPlans
-from clustermodel.schedule.profile import Reservation
 
 if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.plans.pool_plans import IdlePools
+from clustermodel.plans.pools import Pools, Split
 from clustermodel.policies.interface import Kill
 from clustermodel.policies.preemption import IdleMemory, Victims
 from clustermodel.policies.view import QueuedJob, RunningJob, View
-from clustermodel.schedule.pool_plans import IdlePools
-from clustermodel.schedule.pools import Pools, Split
 
 
 class PoolsToShare:

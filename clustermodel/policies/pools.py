@@ -17,14 +17,14 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
+from clustermodel.plans.pool_plans import Group, IdlePools, PoolPlan, RunningPlan
+from clustermodel.plans.pools import Pools, Split
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.by_node import IdleProcessors, NodePlan, Nodes
-from clustermodel.schedule.pool_plans import Group, IdlePools, PoolPlan, RunningPlan
-from clustermodel.schedule.pools import Pools, Split
-from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import NEVER
 
 

@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 import numpy as np
 
 from clustermodel.errors import refused
+from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.plugins import made_by, names_module, of_module, plugins
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, Stateless
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require, require_number
 

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
 from clustermodel.policies.view import QueuedJob, RunningJob, View
-from clustermodel.schedule.free_memory import FreeMemory
 
 DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"}), "suspend": frozenset(PARTS)}
 """The modes, and the parts of the machine on which preemption in a mode depends."""

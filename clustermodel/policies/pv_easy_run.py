@@ -19,13 +19,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustermodel.node_set import from_mask
+from clustermodel.plans.profile import SHORTEST_EXTENSION, Profile
 from clustermodel.policies import predictors
 from clustermodel.policies.easy_run import backfill
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.preemption import IdleMemory, Preemption, can_be_saved, preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
 
 if TYPE_CHECKING:
     from clustermodel.policies.pv_easy import PVEasy

@@ -15,10 +15,10 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from clustermodel.plans.pool_plans import Group, RunningPlan, split_of
 from clustermodel.policies.interface import Decision, Reason, Setup
 from clustermodel.policies.resizing import Cycle, ResizingPolicy, ResizingRun, grow, order_of
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.schedule.pool_plans import Group, RunningPlan, split_of
 from clustermodel.validation import choice, flag
 
 QUEUE_ORDERS: Final = ("fcfs", "easy")

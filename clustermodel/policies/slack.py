@@ -1,8 +1,8 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
 Here are the policy's parameters; its operations are in :mod:`clustermodel.policies.slack_run`, formulas and the search in
-:mod:`clustermodel.schedule.slack_prices`; where jobs may differ in the nodes that they may have, in
-:mod:`clustermodel.policies.slack_in_pools` and :mod:`clustermodel.schedule.slack_in_pools`.
+:mod:`clustermodel.plans.slack_prices`; where jobs may differ in the nodes that they may have, in
+:mod:`clustermodel.policies.slack_in_pools` and :mod:`clustermodel.plans.slack_in_pools`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numbers import Integral, Real
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
+from clustermodel.plans.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.pools import in_pools
 from clustermodel.policies.predictors import holds_longer, may_overrun
 from clustermodel.policies.slack_in_pools import PoolSlackRun
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun, WholeMachineRun
-from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require, require_number, require_seconds, require_whole, share
 

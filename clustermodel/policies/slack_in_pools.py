@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
+from clustermodel.plans.by_node import IdleProcessors
+from clustermodel.plans.pool_plans import Group, IdlePools, RunningPlan
+from clustermodel.plans.pools import Split
+from clustermodel.plans.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
+from clustermodel.plans.slack_prices import Priced, SlackReservation, by_start
+from clustermodel.plans.windows import candidates
 from clustermodel.policies.interface import Decision, Setup, Start
 from clustermodel.policies.pools import idle_now, nodes_of, plan_of, pools_of
 from clustermodel.policies.predictors import as_late_again, holds_longer
 from clustermodel.policies.slack_run import AFRESH, SHIFT, SlackRun
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
-from clustermodel.schedule.by_node import IdleProcessors
-from clustermodel.schedule.pool_plans import Group, IdlePools, RunningPlan
-from clustermodel.schedule.pools import Split
-from clustermodel.schedule.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
-from clustermodel.schedule.slack_prices import Priced, SlackReservation, by_start
-from clustermodel.schedule.windows import candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

@@ -14,14 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
-from clustermodel.policies.predictors import as_late_again
-from clustermodel.policies.view import Batch, Outage, QueuedJob, View
-from clustermodel.schedule import slack_prices as pricing
-from clustermodel.schedule.pool_plans import RunningPlan
-from clustermodel.schedule.pools import Split
-from clustermodel.schedule.profile import RunningProfile
-from clustermodel.schedule.slack_prices import (
+from clustermodel.plans import slack_prices as pricing
+from clustermodel.plans.pool_plans import RunningPlan
+from clustermodel.plans.pools import Split
+from clustermodel.plans.profile import RunningProfile
+from clustermodel.plans.slack_prices import (
     FIRST_SP,
     ArrivingJob,
     Priced,
@@ -31,6 +28,9 @@ from clustermodel.schedule.slack_prices import (
     Weights,
     by_start,
 )
+from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
+from clustermodel.policies.predictors import as_late_again
+from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
 if TYPE_CHECKING:

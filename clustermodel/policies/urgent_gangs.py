@@ -10,10 +10,10 @@ from functools import reduce
 from operator import or_
 
 from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.plans.ousterhout import InTheWay, Occupant, OusterhoutMatrix, clear
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.preemption import preempt, require_store
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.ousterhout import InTheWay, Occupant, OusterhoutMatrix, clear
 
 
 class UrgentJobs:

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, from_mask
-from clustermodel.schedule.by_node import Layout
-from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.plans.by_node import Layout
+from clustermodel.plans.free_memory import FreeMemory
 
 
 class QueuedJob:

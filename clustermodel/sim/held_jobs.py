@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from clustermodel.arrays import IntArray
 from clustermodel.job import DEPENDENCIES
 from clustermodel.node_set import NodeSet, as_mask, from_mask
-from clustermodel.schedule.by_node import ANY, Layout
+from clustermodel.plans.by_node import ANY, Layout
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
 from clustermodel.site import BITS, Concerns, Facts, Limits, Site

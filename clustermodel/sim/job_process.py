@@ -13,6 +13,7 @@ from simpy import Event
 
 from clustermodel.job import JobRow, Sizes
 from clustermodel.node_set import NodeSet, count, holds_any
+from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.policies.view import (
     MIGRATING,
     RESIZING,
@@ -26,7 +27,6 @@ from clustermodel.policies.view import (
 )
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.sim.events import JobProcess
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed

@@ -21,8 +21,8 @@ from clustermodel.node_set import (
     mask_of,
     text,
 )
+from clustermodel.plans.job_queue import JobQueue
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.job_queue import JobQueue
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.switching_off import SwitchedOff

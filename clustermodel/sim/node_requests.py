@@ -12,8 +12,8 @@ from clustermodel.errors import DecisionError, SpecificationError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
+from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.by_node import Layout, Nodes
 from clustermodel.sim.node_pool import may_have, one_of
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib

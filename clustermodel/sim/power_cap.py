@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, from_mask, lowest, mask_of, members
+from clustermodel.plans.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.sim.job_process import JobInSystem
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.windows import Windows
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.resizing import times_on

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, count, from_mask, holds_any, text
+from clustermodel.plans.free_memory import FreeMemory
+from clustermodel.plans.profile import Profile
 from clustermodel.policies.view import RESTORING, RETURNING, RUNNING, STOPPING, RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
-from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.profile import Profile
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, JobInSystem, Overhead, image_after
 from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.validation import to_gib

@@ -19,7 +19,7 @@ import numpy as np
 
 import clustermodel
 from clustermodel import LoadScale, Workload, read_sacct, read_swf, synthetic_workload
-from clustermodel.schedule import profile
+from clustermodel.plans import profile
 from tests.bench.partitions import single_machines, site
 from tests.bench.timing import MOST_JOBS, best_of, floor_of, simulation, size, trace, with_bytecode
 from tests.shared_data import trace_path

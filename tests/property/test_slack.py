@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Decision, Reserve, Start
-from clustermodel.policies.slack import Quotas, Slack
-from clustermodel.policies.slack_run import COMPRESSIONS, IN_PLACE, SHIFT, WholeMachineRun
-from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_prices import (
+from clustermodel.plans.profile import Profile
+from clustermodel.plans.slack_prices import (
     HEURISTICS,
     ArrivingJob,
     Schedule,
@@ -30,6 +24,12 @@ from clustermodel.schedule.slack_prices import (
     by_start,
     favour,
 )
+from clustermodel.policies.interface import Decision, Reserve, Start
+from clustermodel.policies.slack import Quotas, Slack
+from clustermodel.policies.slack_run import COMPRESSIONS, IN_PLACE, SHIFT, WholeMachineRun
+from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows

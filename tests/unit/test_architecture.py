@@ -39,7 +39,7 @@ SPECIFICATION = FOUNDATION | {
     "workload",
     "logs",
 }
-DECISION = SPECIFICATION | {"schedule", "policies"}
+DECISION = SPECIFICATION | {"plans", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim", "theory"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
@@ -71,9 +71,9 @@ MAY_IMPORT = {
     "workload": SPECIFICATION - {"logs"},
     "logs": SPECIFICATION,
     "workload_tables": SPECIFICATION,
-    "schedule": FOUNDATION | {"schedule", "theory"},
-    "policies": FOUNDATION | {"machine", "price", "speedup", "schedule", "policies"},
-    "recording": FOUNDATION | {"job", "schedule", "recording"},
+    "plans": FOUNDATION | {"plans", "theory"},
+    "policies": FOUNDATION | {"machine", "price", "speedup", "plans", "policies"},
+    "recording": FOUNDATION | {"job", "plans", "recording"},
     "sim": MECHANISM | {"compiled"},
     "measure": RECORDING | {"measure"},
     "theory": FOUNDATION | {"theory"},

@@ -1,8 +1,8 @@
 """The free memory of nodes, and the memory of a plan of gangs."""
 
 from clustermodel.node_set import as_mask
-from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.ousterhout import OusterhoutMatrix
+from clustermodel.plans.free_memory import FreeMemory
+from clustermodel.plans.ousterhout import OusterhoutMatrix
 from tests.jobs import queued
 
 

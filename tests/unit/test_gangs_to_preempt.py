@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel.schedule import ousterhout
-from clustermodel.schedule.ousterhout import Clearing, InTheWay, clear
+from clustermodel.plans import ousterhout
+from clustermodel.plans.ousterhout import Clearing, InTheWay, clear
 
 
 def free_without(columns: int, gangs: list[InTheWay], gone: tuple[int, ...]) -> int:

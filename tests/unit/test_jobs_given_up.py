@@ -22,9 +22,9 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.measure.input_notes import run_notes
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.interface import Setup
 from clustermodel.policies.registry import policy_names
-from clustermodel.schedule.windows import Windows
 
 KNOWN = ("fcfs", "easy", "conservative", "bf", "fifo-preempt", "las", "gs", "D", "equipartition", "expand", "shrink-to-admit")
 OTHERS = {

@@ -19,7 +19,7 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.machine import MOST_TOLD_APART
-from clustermodel.schedule.windows import Windows, candidates
+from clustermodel.plans.windows import Windows, candidates
 from clustermodel.sim.site_order import SiteOrder, Usage
 
 HUGE = 10**7
@@ -104,7 +104,7 @@ def test_windows_that_a_job_does_not_fit_between_are_no_candidates() -> None:
 
 
 def test_what_can_never_start_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clustermodel.schedule import pool_plans
+    from clustermodel.plans import pool_plans
 
     looked = []
 

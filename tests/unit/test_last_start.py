@@ -2,7 +2,7 @@
 
 import random
 
-from clustermodel.schedule.windows import Windows
+from clustermodel.plans.windows import Windows
 from clustermodel.ticks import NEVER
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.node_set import NodeSet
+from clustermodel.plans.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.policies.interface import Place, RowsAsMasks
-from clustermodel.schedule.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.jobs import queued
 from tests.property.strategies import cases

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Reservation, Result, Scenario, Site, Workload
+from clustermodel.plans.pools import Pools
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob, NoJob, Selective
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.schedule.pools import Pools
 from tests.conftest import refusal
 from tests.property.strategies import cases
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import QueuedJob
-from clustermodel.schedule.profile import Plan, Reservation, RunningProfile, Shape
+from clustermodel.plans.profile import Plan, Reservation, RunningProfile, Shape
 from tests.jobs import queued
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import DecisionError
+from clustermodel.plans.profile import SHORTEST_EXTENSION, Profile, RunningProfile
 from clustermodel.policies.predictors import as_late_again
-from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile, RunningProfile
 from clustermodel.ticks import NEVER
 
 NODES = 6

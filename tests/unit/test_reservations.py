@@ -32,9 +32,9 @@ from clustermodel import (
 )
 from clustermodel.errors import StrandedJobsError
 from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.windows import Windows
 from clustermodel.ticks import to_ticks
 from tests.conftest import Finished, refusal
 from tests.property.strategies import cases

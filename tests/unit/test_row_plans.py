@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.profile import Reservation, RowPlans
+from clustermodel.plans.profile import Reservation, RowPlans
 from tests.jobs import queued
 from tests.property.strategies import cases
 

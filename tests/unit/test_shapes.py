@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from clustermodel import DecisionError, Job, Machine, Partition, Result, Scenario, Start, Workload, read_csv
 from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
+from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.interface import PolicyFunction
-from clustermodel.schedule.by_node import Layout, Nodes
 from tests.conftest import refusal
 from tests.property.strategies import cases
 

@@ -10,12 +10,12 @@ import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
 from clustermodel.node_set import NodeSet
+from clustermodel.plans import slack_prices as prices
+from clustermodel.plans.profile import Profile
 from clustermodel.policies.interface import Kill, Policy, Reserve, Start, Waits, WakeAt
 from clustermodel.policies.slack import Quotas, Slack
 from clustermodel.policies.slack_run import OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule import slack_prices as prices
-from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 from tests.tiers import some

@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Machine, Setup
-from clustermodel.policies.slack import Slack
-from clustermodel.policies.slack_run import WholeMachineRun
-from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.slack_prices import (
+from clustermodel.plans.slack_prices import (
     ArrivingJob,
     Search,
     SlackReservation,
@@ -24,6 +21,9 @@ from clustermodel.schedule.slack_prices import (
     price_of_start,
     weight,
 )
+from clustermodel.policies.slack import Slack
+from clustermodel.policies.slack_run import WholeMachineRun
+from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
 
 S = TICKS_PER_SECOND

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustermodel.node_set import count
+from clustermodel.plans.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation
@@ -17,7 +18,6 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, St
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.scheduler import Backfilling

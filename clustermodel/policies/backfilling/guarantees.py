@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+from clustermodel.plans.profile import Reservation, earliest_completion
 from clustermodel.policies.interface import NOTHING, Setup, Stateless
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.profile import Reservation, earliest_completion
 from clustermodel.validation import require_number
 
 if TYPE_CHECKING:

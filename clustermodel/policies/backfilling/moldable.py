@@ -13,9 +13,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
+from clustermodel.plans.profile import Shape, Shapes
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.profile import Shape, Shapes
 from clustermodel.validation import choice, require, require_number, require_whole
 
 if TYPE_CHECKING:

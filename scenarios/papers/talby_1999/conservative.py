@@ -23,11 +23,11 @@ import pandas as pd
 from periods import NODES, SHORTER_S, periods, shorter_s
 
 from clustermodel import Machine, QueuedJob, Scenario, Study, StudyTable
+from clustermodel.plans.profile import Plan, Reservation
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.report.measure_table import published_table
-from clustermodel.schedule.profile import Plan, Reservation
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]

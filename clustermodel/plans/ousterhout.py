@@ -19,7 +19,7 @@ from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.node_set import bisect_left, bisect_right, from_mask, lowest
-from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
-from clustermodel.schedule.pool_plans import Group, RunningPlan, Steps
-from clustermodel.schedule.pools import Pools, Split
+from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
+from clustermodel.plans.pools import Pools, Split
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.free_memory import FreeMemory
     from clustermodel.policies.view import QueuedJob
-    from clustermodel.schedule.free_memory import FreeMemory
 
 
 class Layout(NamedTuple):

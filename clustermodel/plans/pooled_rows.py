@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from clustermodel.node_set import as_mask, lowest, mask_of
-from clustermodel.schedule.ousterhout import Guard, Occupant, OusterhoutMatrix
-from clustermodel.schedule.pools import PoolProfile, Pools, Split
-from clustermodel.schedule.profile import Reservation, RowPlans
+from clustermodel.plans.ousterhout import Guard, Occupant, OusterhoutMatrix
+from clustermodel.plans.pools import PoolProfile, Pools, Split
+from clustermodel.plans.profile import Reservation, RowPlans
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clustermodel.node_set import NodeSet, as_mask
-from clustermodel.schedule.pools import Pools
+from clustermodel.plans.pools import Pools
 
 
 class CappedPool(NamedTuple):

@@ -1,6 +1,6 @@
 """Slack-based backfilling where jobs may differ in the nodes that they may have: reservations, and the search.
 
-Prices and heuristics are those of :mod:`clustermodel.schedule.slack_prices`.
+Prices and heuristics are those of :mod:`clustermodel.plans.slack_prices`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustermodel.node_set import bisect_left
-from clustermodel.schedule.pool_plans import Group, RunningPlan, Steps
-from clustermodel.schedule.pools import Split
-from clustermodel.schedule.slack_prices import MOST_PERMUTED, Priced, SlackReservation, Weights, cost, price_of_start
+from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
+from clustermodel.plans.pools import Split
+from clustermodel.plans.slack_prices import MOST_PERMUTED, Priced, SlackReservation, Weights, cost, price_of_start
 from clustermodel.ticks import NEVER, to_seconds
 
 if TYPE_CHECKING:

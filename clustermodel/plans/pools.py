@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.node_set import NodeSet, as_mask, lowest
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.windows import Window, Windows, candidates
+from clustermodel.plans.profile import Profile
+from clustermodel.plans.windows import Window, Windows, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

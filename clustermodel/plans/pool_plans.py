@@ -1,6 +1,6 @@
 """Nodes of pools at one instant, and plans over time that go on from one scheduling cycle to the next.
 
-There are two kinds of plans: over pools, here, and by node (:mod:`clustermodel.schedule.by_node`).  Reservations and outages
+There are two kinds of plans: over pools, here, and by node (:mod:`clustermodel.plans.by_node`).  Reservations and outages
 that are known in advance are not subtracted from them: these windows bar some jobs from some nodes.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
-from clustermodel.schedule.pools import Pools, Split
-from clustermodel.schedule.windows import Window, candidates
+from clustermodel.plans.pools import Pools, Split
+from clustermodel.plans.windows import Window, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

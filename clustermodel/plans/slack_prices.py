@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.node_set import bisect_left, bisect_right
-from clustermodel.schedule.profile import Profile, Request
+from clustermodel.plans.profile import Profile, Request
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
