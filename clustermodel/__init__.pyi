@@ -56,7 +56,7 @@ from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status
 from .report.write import write_report as write_report
-from .schedule.profile import Profile as Profile
+from .plans.profile import Profile as Profile
 from .site import FairShare as FairShare, Limits as Limits, Multifactor as Multifactor, QOS as QOS, Site as Site
 from .speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
 from .statistics import (

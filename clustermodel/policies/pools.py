@@ -18,6 +18,7 @@ from math import inf
 from typing import Any, Final, NamedTuple
 
 from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
+from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import Group, IdlePools, PoolPlan, RunningPlan
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.windows import Windows
@@ -52,7 +53,8 @@ def nodes_of(setup: Setup) -> Nodes | None:
 def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningPlan:
     """Return an empty plan, by node where ``nodes`` are given; ``may_overrun``: jobs may outlive their expected ends."""
     if nodes is None:
-        return PoolPlan(pools, may_overrun=may_overrun)
+        alike = len(pools) == 1 and pools.windows is None
+        return OnePool(pools, may_overrun=may_overrun) if alike else PoolPlan(pools, may_overrun=may_overrun)
     return NodePlan(nodes, pools, may_overrun=may_overrun)
 
 
