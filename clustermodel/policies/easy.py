@@ -8,11 +8,12 @@ the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predi
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from clustermodel.plans.make import in_pools
 from clustermodel.policies import predictors
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun, EasyRunWithPlan
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.pools import PoolBackfilling, in_pools
+from clustermodel.policies.pools import PoolBackfilling
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.validation import choice, require_whole
 

@@ -6,9 +6,10 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from clustermodel.plans.make import in_pools
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
-from clustermodel.policies.pools import PoolFcfs, in_pools
+from clustermodel.policies.pools import PoolFcfs
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
+from clustermodel.plans.make import in_pools
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.partitioned_gangs import PooledGangRun
-from clustermodel.policies.pools import in_pools
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import OWN_ORDERS, QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from clustermodel.plans.make import pools_of
 from clustermodel.plans.ousterhout import Occupant
 from clustermodel.plans.pooled_rows import PooledMatrix, PoolRowPlans
 from clustermodel.plans.profile import Reservation
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import Decision, Setup
-from clustermodel.policies.pools import pools_of
 from clustermodel.policies.view import Batch, QueuedJob
 
 if TYPE_CHECKING:

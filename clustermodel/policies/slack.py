@@ -14,9 +14,9 @@ from numbers import Integral, Real
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
+from clustermodel.plans.make import in_pools
 from clustermodel.plans.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
-from clustermodel.policies.pools import in_pools
 from clustermodel.policies.predictors import holds_longer, may_overrun
 from clustermodel.policies.slack_in_pools import PoolSlackRun
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun, WholeMachineRun

@@ -11,13 +11,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
 from clustermodel.plans.by_node import IdleProcessors
+from clustermodel.plans.make import idle_now, nodes_of, plan_of, pools_of
 from clustermodel.plans.pool_plans import Group, IdlePools, RunningPlan
 from clustermodel.plans.pools import Split
 from clustermodel.plans.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.plans.slack_prices import Priced, SlackReservation, by_start
 from clustermodel.plans.windows import candidates
 from clustermodel.policies.interface import Decision, Setup, Start
-from clustermodel.policies.pools import idle_now, nodes_of, plan_of, pools_of
 from clustermodel.policies.predictors import as_late_again, holds_longer
 from clustermodel.policies.slack_run import AFRESH, SHIFT, SlackRun
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
