@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clustermodel.node_set import NodeSet, bisect_left, count
@@ -82,6 +83,14 @@ class OnePool(RunningPlan):
 
     def steps(self) -> Steps:
         return self._times[:], self.profile.free()[:]
+
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+        ends = [(end, split[0][1]) for end, split in held]
+        self.profile.take_steps_of(Profile.of_running(self.profile.nodes, now, ends))
+        self._times = self.profile.times()
+
+    def least_free(self, start: int, length: int) -> list[int]:
+        return [self.profile.least_free_from(start, length)]
 
     def take_steps(self, steps: Steps) -> None:
         times, free = steps

@@ -225,6 +225,14 @@ class RunningPlan(ABC):
         """Add it again."""
 
     @abstractmethod
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+        """Begin at ``now`` with nothing but splits that are held until an end each, after ``now``."""
+
+    @abstractmethod
+    def least_free(self, start: int, length: int) -> list[int]:
+        """Return what is free of each part throughout ``length`` from ``start`` on; below 0 if it is overbooked."""
+
+    @abstractmethod
     def forget(self, steps: int) -> None:
         """Drop what was free in the first steps."""
 
@@ -548,6 +556,23 @@ class PoolPlan(RunningPlan):
 
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, self._change(split), 0)
+
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+        self.advance(now)
+        changes = sorted([(end, self._change(split)) for end, split in held])
+        free = self._biases + sum([size * unit for size, unit in zip(self._pools.sizes, self._units, strict=True)])
+        free -= sum([change for _, change in changes])
+        steps = {now: free}
+        for end, change in changes:
+            free += change
+            steps[end] = free
+        self._times, self._free = list(steps), list(steps.values())
+
+    def least_free(self, start: int, length: int) -> list[int]:
+        first = bisect_right(self._times, start) - 1
+        steps = self._free[first : bisect_left(self._times, start + length, first + 1)]
+        width, field, bias = self._width, self._field, self._bias
+        return [min([step >> pool * width & field for step in steps]) - bias for pool in range(len(self._pools))]
 
     def forget(self, steps: int) -> None:
         del self._free[:steps]

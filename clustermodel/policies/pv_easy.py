@@ -1,7 +1,6 @@
 """PV-EASY: preemptive venture EASY backfilling (Yuan et al. 2010, section 4).
 
-Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.pv_easy_run`, and over pools in
-:mod:`clustermodel.policies.partitioned_pv_easy`.
+Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.pv_easy_run`.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clustermodel.plans.make import in_pools
 from clustermodel.policies.interface import Setup, dependencies_of
-from clustermodel.policies.partitioned_pv_easy import PooledPVEasyRun
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.pv_easy_run import PVEasyRun
@@ -55,4 +52,4 @@ class PVEasy:
         return dependencies_of(predictor_of("pv-easy", self.predictor)) | DEPENDENCIES[self.mode]
 
     def start(self, setup: Setup) -> PVEasyRun:
-        return PooledPVEasyRun(self, setup) if in_pools(setup) else PVEasyRun(self, setup)
+        return PVEasyRun(self, setup)

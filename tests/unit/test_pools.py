@@ -48,7 +48,6 @@ MODULES = (
     "easy.in_pools",
     "backfilling.scheduler.in_pools",
     "preemptive.in_pools",
-    "pv_easy.in_pools",
     "slack.in_pools",
 )
 """Where policies find out whether they plan over pools."""
