@@ -252,12 +252,14 @@ class NodePlan(RunningPlan):
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, split, 1)
 
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
         self.advance(now)
         del self._times[1:]
         self._free[0] = self._nodes.total
         for end, split in held:
             self.reserve(now, end - now, split, beyond_capacity=True)
+        for start, length, split in reserved:
+            self.reserve(start, length, split, beyond_capacity=True)
 
     def least_free(self, start: int, length: int) -> list[int]:
         first = bisect_right(self._times, start) - 1

@@ -84,10 +84,12 @@ class OnePool(RunningPlan):
     def steps(self) -> Steps:
         return self._times[:], self.profile.free()[:]
 
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
         ends = [(end, split[0][1]) for end, split in held]
         self.profile.take_steps_of(Profile.of_running(self.profile.nodes, now, ends))
         self._times = self.profile.times()
+        for start, length, split in reserved:
+            self.reserve(start, length, split, beyond_capacity=True)
 
     def least_free(self, start: int, length: int) -> list[int]:
         return [self.profile.least_free_from(start, length)]

@@ -225,8 +225,11 @@ class RunningPlan(ABC):
         """Add it again."""
 
     @abstractmethod
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
-        """Begin at ``now`` with nothing but splits that are held until an end each, after ``now``."""
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
+        """Begin at ``now`` with nothing but splits that are held until an end each, and others from a start on for a length.
+
+        What is overbooked counts as not free: nothing may be released then.
+        """
 
     @abstractmethod
     def least_free(self, start: int, length: int) -> list[int]:
@@ -557,7 +560,7 @@ class PoolPlan(RunningPlan):
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, self._change(split), 0)
 
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
         self.advance(now)
         changes = sorted([(end, self._change(split)) for end, split in held])
         free = self._biases + sum([size * unit for size, unit in zip(self._pools.sizes, self._units, strict=True)])
@@ -567,6 +570,14 @@ class PoolPlan(RunningPlan):
             free += change
             steps[end] = free
         self._times, self._free = list(steps), list(steps.values())
+        for start, length, split in reserved:
+            self.reserve(start, length, split, beyond_capacity=True)
+        # What is overbooked in one pool must not count against the others of a group.
+        biases, every = self._biases, range(len(self._pools))
+        for k, free in enumerate(self._free):
+            if free & biases != biases:  # a field is below 0
+                numbers = self._numbers(free, every)
+                self._free[k] = biases + sum([max(n, 0) * unit for n, unit in zip(numbers, self._units, strict=True)])
 
     def least_free(self, start: int, length: int) -> list[int]:
         first = bisect_right(self._times, start) - 1

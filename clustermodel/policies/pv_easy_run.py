@@ -21,7 +21,7 @@ turn, as it can preempt them; but without venture backfilling they must not dela
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.node_set import NodeSet, from_mask
 from clustermodel.plans.make import plan_of, pools_of
@@ -200,6 +200,8 @@ class PVEasyRun:
 
     def _starts_now(self, job: QueuedJob, rule: str, head: QueuedJob | None = None) -> bool:
         """Start a job if it fits, on the nodes where it is suspended if it may have these."""
+        if self._alike and job.nodes > self._free[0]:
+            return False
         split = self._split(job, self._free)
         if split is None:
             return False
@@ -223,7 +225,7 @@ class PVEasyRun:
         self._load[job.id] = _Running(job, now + length, split)
         for pool, nodes in split:
             self._free[pool] -= nodes
-        if self._is_planned:
+        if self._is_planned and not self._vb:
             self._plan.reserve(now, length, split, beyond_capacity=True)
         reason = self._reason(rule, now + length, head) if self._explain else None
         self._decisions.append(Start(job=job, columns=columns, reason=reason))
@@ -398,16 +400,15 @@ class PVEasyRun:
         starts: dict[int, int] = {}
         for kind, head in self._heads.items():
             if not reserved or self._vb:  # each has its own sunny load
-                plan.lay_out(self._view.now, self._held(head, without))
-                for start, length, split in reserved:
-                    plan.reserve(start, length, split, beyond_capacity=True)
+                plan.lay_out(self._view.now, self._held(head, without), reserved)
             length = self._length(head)
             longest = length if self._pools.windows is None else self._longest(head)
             start, split = plan.earliest(longest, head, kind)
             starts[head.id] = start if start >= 0 else NEVER
             if start >= 0:
-                plan.reserve(start, length, split, beyond_capacity=True)
                 reserved.append((start, length, split))
+                if not self._vb:
+                    plan.reserve(start, length, split, beyond_capacity=True)
         return starts
 
     def _held(self, head: QueuedJob, without: Collection[int]) -> list[tuple[int, Split]]:
@@ -427,17 +428,22 @@ class PVEasyRun:
 
     def _venture(self, behind: list[QueuedJob]) -> None:
         """Backfill jobs that complete by the reservations on their nodes, then any job that fits: it remains preemptible."""
-        fitting = [job for job in behind if split_of(self._free, job.nodes, self._ways(job)) is not None]
+        fitting = behind
+        if not self._alike:
+            fitting = [job for job in behind if split_of(self._free, job.nodes, self._ways(job)) is not None]
         if not fitting:
             return
         self._require_plan()
         reserved = [(set(self._pools.of(head.allowed)), self._starts[head.id]) for head in self._heads.values()]
-        safe = []
+        by_length: list[tuple[int, Any, QueuedJob]] = []
         for job in fitting:
-            own, end = self._pools.of(job.allowed), self._view.now + self._length(job)
-            if all(end <= start or pools.isdisjoint(own) for pools, start in reserved):
-                safe.append(job)
-        safe.sort(key=lambda job: (self._length(job), job.queue_order))
+            own, length = self._pools.of(job.allowed), self._length(job)
+            for pools, start in reserved:
+                if self._view.now + length > start and not pools.isdisjoint(own):
+                    break
+            else:
+                by_length.append((length, job.queue_order, job))
+        safe = [job for _, _, job in sorted(by_length)]
         started = set[int]()
         for place, job in enumerate((*safe, *fitting)):
             rule = _IN_TIME if place < len(safe) else _VENTURED
