@@ -104,9 +104,9 @@ class PVEasyRun:
         if behind is None:
             return self._decisions  # nodes become free at the current time, so another scheduling cycle follows
         heads = self._heads
-        if self._vb:
+        if behind and self._vb:
             self._venture(behind)
-        else:
+        elif behind:
             for job in behind:
                 self._starts_now(job, _DELAYS_NOBODY, heads[self._kind_of[job.id]])
         self._told = {kind: job for kind, job in heads.items() if job.id not in self._claimed}
@@ -172,7 +172,8 @@ class PVEasyRun:
             self._load = {job_id: running for job_id, running in self._load.items() if job_id in view.running}
 
     def _kind(self, job: QueuedJob) -> Group:
-        kind = tuple([self._pools.of(each) for each in job.sets_allowed()]), job.barred
+        sets = tuple(_ANY_NODES) if self._alike else tuple([self._pools.of(each) for each in job.sets_allowed()])
+        kind = sets, job.barred
         if (group := self._kinds.get(kind)) is None:
             group = self._kinds[kind] = self._plan.group_of(job)
             joined = {self._parts[pool] for pool in self._pools.of(job.allowed)}
@@ -280,9 +281,9 @@ class PVEasyRun:
 
     def _preempts_at_once(self, head: QueuedJob) -> bool:
         """Preempt others for a blocked job, or keep nodes for it; return whether nodes become free at the current time."""
-        coming = self._coming(head)
-        free = _with(self._free, coming)
-        if self._slp and all(sum(free[pool] for pool in pools) < head.nodes for pools in self._ways(head)):
+        coming = self._coming(head) if self._leaving else []
+        free = _with(self._free, coming) if coming else self._free
+        if self._slp and split_of(free, head.nodes, self._ways(head)) is None:
             victims = self._shadow_load(head, coming, free)
             times = [self._time_to_leave(gang, head) for gang in victims]
             self._decisions += [self._preempt(gang, head) for gang in victims]
@@ -299,8 +300,6 @@ class PVEasyRun:
 
     def _coming(self, head: QueuedJob) -> list[_Leaving]:
         """Return the jobs behind a blocked one that are leaving nodes which it may have; one ahead takes its nodes back."""
-        if not self._leaving:
-            return []
         pools = self._pools.of(None if self._alike else head.eligible)
         behind = [each for each in self._leaving if each.job.queue_order > head.queue_order]
         return [each for each in behind if any(each.nodes[pool] for pool in pools)]
@@ -312,7 +311,7 @@ class PVEasyRun:
         """
         order = head.queue_order
         shadow_load = [each for each in self._load.values() if each.job.queue_order > order and not each.stopping]
-        if sum(free) + sum([each.job.nodes for each in shadow_load]) < head.nodes:
+        if sum([each.job.nodes for each in shadow_load], sum(free)) < head.nodes:
             return []
         shadow_load.sort(key=lambda each: each.job.queue_order, reverse=True)
         for pools in self._ways(head):
@@ -373,13 +372,13 @@ class PVEasyRun:
     def _reserve(self, head: QueuedJob) -> None:
         """Let a blocked job have a reservation, and tell it once."""
         kind = self._kind_of[head.id]
-        parts = {self._part(other) for other in self._heads.values()}
         self._heads[kind], self._is_planned = head, False
         if head.id in self._claimed or self._told.get(kind) is head:
             return
         self._require_plan()
         if (start := self._starts[head.id]) < NEVER:
             # Jobs that are preempted for one ahead of it could come back before it.
+            parts = [self._part(other) for other in self._heads.values() if other is not head]
             guaranteed = self._guarantees and self._part(head) not in parts
             self._decisions.append(Reserve(job=head, start=start, guaranteed=guaranteed))
             self._told[kind] = head
@@ -401,7 +400,8 @@ class PVEasyRun:
         for kind, head in self._heads.items():
             if not reserved or self._vb:  # each has its own sunny load
                 plan.lay_out(self._view.now, self._held(head, without), reserved)
-            length = self._length(head)
+            # Equal nodes of the sunny load only become free, so that any length has the same start.
+            length = 1 if self._alike and self._vb else self._length(head)
             longest = length if self._pools.windows is None else self._longest(head)
             start, split = plan.earliest(longest, head, kind)
             starts[head.id] = start if start >= 0 else NEVER
@@ -437,15 +437,17 @@ class PVEasyRun:
         reserved = [(set(self._pools.of(head.allowed)), self._starts[head.id]) for head in self._heads.values()]
         by_length: list[tuple[int, Any, QueuedJob]] = []
         for job in fitting:
-            own, length = self._pools.of(job.allowed), self._length(job)
+            length = self._length(job)
             for pools, start in reserved:
-                if self._view.now + length > start and not pools.isdisjoint(own):
+                if self._view.now + length > start and not pools.isdisjoint(self._pools.of(job.allowed)):
                     break
             else:
                 by_length.append((length, job.queue_order, job))
         safe = [job for _, _, job in sorted(by_length)]
         started = set[int]()
         for place, job in enumerate((*safe, *fitting)):
+            if self._alike and job.nodes > self._free[0]:
+                continue
             rule = _IN_TIME if place < len(safe) else _VENTURED
             if job.id not in started and self._starts_now(job, rule, self._heads[self._kind_of[job.id]]):
                 started.add(job.id)
