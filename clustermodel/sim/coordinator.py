@@ -44,7 +44,7 @@ class Coordinator:
         "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head", "_held",
         "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places",
         "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_run",
-        "_running", "_saved", "_settled", "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
+        "_running", "_saved", "_settled", "_speeds", "_states", "_view", "env", "open_streams",
     )  # fmt: skip
 
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
@@ -59,7 +59,7 @@ class Coordinator:
         self._policy, self._decide = policy, decide
         self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
-        self._sizes, self._resizes = run.sizes, run.resizes
+        self._resizes = run.resizes
         self._rejects_late = run.held is not None or run.reservations is not None  # whether jobs may be that have waited
         self._is_busy = False  # of those: whether a gang has started since no gang was known to run
         self._is_open = self._rejects_late  # whether the first submission of a job that is not rejected is still to be known
@@ -119,8 +119,8 @@ class Coordinator:
             if held is not None:
                 self._tell_dependents(number, ok=False)
             return None
-        if number in self._sizes:
-            job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
+        if row.demand is not None and row.demand.sizes is not None:
+            job.set_sizes(row.demand.sizes, self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
         self._jobs[number] = job
         if self._is_open:
             self._states.charge()
@@ -150,7 +150,7 @@ class Coordinator:
                 queued.queue_order = (-queued.priority, queued.submit, queued.id)
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
-        fits = self._requests is None or self._requests.lay_out(queued)
+        fits = self._requests is None or self._requests.lay_out(queued, job.row.demand)
         fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.sets_allowed()))
         if fits and self._reservations is not None and not self._reservations.admit(job):
             self._records.in_no_window.add(job.index)

@@ -9,6 +9,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
+from clustermodel.job import Demand, Demands, JobRow
 from clustermodel.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import QueuedJob, RunningJob
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 MOST_PHASES: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
-Names = Mapping[int, str]  # by job id
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
 
@@ -34,7 +34,7 @@ class Reservations:
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
     # Jobs start at multiples of `step` ticks only.
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int, step: int) -> None:
+    def __init__(self, run: RunContext, demands: Demands, rows: int, step: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
@@ -44,8 +44,9 @@ class Reservations:
         self._phases = min(self._step // gcd(self._step, self.windows.period), MOST_PHASES) if self.windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
-        self._accounts, self._users, self._asked = accounts, users, asked
-        self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
+        # Reservations that jobs name.
+        asked = [demand.reservation for demand in demands if demand is not None and demand.reservation is not None]
+        self._by_name = {name for names in asked for name in names.split(",")}
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
         # How often since a gang last ran, a node was down or a job joined the queue, and all that is there once is over.
@@ -59,13 +60,13 @@ class Reservations:
 
     def admit(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
-        queued, bit = job.queued, self.windows.bits
-        asked = self._asked.get(queued.id, "").split(",")
+        queued, demand, bit = job.queued, job.row.demand or Demand(), self.windows.bits
+        asked = (demand.reservation or "").split(",")
         for reservation, window in zip(self._specified, self.windows.reservations, strict=True):
             if reservation.name in self._by_name:
                 admits = reservation.name in asked
             else:
-                admits = reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id))
+                admits = reservation.admits(demand.account, demand.user)
             if admits:
                 bit &= ~window.bit
         queued.barred = bit
@@ -124,7 +125,8 @@ class Reservations:
         job, now = gang.job, self._run.env.now
         ends = max(gang.expected_end, now + 1)
         if self._rows:
-            ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come(), job, gang.nodes)
+            left = max(gang.length - gang.executed(), 1) + gang.overhead_to_come()
+            ends = now + self._stretched(left, gang.owner.row, gang.nodes)
         barred = self.windows.barred(now, ends - now, job.barred) & as_mask(columns) & ~as_mask(before)
         if barred:
             nodes, until_s = text(from_mask(barred)), to_seconds(ends)
@@ -145,7 +147,7 @@ class Reservations:
         ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes)) + gang.epilog(how)
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
         return (
-            not self.windows.barred(now, self._stretched(ticks, gang.job, gang.nodes), barred_from)
+            not self.windows.barred(now, self._stretched(ticks, gang.owner.row, gang.nodes), barred_from)
             & ~begun
             & as_mask(gang.columns)
         )
@@ -216,12 +218,12 @@ class Reservations:
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
         ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
-        return self._stretched(self._run.saved.holding(job, ticks), job.queued, job.saved_on or job.queued.nodes)
+        return self._stretched(self._run.saved.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
 
-    def _stretched(self, ticks: int, job: QueuedJob, nodes: int) -> int:
+    def _stretched(self, ticks: int, job: JobRow, nodes: int) -> int:
         if not self._rows:
             return ticks
-        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job.id, nodes))
+        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job, nodes))
 
     def _mask(self, nodes: NodeSet | None) -> int:
         return self._whole if nodes is None else as_mask(nodes)

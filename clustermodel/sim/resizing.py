@@ -225,7 +225,7 @@ class Resizes:
         """Return how long a gang holds nodes that executes for so many ticks: with its periodic checkpoints and the epilog."""
         interval, checkpoint = self._run.saved.checkpoints_of(job, nodes)
         costs = self._run.costs
-        held = ticks + (costs.epilog(job.queued.id, nodes) if costs.occupy else 0)
+        held = ticks + (costs.epilog(job.row, nodes) if costs.occupy else 0)
         return held if interval is None else held + (ticks - 1) // interval * checkpoint
 
     def carry_out(self, gang: Execution, nodes: int | None, columns: NodeSet | None) -> None:
