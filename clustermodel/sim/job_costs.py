@@ -60,7 +60,3 @@ class JobCosts:
         """Return how long it occupies them after that, ticks."""
         own = (NO_COSTS if job.demand is None else job.demand.costs).epilog
         return self._epilog.of(nodes) if own == UNSET else own
-
-    def occupied(self, job: JobRow, nodes: int) -> tuple[int, int]:
-        """Return :meth:`startup` and :meth:`epilog`."""
-        return self.startup(job, nodes), self.epilog(job, nodes)

@@ -21,6 +21,7 @@ from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
+from clustermodel.sim.estimates import Estimates
 from clustermodel.sim.events import Clock, InstantSettled
 from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
@@ -181,7 +182,7 @@ def simulate(
         guard=None if is_shipped(policy) else Guard(policy.name),
         step=getattr(policy, "step_on", lambda _machine: 0)(machine),
     )
-    env = run.env
+    env, estimates = run.env, Estimates(run.jobs, run.saved, run.resizes, run.costs)
     decide = decide_of(
         policy,
         Setup(
@@ -191,18 +192,18 @@ def simulate(
             explain,
             machine,
             speedup,
-            run_time=lambda job: run.jobs[job.id].run_time,
-            holding=lambda job, ticks, nodes=None: run.saved.holding(run.jobs[job.id], ticks, nodes),
-            transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
-            resize_time=lambda job, before, after: run.resizes.ticks(run.jobs[job.id], before, after),
+            run_time=estimates.run_time,
+            holding=estimates.holding,
+            transfer_times=estimates.transfer_times,
+            resize_time=estimates.resize_time,
             node_sets=() if places is None else machine.sets_of_nodes(),
             disjoint=disjoint_parts(run),
             by_node=requests is not None,
             one_by_one=run.one_by_one,
-            switch_time=lambda job: run.costs.switch(run.jobs[job.id].row, job.nodes),
+            switch_time=estimates.switch_time,
             own_switches=run.costs.switch_of_all is None,
             occupies=run.costs.occupy,
-            occupied=lambda job, nodes: run.costs.occupied(run.jobs[job.id].row, nodes),
+            occupied=estimates.occupied,
         ),
     )
     coordinator = Coordinator(run, policy.name, decide, len(streams))
