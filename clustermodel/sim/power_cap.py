@@ -15,6 +15,7 @@ from clustermodel.node_set import NodeSet, from_mask, lowest, mask_of, members
 from clustermodel.plans.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.policies.view import QueuedJob
 from clustermodel.sim.job_process import JobInSystem
+from clustermodel.sim.rules import Rule
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -112,7 +113,7 @@ class _Waits:
         return ticks
 
 
-class CapWaits:
+class CapWaits(Rule):
     """How long each job has waited while enough nodes were idle for it, but for those out of service because of the cap."""
 
     # By the nodes that jobs may have; whether a job fits is a matter of numbers here.
@@ -122,15 +123,16 @@ class CapWaits:
         self._waits: dict[tuple[NodeSet | None, ...], _Waits] = {}
         self._before: dict[int, int] = {}  # by id of a waiting job: what had been counted when it joined the queue
 
-    def joined(self, jobs: Iterable[QueuedJob]) -> None:
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
         """Note which jobs have joined the queue at the present."""
         now = self._run.env.now
-        for job in jobs:
+        for job in (*submitted, *requeued):
             sets = job.sets_allowed()
             if (waits := self._waits.get(sets)) is None:
                 waits = self._waits[sets] = _Waits(self._nodes, now)
             waits.settle(now)
             self._before[job.id] = waits.of(job.nodes)
+        return []
 
     def started(self, job: JobInSystem) -> None:
         """Count how long a job has waited that starts."""
@@ -139,8 +141,10 @@ class CapWaits:
         if ticks := waits.of(queued.nodes) - self._before.pop(queued.id):
             self._run.records.waited_for_cap(job.index, ticks)
 
-    def note(self) -> None:
+    def after_instant(self, *, cycled: bool) -> None:
         """Note how many nodes are idle from now on, and how many would be but for the cap."""
+        if not cycled:
+            return
         now, unused, spare = self._run.env.now, self._run.sharing.unused(), self._cap.spare
         for sets, waits in self._waits.items():
             masks = [-1 if allowed is None else mask_of(allowed) for allowed in sets]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import gcd
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import DecisionError
 from clustermodel.job import Demand, Demands, JobRow
@@ -18,6 +18,7 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.resizing import times_on
+from clustermodel.sim.rules import Rule
 from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
 
@@ -28,8 +29,10 @@ MOST_PHASES: Final = 1000  # after which a policy that decides at times of its o
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
 
-class Reservations:
+class Reservations(Rule):
     """The windows of a machine in one run."""
+
+    rejects_late: ClassVar[bool] = True
 
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
     # Jobs start at multiples of `step` ticks only.
@@ -58,7 +61,14 @@ class Reservations:
         # Job id -> on how many nodes, and how long, windows let it run again and again.
         self._at_any_time: dict[int, tuple[int, int]] = {}
 
-    def admit(self, job: JobInSystem) -> bool:
+    def admits(self, job: JobInSystem) -> bool:
+        """Return whether windows let a job start at any time; note it if they do not."""
+        if not self.admits_later(job):
+            self._run.records.in_no_window.add(job.index)
+            return False
+        return True
+
+    def admits_later(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
         queued, demand, bit = job.queued, job.row.demand or Demand(), self.windows.bits
         asked = (demand.reservation or "").split(",")
@@ -84,12 +94,15 @@ class Reservations:
             heappush(self._last_starts, (last, job.queued.id))
         return last >= 0
 
-    def left(self, job: int) -> None:
+    def left(self, job: JobInSystem) -> list[JobInSystem]:
         """Forget a job that has left the system."""
-        self._at_any_time.pop(job, None)
+        self._at_any_time.pop(job.row.id, None)
+        return []
 
-    def too_late(self) -> list[JobInSystem]:
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
         """Return the jobs in the queue that cannot start any more before windows that do not end."""
+        if submitted or requeued:
+            self.wait_again()
         late: dict[int, JobInSystem] = {}
         while self._last_starts and self._last_starts[0][0] < self._run.env.now:
             number = heappop(self._last_starts)[1]
@@ -160,6 +173,10 @@ class Reservations:
         run = self._run
         unused = run.sharing.unused() | (0 if run.cap is None else run.cap.spare)
         return (reserved & unused & ~(0 if run.switched_off is None else run.switched_off.off)).bit_count()
+
+    def after_instant(self, *, cycled: bool) -> None:
+        """Charge idle nodes, also where jobs have been submitted that are held."""
+        self.note()
 
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""

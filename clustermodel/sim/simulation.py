@@ -35,6 +35,7 @@ from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
 from clustermodel.sim.power_cap import CapWaits, cap_of
 from clustermodel.sim.reservations import Reservations
 from clustermodel.sim.resizing import Resizes
+from clustermodel.sim.rules import Rule
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
@@ -86,7 +87,6 @@ class RunContext:
         self.places = places  # which nodes jobs may have; ``None`` where each may have all
         self.rows = rows  # of the Ousterhout matrix; 0 where gangs do not share nodes in time
         self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
-        self.order = order  # the order of the queue, if it is the site's
         speeds = machine.node_speeds
         self.speeds = None if speeds is None else Speeds(speeds, machine.node_sizes)  # of nodes, if these differ
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
@@ -112,6 +112,11 @@ class RunContext:
         self.unreported = UnreportedEnds(self)  # where each event of an instant is a scheduling cycle
         # How long jobs wait because of the power cap.
         self.cap_waits = None if self.cap is None or records.ids_rise else CapWaits(self, self.cap)
+        if order is not None:
+            order.begin(self.env, self.pool, self.running)
+        self.rules: tuple[Rule, ...] = tuple(
+            [rule for rule in (self.reservations, held, order, self.cap_waits) if rule is not None]
+        )
 
 
 class Outcome(NamedTuple):
@@ -245,7 +250,8 @@ def _cut_logs(run: RunContext) -> None:
 def disjoint_parts(run: RunContext) -> list[NodeSet]:
     """Return the parts of the machine that can be scheduled separately; none if that is one, or something ties them."""
     machine = run.machine
-    tied = machine.failures or machine.windows or run.cap or run.order or run.requests or run.speeds or run.one_by_one
+    ordered = any(isinstance(rule, SiteOrder) for rule in run.rules)
+    tied = machine.failures or machine.windows or run.cap or ordered or run.requests or run.speeds or run.one_by_one
     return run.places.disjoint() if isinstance(run.places, Partitions) and not tied else []
 
 
