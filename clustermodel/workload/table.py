@@ -593,8 +593,11 @@ class Workload:
         fields["source"] = self.provenance.source
         return html_fields(f"Workload {self.name}", fields.items())
 
-    def rows(self, names: Iterable[str] = NAMES) -> Iterator[JobRow]:
-        """Yield the jobs in order of submission, then id, with plain integers and those ``names`` of what they demand."""
+    def rows(self, names: Iterable[str] = ()) -> Iterator[JobRow]:
+        """Yield the jobs in order of submission, then id, with plain integers.
+
+        Of names that they give, such as ``"partition"``, their demands have ``names`` only.
+        """
         demands, which = self.demands(names)
         for start in range(0, len(self.table), _CHUNK):
             columns = self.table[start : start + _CHUNK, : len(NUMBERS)].T.tolist()
@@ -603,11 +606,10 @@ class Workload:
                 some = [demands[number] for number in which[start : start + _CHUNK].tolist()]
             yield from map(row_of, zip(*columns, some, strict=True))
 
-    def demands(self, names: Iterable[str] = NAMES) -> tuple[list[Demand | None], IntArray | None]:
+    def demands(self, names: Iterable[str]) -> tuple[list[Demand | None], IntArray | None]:
         """Return the demands of jobs, in the order of the first jobs that have them, and which of them each job has.
 
-        The latter has shape ``(jobs,)``; it is ``None`` where no job has any.  Of names, such as ``"partition"`` and
-        ``"user"``, demands have ``names`` only.
+        The latter has shape ``(jobs,)``; it is ``None`` where no job has any.  ``names`` are as of :meth:`rows`.
         """
         numbers = [name for name in _DEMANDED if self.has(name)]
         texts = {name: self._labels(name) for name in names if name in self._places}
@@ -628,7 +630,7 @@ class Workload:
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
             others.setdefault(job, {}).setdefault(DEPENDENCIES[kind], []).append(other)
-        for job in map(Job.from_row, self.rows()):
+        for job in map(Job.from_row, self.rows(NAMES)):
             yield replace(job, **others[job.id]) if job.id in others else job
 
     def column(self, name: str) -> IntArray:

@@ -99,7 +99,7 @@ def test_what_a_log_says_is_in_the_trace_that_is_made_of_it(tmp_path: Path, writ
     path = tmp_path / "log.swf"
     cm.write_trace(path, log)
     again = read_swf(path)
-    assert list(again.rows(())) == list(log.rows(()))
+    assert list(again.rows()) == list(log.rows())
     own, others = run(log).jobs, run(again).jobs
     kept = ["user_name", "partition", "qos", "recorded_status", *(["group_name"] if has_groups else ["account"])]
     for column in kept:
