@@ -22,7 +22,6 @@ from clustermodel.sim.decisions import Decisions, listed
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
-from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.partitions import ANYWHERE, Place
 from clustermodel.sim.resizing import abort, end_phase
@@ -90,7 +89,7 @@ class Coordinator:
         reservations = run.reservations
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
-        view.fits = lambda job: idle_for(run, job, job.nodes, job.sets_eligible())
+        view.fits = lambda job: run.choice.idle_for(job, job.nodes, job.sets_eligible())
         view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
         if run.guard is not None:
             self._decide = run.guard.guarded(decide, view)

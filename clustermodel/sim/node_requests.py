@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,9 @@ from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.view import QueuedJob
-from clustermodel.sim.node_pool import may_have, one_of
+from clustermodel.sim.node_pool import NodePool, may_have, one_of
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
 
 
 class NodeRequests:
@@ -117,19 +113,25 @@ def requests_of(machine: Machine, demands: Demands, *, by_node: bool = False) ->
     return None
 
 
-def idle_for(run: RunContext, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
-    """Return the idle nodes on which a job would start now, in the first of some sets; ``None`` where it does not fit."""
-    idle = run.pool.idle_nodes.as_set()
-    if run.requests is not None:
-        return run.requests.fits(job, nodes, idle, run.saved, sets)
-    if run.saved.free is None:
+class NodeChoice:
+    """Which idle nodes a job would have if it started now."""
+
+    def __init__(self, pool: NodePool, saved: SavedWork, requests: NodeRequests | None) -> None:
+        self._pool, self._saved, self._requests = pool, saved, requests
+
+    def idle_for(self, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
+        """Return so many idle nodes, in the first of some sets; ``None`` where the job does not fit."""
+        idle, memory = self._pool.idle_nodes.as_set(), self._saved.free
+        if self._requests is not None:
+            return self._requests.fits(job, nodes, idle, self._saved, sets)
+        if memory is None:
+            for eligible in sets:
+                if (lowest_ones := self._pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)) is not None:
+                    return lowest_ones
+            return None
+        free = as_mask(idle) & memory.nodes_with(job.memory)
         for eligible in sets:
-            if (lowest_ones := run.pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)) is not None:
-                return lowest_ones
+            suitable = free if eligible is None else free & as_mask(eligible)
+            if suitable.bit_count() >= nodes:
+                return from_mask(lowest(suitable, nodes))
         return None
-    free = as_mask(idle) & run.saved.free.nodes_with(job.memory)
-    for eligible in sets:
-        suitable = free if eligible is None else free & as_mask(eligible)
-        if suitable.bit_count() >= nodes:
-            return from_mask(lowest(suitable, nodes))
-    return None

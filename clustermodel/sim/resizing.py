@@ -29,7 +29,6 @@ from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_pool import may_have
-from clustermodel.sim.node_requests import idle_for
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -189,7 +188,7 @@ class Resizes:
         if more <= 0:
             columns: NodeSet | None = lowest_part(gang.columns, nodes)
         else:
-            others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
+            others = run.choice.idle_for(gang.job, more, self._eligible(gang, nodes))
             columns = None if others is None else union(gang.columns, others)
         if columns is None or ((barred := self.barred(gang, nodes)) and barred & as_mask(columns)):
             return None

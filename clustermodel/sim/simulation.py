@@ -29,7 +29,7 @@ from clustermodel.sim.job_costs import JobCosts
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.node_requests import NodeRequests, requests_of
+from clustermodel.sim.node_requests import NodeChoice, NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
 from clustermodel.sim.power_cap import CapWaits, cap_of
@@ -99,6 +99,7 @@ class RunContext:
         self.store = Store(self.env, machine)  # where gangs are checkpointed
         self.costs = JobCosts(machine, demands)  # what gangs pay by their number of nodes
         self.saved = SavedWork(self)  # what is saved of preempted jobs
+        self.choice = NodeChoice(self.pool, self.saved, requests)  # which idle nodes a job would have
         self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
         self.states = NodeStates(self)  # which nodes are down
         self.switched_off = None if machine.idle_off is None else SwitchedOff(self, machine.idle_off)  # which nodes are off
@@ -109,14 +110,21 @@ class RunContext:
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
         self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
-        self.unreported = UnreportedEnds(self)  # where each event of an instant is a scheduling cycle
+        # Where each event of an instant is a scheduling cycle.
+        self.unreported = UnreportedEnds(self.pool, self.saved, self.choice)
         # How long jobs wait because of the power cap.
-        self.cap_waits = None if self.cap is None or records.ids_rise else CapWaits(self, self.cap)
+        self.cap_waits: CapWaits | None = None
+        if self.cap is not None and not records.ids_rise:
+            self.cap_waits = CapWaits(self.env, records, self.cap, machine.processors, self._unused)
         if order is not None:
             order.begin(self.env, self.pool, self.running)
         self.rules: tuple[Rule, ...] = tuple(
             [rule for rule in (self.reservations, held, order, self.cap_waits) if rule is not None]
         )
+
+    def _unused(self) -> int:
+        """Return the nodes that no gang has, a bitmask, however gangs share nodes by now."""
+        return self.sharing.unused()
 
 
 class Outcome(NamedTuple):
