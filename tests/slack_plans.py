@@ -23,7 +23,7 @@ def arriving_job(nodes: int, length: int, favour: float) -> ArrivingJob:
 
 
 def plan_of(nodes: int, running: Iterable[tuple[int, int]], waiting: Sequence[SlackReservation]) -> OnePool:
-    """Return a plan with running jobs, (end, nodes) each, and waiting ones, of which any may perhaps start earlier; now is 0."""
+    """Return a plan with running jobs, (end, nodes) each, and waiting ones, of which any may start earlier; now is 0."""
     plan = OnePool(Pools(nodes, []), may_overrun=False)
     for end, size in running:
         plan.reserve(0, end, ((0, size),))

@@ -267,6 +267,9 @@ class OnePoolTrials(Trials):
         (times, free), _ = state
         self._trial = Profile(self._profile.nodes, times[:], free[:])
 
+    def finish(self) -> None:
+        """Do nothing: the profile of the plan has not been touched."""
+
     def carry_out(self, schedule: Schedule) -> None:
         plan, profile, arriving = self._plan, self._profile, self.arriving
         if arriving is None and schedule.slot == self.planned[0]:

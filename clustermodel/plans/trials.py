@@ -1,8 +1,8 @@
 """The trials of one search for a schedule in which waiting jobs have moved, for an arriving job or after others have ended.
 
-A trial begins by taking out the waiting jobs that are scheduled at or after a slot, and by putting the arriving job there.  How
-these operations of Talby & Feitelson 1999 (long version, sections 4.2 to 4.6) are carried out depends on the plan that makes the
-trials; which of them are made, and what they cost, is for :mod:`clustermodel.plans.slack_search`.
+A trial takes out the waiting jobs that are scheduled at or after a slot, puts the arriving job there, and puts the others back
+(Talby & Feitelson 1999, long version, sections 4.2 to 4.6).  How that is done depends on the plan, which makes the trials; in
+which order jobs are put back, and what a schedule costs, is for :mod:`clustermodel.plans.slack_search`.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class Trials(ABC):
     def take(self, state: State) -> None:
         """Go on from a state."""
 
+    @abstractmethod
     def finish(self) -> None:
         """Let the plan be as it was before the search."""
 
