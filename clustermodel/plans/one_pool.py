@@ -9,7 +9,7 @@ from clustermodel.node_set import NodeSet, bisect_left, bisect_right, count
 from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile, ReleasingProfile, Request
-from clustermodel.plans.trials import State, Trial, Trials
+from clustermodel.plans.trials import Trial, Trials
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
@@ -95,6 +95,11 @@ class OnePool(RunningPlan):
 
     # Waiting jobs that may have to move.
 
+    def take_steps_of(self, trial: Profile) -> None:
+        """Let that be free over time what is in a trial copy of the profile, which must not be used afterwards."""
+        self.profile.take_steps_of(trial)
+        self._times = trial.times()
+
     def movable_sizes(self) -> tuple[int, int]:
         """Return the least and the largest size of a job that may start earlier while the others keep their places."""
         return self.profile.gaining_sizes() if self._is_tested else (0, self.profile.nodes)
@@ -126,6 +131,7 @@ class OnePoolTrials(Trials):
         self._trial: Profile = plan.profile  # that of the present trial
         if arriving is not None:
             self.split = ((0, arriving.job.nodes),)
+        self._sizes = plan.movable_sizes()
         self._requests: list[Request] = []  # of all jobs, in trials by start
         self._count = len(jobs)
         self._settled_from = self._count  # from which job on none could start earlier, as far as that is known
@@ -188,7 +194,7 @@ class OnePoolTrials(Trials):
 
     def _unsettled(self) -> list[int]:
         """Return which jobs could start earlier while the others keep their places."""
-        (least, largest), earlier = self._plan.movable_sizes(), self._profile.earlier
+        (least, largest), earlier = self._sizes, self._profile.earlier
         unsettled = [
             position
             for position, job in enumerate(self.jobs)
@@ -240,7 +246,7 @@ class OnePoolTrials(Trials):
         return moves
 
     def pull(self, ranked: Sequence[SlackReservation], slot: int) -> Moves:
-        least, largest = self._plan.movable_sizes()  # of the first job that moves
+        least, largest = self._sizes  # of the first job that moves
         moves: list[tuple[SlackReservation, int]] = []
         trial: Profile | None = None
         for job in ranked:
@@ -260,12 +266,11 @@ class OnePoolTrials(Trials):
     def book(self, job: SlackReservation) -> int:
         return self._trial.book(job.nodes, job.length, job.latest)
 
-    def state(self) -> State:
-        return (self._trial.times(), self._trial.free()), []
+    def state(self) -> Profile:
+        return self._trial
 
-    def take(self, state: State) -> None:
-        (times, free), _ = state
-        self._trial = Profile(self._profile.nodes, times[:], free[:])
+    def take(self, state: Profile) -> None:
+        self._trial = state.copy()
 
     def finish(self) -> None:
         """Do nothing: the profile of the plan has not been touched."""
@@ -274,7 +279,7 @@ class OnePoolTrials(Trials):
         plan, profile, arriving = self._plan, self._profile, self.arriving
         if arriving is None and schedule.slot == self.planned[0]:
             plan.settle()  # all have been tested
-        plan.take_steps(schedule.state[0])
+        plan.take_steps_of(schedule.state)
         for job, _ in schedule.starts:
             profile.note_release(job.end, job.nodes)
         if arriving is not None:

@@ -217,7 +217,7 @@ class Schedule:
         self._about, self._rounding = about, _ROUNDING * size
         self._price: float | None = None
         self.split: Split = ()
-        self.state: State = (([], []), [])
+        self.state: State = None
 
     @property
     def price(self) -> float:

@@ -24,7 +24,8 @@ class Search:
 
     def __init__(self, trials: Trials, weights: Weights) -> None:
         self._trials, self._weights = trials, weights
-        self._favour = 1.0 if trials.arriving is None else trials.arriving.favour
+        arriving = trials.arriving
+        self._nodes, self._favour = (0, 1.0) if arriving is None else (arriving.job.nodes, arriving.favour)
         self._last: Sequence[SlackReservation] = ()  # jobs that `optimal` puts back after all permuted ones
         self._best: Schedule | None = None  # of the present search, so far
 
@@ -48,14 +49,15 @@ class Search:
         # The jobs that stay and those that are put back are then the beginning and the end of one sequence.
         trials = self._trials
         jobs, planned, count = trials.jobs, trials.planned, len(trials.jobs)
-        weights = [job.weight for job in jobs]
+        weights, now, nodes = [job.weight for job in jobs], trials.now, self._nodes
         is_linear, unit = self._weights.t == 1, self._favour * TICKS_PER_SECOND
-        gain = sum(weights) * (planned[-1] - trials.now) / unit if planned else 0.0  # at most
+        gain = sum(weights) * (planned[-1] - now) / unit if planned else 0.0  # at most
         for first, slot in trials.begun(trials.by_start(slots)):
             starts = trials.put_back_from(first)
             if len(starts) < count - first:
                 continue
-            own, best = self._own(slot), self._best
+            own = price_of_start(nodes, (slot - now) / TICKS_PER_SECOND, self._weights) if nodes else 0.0
+            best = self._best
             if best is not None and is_linear:
                 costs = 0.0
                 for weight_of_job, start, before in zip(weights[first:], starts, planned[first:]):  # noqa: B905
@@ -138,10 +140,9 @@ class Search:
 
     def _own(self, slot: int) -> float:
         """Return what it costs that the arriving job starts at a slot."""
-        trials = self._trials
-        if trials.arriving is None:
+        if not self._nodes:
             return 0.0
-        return price_of_start(trials.arriving.job.nodes, (slot - trials.now) / TICKS_PER_SECOND, self._weights)
+        return price_of_start(self._nodes, (slot - self._trials.now) / TICKS_PER_SECOND, self._weights)
 
     def _priced(self, slot: int, own: float, moves: Moves) -> Schedule:
         alpha_t, favour = self._weights.t, self._favour

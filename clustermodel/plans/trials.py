@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustermodel.node_set import bisect_left
 from clustermodel.plans.pools import Split
@@ -24,8 +24,8 @@ Trial = tuple[int, int]
 """How many jobs stay, the first of all by start, and the slot."""
 Splits = list[tuple["SlackReservation", Split]]
 """Jobs that have other nodes than in their reservations, perhaps at the same time, and which."""
-State = tuple["Steps", Splits]
-"""What is free over time, and which jobs have other nodes."""
+State = Any
+"""What has come of a trial, as its kind of trials describes it."""
 
 
 class Trials(ABC):
@@ -219,10 +219,10 @@ class PlanTrials(Trials):
         if split != own:
             self._splits.append((job, split))
 
-    def state(self) -> State:
+    def state(self) -> tuple[Steps, Splits]:
         return self._plan.steps(), self._splits[:]
 
-    def take(self, state: State) -> None:
+    def take(self, state: tuple[Steps, Splits]) -> None:
         steps, splits = state
         self._plan.take_steps(steps)
         self._splits = splits[:]

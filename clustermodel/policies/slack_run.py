@@ -182,7 +182,7 @@ class SlackRun:
         left: Sequence[SlackReservation] = self.reservations
         while left:
             rivals = self.plan.competing(left[0].group.allowed, left)
-            if len(rivals) == len(left):
+            if rivals is left or len(rivals) == len(left):
                 left = ()
             else:
                 competing = {reservation.group for reservation in rivals}

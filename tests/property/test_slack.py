@@ -333,8 +333,8 @@ def profile_of(nodes: int, running: list[tuple[int, int]], plan: list[SlackReser
 
 
 def steps_of(schedule: Schedule) -> list[tuple[int, int]]:
-    (times, free), _ = schedule.state
-    return list(zip(times, free, strict=True))
+    assert isinstance(schedule.state, Profile)
+    return schedule.state.steps()
 
 
 def search_of(
