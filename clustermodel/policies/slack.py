@@ -180,6 +180,6 @@ class Slack:
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
         pools, nodes = pools_of(setup), nodes_of(setup)
         plan = plan_of(pools, nodes, may_overrun=may_overrun(setup))
-        # Where a job may restart, the nodes that hold its saved work must not draw it away from those of the plan.
+        # Elsewhere it does not matter which of the idle nodes a job has, and the mechanism chooses them faster.
         names_nodes = in_pools(setup) or holds_longer(setup)
         return SlackRun(self, setup, plan, (lambda view: idle_now(pools, nodes, view, planned=True)) if names_nodes else None)
