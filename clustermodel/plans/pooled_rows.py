@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from clustermodel.node_set import as_mask, lowest, mask_of
 from clustermodel.plans.ousterhout import Guard, Occupant, OusterhoutMatrix
 from clustermodel.plans.pools import PoolProfile, Pools, Split
-from clustermodel.plans.profile import Reservation, RowPlans
+from clustermodel.plans.profile import Reservation
+from clustermodel.plans.rows import RowPlans
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

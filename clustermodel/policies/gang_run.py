@@ -13,7 +13,8 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from clustermodel.plans.ousterhout import Occupant, OusterhoutMatrix
-from clustermodel.plans.profile import SHORTEST_EXTENSION, Reservation, RowPlans
+from clustermodel.plans.profile import SHORTEST_EXTENSION, Reservation
+from clustermodel.plans.rows import RowPlans
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs

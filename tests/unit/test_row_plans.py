@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
-from clustermodel.plans.profile import Reservation, RowPlans
+from clustermodel.plans.profile import Reservation
+from clustermodel.plans.rows import RowPlans
 from tests.jobs import queued
 from tests.property.strategies import cases
 
