@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from clustermodel.node_set import NodeSet, bisect_left, count
-from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
+from clustermodel.plans.pool_plans import Group, RowPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.ousterhout import Occupant
+    from clustermodel.plans.rows import RowReservation
     from clustermodel.policies.view import QueuedJob
 
 
-class OnePool(RunningPlan):
+class OnePool(RowPlan):
     """Free nodes over time where any job may have any nodes, in whatever way they lie, and no windows bar it from some."""
 
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
@@ -87,3 +90,47 @@ class OnePool(RunningPlan):
         times, free = steps
         self.profile.take_steps_of(Profile(self.profile.nodes, times[:], free[:]))
         self._times = self.profile.times()
+
+    # As the plan of a row.
+
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        taken = [(ends[number], gang.nodes) for number, gang in gangs.items()]
+        taken += [(end, columns.bit_count()) for end, columns in held]
+        changes: list[tuple[int, int]] = []
+        for start, length, ((_, nodes),), _ in reserved:
+            changes += ((start, -nodes), (start + length, nodes))
+        self.profile = Profile.of_running(self.profile.nodes, now, taken, changes)
+        self._times = self.profile.times()
+
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        return ((0, gang.nodes),)
+
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        profile, nodes = self.profile, job.nodes
+        # Most often too few nodes are free until then.
+        if not_after < NEVER - 1 and profile.most_free_before(not_after + 1) < nodes:
+            return -1, ()
+        start = profile.earliest(nodes, length, not_after)
+        return (start, ((0, nodes),)) if start >= 0 else (-1, ())
+
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        profile, nodes = self.profile, job.nodes
+        if profile.most_free_before(start) < nodes:
+            return start, split
+        return profile.pull(start, length, nodes), split
+
+    def least_free(self, start: int, length: int) -> list[int]:
+        return [self.profile.least_free_from(start, length)]
+
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        return self.profile.fits(gang.nodes, length)
+
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        return False  # there are no windows
