@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from clustermodel.node_set import NodeSet, bisect_left, count
+from clustermodel.node_set import NodeSet, bisect_left, bisect_right, count
 from clustermodel.plans.pool_plans import Group, RowPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile
@@ -23,14 +23,14 @@ class OnePool(RowPlan):
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         super().__init__(pools, may_overrun=may_overrun)
         self.profile = Profile(sum(pools.sizes))
-        self._times = self.profile.times()
+        self._times, self._free = self.profile.times(), self.profile.free()
         self._freed = 0  # the last change of the clock
 
     def split_of(self, columns: NodeSet) -> Split:
         return ((0, count(columns)),)
 
     def count_idle(self) -> None:
-        free = self.profile.free()[0]
+        free = self._free[0]
         for group in self.groups:
             group.idle = free
 
@@ -42,10 +42,10 @@ class OnePool(RowPlan):
         return (start, ((0, job.nodes),)) if start >= 0 else (-1, ())
 
     def has_room(self, step: int, job: QueuedJob, group: Group) -> bool:
-        return self.profile.free()[step] >= job.nodes
+        return self._free[step] >= job.nodes
 
     def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        times, free, nodes = self._times, self.profile.free(), job.nodes
+        times, free, nodes = self._times, self._free, job.nodes
         first, begin = bisect_left(times, start), 0
         for k in range(first):
             if free[k] < nodes:
@@ -84,12 +84,12 @@ class OnePool(RowPlan):
         return self._pools.all_nodes if split else 0
 
     def steps(self) -> Steps:
-        return self._times[:], self.profile.free()[:]
+        return self._times[:], self._free[:]
 
     def take_steps(self, steps: Steps) -> None:
         times, free = steps
         self.profile.take_steps_of(Profile(self.profile.nodes, times[:], free[:]))
-        self._times = self.profile.times()
+        self._times, self._free = self.profile.times(), self.profile.free()
 
     # As the plan of a row.
 
@@ -106,25 +106,21 @@ class OnePool(RowPlan):
         changes: list[tuple[int, int]] = []
         for start, length, ((_, nodes),), _ in reserved:
             changes += ((start, -nodes), (start + length, nodes))
-        self.profile = Profile.of_running(self.profile.nodes, now, taken, changes)
-        self._times = self.profile.times()
+        self.profile = profile = Profile.of_running(self.profile.nodes, now, taken, changes)
+        self._times, self._free = profile.times(), profile.free()
 
     def split_of_gang(self, gang: Occupant, columns: int) -> Split:
         return ((0, gang.nodes),)
 
     def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
-        profile, nodes = self.profile, job.nodes
-        # Most often too few nodes are free until then.
-        if not_after < NEVER - 1 and profile.most_free_before(not_after + 1) < nodes:
-            return -1, ()
-        start = profile.earliest(nodes, length, not_after)
+        nodes = job.nodes
+        if not_after < NEVER - 1 and max(self._free[: bisect_right(self._times, not_after)], default=0) < nodes:
+            return -1, ()  # most often too few nodes are free until then
+        start = self.profile.earliest(nodes, length, not_after)
         return (start, ((0, nodes),)) if start >= 0 else (-1, ())
 
     def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
-        profile, nodes = self.profile, job.nodes
-        if profile.most_free_before(start) < nodes:
-            return start, split
-        return profile.pull(start, length, nodes), split
+        return self.profile.pull(start, length, job.nodes), split
 
     def least_free(self, start: int, length: int) -> list[int]:
         return [self.profile.least_free_from(start, length)]

@@ -144,11 +144,6 @@ class Profile:
                 return start
             k = last + 1
 
-    def most_free_before(self, time: int) -> int:
-        """Return the largest number of free nodes of the steps that begin before ``time``, 0 if none does."""
-        beyond = bisect_left(self._times, time)
-        return max(self._free[:beyond]) if beyond else 0
-
     def free_until(self, nodes: int) -> int | None:
         """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""
         times, free = self._times, self._free
