@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clustermodel.node_set import NodeSet, bisect_left, bisect_right, count
-from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
+from clustermodel.plans.pool_plans import Group, RowPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile, ReleasingProfile, Request
 from clustermodel.plans.trials import Trial, Trials
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.ousterhout import Occupant
+    from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, Moves, Schedule, SlackReservation
     from clustermodel.policies.view import QueuedJob
 
 
-class OnePool(RunningPlan):
+class OnePool(RowPlan):
     """Free nodes over time where any job may have any nodes, in whatever way they lie, and no windows bar it from some."""
 
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
@@ -25,14 +27,14 @@ class OnePool(RunningPlan):
         self.profile = ReleasingProfile(sum(pools.sizes))
         # Whether each waiting job was at its earliest possible start, but for what has been released since then.
         self._is_tested = True
-        self._times = self.profile.times()
+        self._times, self._free = self.profile.times(), self.profile.free()
         self._freed = 0  # the last change of the clock
 
     def split_of(self, columns: NodeSet) -> Split:
         return ((0, count(columns)),)
 
     def count_idle(self) -> None:
-        free = self.profile.free()[0]
+        free = self._free[0]
         for group in self.groups:
             group.idle = free
 
@@ -44,10 +46,10 @@ class OnePool(RunningPlan):
         return (start, ((0, job.nodes),)) if start >= 0 else (-1, ())
 
     def has_room(self, step: int, job: QueuedJob, group: Group) -> bool:
-        return self.profile.free()[step] >= job.nodes
+        return self._free[step] >= job.nodes
 
     def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        times, free, nodes = self._times, self.profile.free(), job.nodes
+        times, free, nodes = self._times, self._free, job.nodes
         first, begin = bisect_left(times, start), 0
         for k in range(first):
             if free[k] < nodes:
@@ -86,19 +88,59 @@ class OnePool(RunningPlan):
         return self._pools.all_nodes if split else 0
 
     def steps(self) -> Steps:
-        return self._times[:], self.profile.free()[:]
+        return self._times[:], self._free[:]
 
     def take_steps(self, steps: Steps) -> None:
         times, free = steps
         self.profile.take_steps_of(Profile(self.profile.nodes, times[:], free[:]))
-        self._times = self.profile.times()
+        self._times, self._free = self.profile.times(), self.profile.free()
+
+    # As the plan of a row.
+
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        taken = [(ends[number], gang.nodes) for number, gang in gangs.items()]
+        taken += [(end, columns.bit_count()) for end, columns in held]
+        changes: list[tuple[int, int]] = []
+        for start, length, ((_, nodes),), _ in reserved:
+            changes += ((start, -nodes), (start + length, nodes))
+        self.profile = profile = ReleasingProfile.of_running(self.profile.nodes, now, taken, changes)
+        self._times, self._free = profile.times(), profile.free()
+
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        return ((0, gang.nodes),)
+
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        nodes = job.nodes
+        if not_after < NEVER - 1 and max(self._free[: bisect_right(self._times, not_after)], default=0) < nodes:
+            return -1, ()  # most often too few nodes are free until then
+        start = self.profile.earliest(nodes, length, not_after)
+        return (start, ((0, nodes),)) if start >= 0 else (-1, ())
+
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        return self.profile.pull(start, length, job.nodes), split
+
+    def least_free(self, start: int, length: int) -> list[int]:
+        return [self.profile.least_free_from(start, length)]
+
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        return self.profile.fits(gang.nodes, length)
+
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        return False  # there are no windows
 
     # Waiting jobs that may have to move.
 
     def take_steps_of(self, trial: Profile) -> None:
         """Let that be free over time what is in a trial copy of the profile, which must not be used afterwards."""
         self.profile.take_steps_of(trial)
-        self._times = trial.times()
+        self._times, self._free = trial.times(), trial.free()
 
     def movable_sizes(self) -> tuple[int, int]:
         """Return the least and the largest size of a job that may start earlier while the others keep their places."""

@@ -7,7 +7,7 @@ that are known in advance are not subtracted from them: these windows bar some j
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from clustermodel.plans.windows import Window, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.ousterhout import Occupant
+    from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, SlackReservation
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
 
@@ -305,6 +307,10 @@ class RunningPlan(ABC):
             del times[:past]
             self.forget(past)
         times[0] = now
+        self.forget_windows(now)
+
+    def forget_windows(self, now: int) -> None:
+        """Drop the windows that are over."""
         if self._pools.windows is not None and now >= self._windows_change:
             for group in self.groups:
                 for each in (group, *group.parts):
@@ -399,7 +405,58 @@ class RunningPlan(ABC):
         return {end for end, _, split in self._held.values() if self.nodes_of(split) & nodes}
 
 
-class PoolPlan(RunningPlan):
+class RowPlan(RunningPlan):
+    """A plan that can be that of a row of the Ousterhout matrix: it can be laid out anew at each scheduling event.
+
+    Its parts are the pools.  A row may be overbooked, by gangs that are late and by reservations that keep their starts.
+    """
+
+    @abstractmethod
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        """Begin at ``now``, with gangs until their predicted ends, both by job id, and with reservations.
+
+        Other columns are ``held`` as well: pairs of an end and a bitmask.
+        """
+
+    @abstractmethod
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        """Return what the columns of a gang, a bitmask, are of each pool."""
+
+    @abstractmethod
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        """Return the first time from which a job can have its nodes for ``length``, and how many of each pool.
+
+        The time is -1 if it is after ``not_after``, or windows let it start at no time.
+        """
+
+    @abstractmethod
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        """Move a reservation to its earliest possible start with the others in place, and return it.
+
+        From ``start`` on the job may have its own nodes even where the row is overbooked.
+        """
+
+    @abstractmethod
+    def least_free(self, start: int, length: int) -> list[int]:
+        """Return how many nodes of each pool are free throughout ``length`` from ``start`` on; below 0 if overbooked."""
+
+    @abstractmethod
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        """Return whether a gang can have its nodes from now on for ``length``; others than its own if it ``migrates``."""
+
+    @abstractmethod
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        """Return whether windows keep a job that starts now from some of its nodes."""
+
+
+class PoolPlan(RowPlan):
     """Free nodes over time in each pool."""
 
     # The step that begins at self._times[k] is one whole number, self._free[k], of fields of so many bits: one for each pool,
@@ -407,9 +464,10 @@ class PoolPlan(RunningPlan):
     # that bit is set unless the number is below 0.  So jobs are added and subtracted in all fields at once, and comparing is
     # subtracting.
 
-    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+    def __init__(self, pools: Pools, *, may_overrun: bool, most_overbooked: int = 1) -> None:
+        # `most_overbooked`: how many times all nodes may be subtracted at a time.
         super().__init__(pools, may_overrun=may_overrun)
-        self._width = sum(pools.sizes).bit_length() + 2
+        self._width = sum(pools.sizes).bit_length() + most_overbooked.bit_length() + 1
         self._bias, self._field = 1 << self._width - 1, (1 << self._width) - 1
         self._biases = sum([self._bias << pool * self._width for pool in range(len(pools))])  # of all fields
         self._units = [1 << pool * self._width for pool in range(len(pools))]  # a node of each pool, in all its fields
@@ -566,6 +624,109 @@ class PoolPlan(RunningPlan):
 
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, self._change(split), 0)
+
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        self.forget_windows(now)
+        split = self._pools.split
+        changes = [(ends[number], self._change(split(gang.columns))) for number, gang in gangs.items()]
+        changes += [(end, self._change(split(columns))) for end, columns in held]
+        free = self._biases + sum([size * unit for size, unit in zip(self._pools.sizes, self._units, strict=True)])
+        free -= sum([change for _, change in changes])
+        for start, length, parts, _ in reserved:
+            change = self._change(parts)
+            changes += ((start, -change), (start + length, change))
+        changes.sort()
+        steps = {now: free}
+        for time, change in changes:
+            free += change
+            steps[time] = free
+        self._times, self._free = list(steps), list(steps.values())
+
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        return self._pools.split(columns)
+
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        best: tuple[int, Split] = -1, ()
+        group = self.group_of(job)
+        for part in group.parts or (group,):
+            start, split = self._soonest_in(length, job, part, not_after)
+            if start >= 0:
+                best, not_after = (start, split), start - 1
+        return best
+
+    def _soonest_in(self, length: int, job: QueuedJob, group: Group, not_after: int) -> tuple[int, Split]:
+        # Not as `earliest`: where a pool is overbooked, what a group can have is more than the sum over its pools.
+        for start in self._starts(length, group):
+            if start > not_after:
+                break
+            if (split := self._split_among(self.least_free(start, length), start, length, job, group)) is not None:
+                return start, split
+        return -1, ()
+
+    def _starts(self, length: int, group: Group) -> Iterable[int]:
+        """Return when more nodes become free, and when windows end for a job of some length."""
+        windows = self._pools.windows
+        if windows is None or not group.windows:
+            return self._times
+        return candidates(self._times, group.windows, windows.settled, length)
+
+    def _split_among(self, free: list[int], start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        """Return what a job can have where so many nodes of each pool are free, but for windows."""
+        barred = self.barred(job, group, start, length) if group.windows else 0
+        return split_of(free, job.nodes, ([pool for pool in group.pools if not self._pools.masks[pool] & barred],))
+
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        group, own = self.group_of(job), {pool for pool, _ in split}
+        self.release(start, length, split)
+        for part in group.parts or (group,):
+            if own.issubset(part.pools):
+                earlier, parts = self._earlier(start, length, split, job, part)
+            else:
+                earlier, parts = self._soonest_in(length, job, part, start - 1)
+            if 0 <= earlier < start:
+                start, split = earlier, parts
+        self.reserve(start, length, split, beyond_capacity=True)
+        return start, split
+
+    def _earlier(self, start: int, length: int, own: Split, job: QueuedJob, group: Group) -> tuple[int, Split]:
+        """Return the first time at which a job could start whose reservation has been released; this one if none is earlier."""
+        kept = dict(own)
+        for time in self._starts(length, group):
+            if time >= start:
+                break
+            free = self.least_free(time, min(length, start - time))
+            if (after := time + length - start) > 0:
+                later = self.least_free(start, after)
+                free = [min(least, max(later[pool], kept.get(pool, 0))) for pool, least in enumerate(free)]
+            if (split := self._split_among(free, time, length, job, group)) is not None:
+                return time, split
+        return start, own
+
+    def least_free(self, start: int, length: int) -> list[int]:
+        times, width, field, bias = self._times, self._width, self._field, self._bias
+        first = 0 if start == times[0] else bisect_right(times, start) - 1
+        steps = self._free[first : bisect_left(times, start + length, first + 1)]
+        shifts = range(0, width * len(self._pools), width)
+        return [min([step >> shift & field for step in steps]) - bias for shift in shifts]
+
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        allowed, pools = self.least_free(self._times[0], length), self._pools
+        if not migrates:
+            return all(nodes <= allowed[pool] for pool, nodes in pools.split(gang.columns))
+        sets = [pools.numbers(mask) for mask in pools.sets_around(gang.job, gang.columns)]
+        most = [[min(own, max(free, 0)) for own, free in zip(numbers, allowed, strict=True)] for numbers in sets]
+        return any(sum(each) >= gang.nodes for each in most)
+
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        eligible = self._pools.of(job.eligible)
+        return any(pool not in eligible for pool, _ in split)
 
     def forget(self, steps: int) -> None:
         del self._free[:steps]

@@ -87,6 +87,14 @@ class Pools:
         pairs = zip(job.sets_allowed(), job.sets_eligible(), strict=True)
         return [eligible for allowed, eligible in pairs if closed.isdisjoint(self.touched(allowed))]
 
+    def sets_of(self, job: QueuedJob) -> list[int]:
+        """Return the sets of nodes, bitmasks, of which those of a job are all in one, in their order."""
+        return [self.all_nodes if each is None else self.mask(each) for each in job.sets_allowed()]
+
+    def sets_around(self, job: QueuedJob, nodes: int) -> list[int]:
+        """Return those of its sets that have all its ``nodes``, a bitmask."""
+        return [mask for mask in self.sets_of(job) if not nodes & ~mask]
+
     def mask(self, eligible: NodeSet) -> int:
         """Return the nodes that a job may have as a bitmask."""
         if eligible not in self._masks:
