@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clustermodel.node_set import NodeSet, bisect_left, count
 from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class OnePool(RunningPlan):
     """Free nodes over time where any job may have any nodes, in whatever way they lie, and no windows bar it from some."""
 
+    are_alike: ClassVar[bool] = True
+
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         super().__init__(pools, may_overrun=may_overrun)
         self.profile = Profile(sum(pools.sizes))
@@ -30,6 +32,9 @@ class OnePool(RunningPlan):
         free = self.profile.free()[0]
         for group in self.groups:
             group.idle = free
+
+    def free_at(self, time: int, group: Group) -> int:
+        return self.profile.free_at(time)
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         return ((0, job.nodes),) if self.profile.fits_at(start, job.nodes, length) else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from clustermodel.plans.by_node import IdleProcessors
 from clustermodel.plans.make import idle_now, nodes_of, plan_of, pools_of
-from clustermodel.plans.pool_plans import Group, IdlePools, RunningPlan
+from clustermodel.plans.pool_plans import Group, IdleNodes, IdlePools, RunningPlan
 from clustermodel.plans.pools import Split
 from clustermodel.plans.slack_in_pools import PoolArrival, PoolReservation, PoolSchedule, PoolSearch
 from clustermodel.plans.slack_prices import Priced, SlackReservation, by_start
@@ -36,7 +36,7 @@ class PoolSlackRun(SlackRun):
         super().__init__(policy, setup, self._profile)
         # Windows bar a job for as long as it can be expected to hold its nodes; its start-up and epilog always count.
         self._holding = setup.holding if setup.machine.windows or holds_longer(setup) else None
-        self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
+        self._idle: IdleNodes | IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._clock = 0  # of the last *remove*
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
