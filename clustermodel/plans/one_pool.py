@@ -25,6 +25,11 @@ class OnePool(RunningPlan):
         self._times = self.profile.times()
         self._freed = 0  # the last change of the clock
 
+    def group_of(self, job: QueuedJob) -> Group:
+        if not self.groups:
+            self.groups.append(self._new_group(None, 0))
+        return self.groups[0]
+
     def split_of(self, columns: NodeSet) -> Split:
         return ((0, count(columns)),)
 

@@ -1,10 +1,9 @@
-"""First come, first served and backfilling where jobs may differ in the nodes that they may have, or in how these must lie.
+"""Backfilling where jobs may differ in the nodes that they may have, or in how these must lie.
 
-Jobs wait in one queue.  First come, first served: nodes stay idle for the first job that may have them and does not fit.
-Backfilling: a waiting job holds a reservation, a start and so many nodes of each pool, or of particular nodes where jobs have
-shapes or share the memory of nodes.  Under EASY the first blocked jobs of each set of eligible nodes do, so that no partition's
-first job is delayed for those of another one; under conservative backfilling all do.  Windows, which are reservations of the
-machine and outages that are known in advance, bar jobs from nodes: plans go around them.
+Jobs wait in one queue.  A waiting job holds a reservation, a start and so many nodes of each pool, or of particular nodes where
+jobs have shapes or share the memory of nodes.  Under EASY the first blocked jobs of each set of eligible nodes do, so that no
+partition's first job is delayed for those of another one; under conservative backfilling all do.  Windows, which are
+reservations of the machine and outages that are known in advance, bar jobs from nodes: plans go around them.
 
 The plan goes on from one scheduling cycle to the next, as on the whole machine.  Where all jobs may have all nodes, the
 schedules are those of the policies on the whole machine, which plan faster.
@@ -26,25 +25,6 @@ from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import NEVER
-
-
-class PoolFcfs:
-    """One run of first come, first served."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
-
-    def decide(self, _batch: Batch, view: View) -> list[Decision]:
-        """Start jobs in queue order; a job that does not fit closes the pools that it waits for, of all its partitions."""
-        idle, closed, decisions = idle_now(self._pools, self._nodes, view), set[int](), list[Decision]()
-        for job in view.waiting.values():
-            if len(closed) == len(self._pools):
-                break
-            if (split := idle.split(job, closed)) is None:
-                closed.update(self._pools.touched(job.allowed))
-            else:
-                decisions.append(Start(job=job, columns=idle.take_split(split), reason=_HEAD))
-        return decisions
 
 
 class _Reservation(NamedTuple):
@@ -354,6 +334,5 @@ class PoolBackfilling:
         return Reason(rule, holder=holders[0], shadow=shadow, extra=self._plan.free_at(shadow, group))
 
 
-_HEAD: Final = Reason("head of the queue, and it fits")
 _IN_TIME: Final = Reason("its reserved time has come")
 _FITS: Final = Reason("it fits, and delays no reservation")
