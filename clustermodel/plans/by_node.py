@@ -203,6 +203,9 @@ class NodePlan(RunningPlan):
         for group in self.groups:
             group.idle = int(processors.sum())
 
+    def free_at(self, time: int, group: Group) -> int:
+        return int(self._free[bisect_right(self._times, time) - 1, : self._nodes.count].sum())
+
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         if group.parts:
             return self.split_in_parts(start, length, job, group)

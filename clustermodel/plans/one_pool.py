@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clustermodel.node_set import NodeSet, bisect_left, bisect_right, count
 from clustermodel.plans.pool_plans import Group, RowPlan, Steps
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class OnePool(RowPlan):
     """Free nodes over time where any job may have any nodes, in whatever way they lie, and no windows bar it from some."""
 
+    are_alike: ClassVar[bool] = True
+
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         super().__init__(pools, may_overrun=may_overrun)
         self.profile = ReleasingProfile(sum(pools.sizes))
@@ -30,6 +32,11 @@ class OnePool(RowPlan):
         self._times, self._free = self.profile.times(), self.profile.free()
         self._freed = 0  # the last change of the clock
 
+    def group_of(self, job: QueuedJob) -> Group:
+        if not self.groups:
+            self.groups.append(self._new_group(None, 0))
+        return self.groups[0]
+
     def split_of(self, columns: NodeSet) -> Split:
         return ((0, count(columns)),)
 
@@ -37,6 +44,9 @@ class OnePool(RowPlan):
         free = self._free[0]
         for group in self.groups:
             group.idle = free
+
+    def free_at(self, time: int, group: Group) -> int:
+        return self.profile.free_at(time)
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         return ((0, job.nodes),) if self.profile.fits_at(start, job.nodes, length) else None

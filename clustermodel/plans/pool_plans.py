@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, SlackReservation
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
+
+
+class IdleNodes:
+    """The idle nodes of one instant where all are alike: how many, and the machine chooses them."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
+        """Return how many of the idle nodes a job has; ``None`` if they are too few."""
+        return ((0, job.nodes),) if job.nodes <= self._number else None
+
+    def take_split(self, split: Split) -> NodeSet | None:
+        """Take nodes; ``None`` stands for the lowest idle ones."""
+        self._number -= split[0][1]
+        return None
 
 
 class IdlePools:
@@ -125,6 +141,9 @@ class RunningPlan(ABC):
 
     # As RunningProfile, whose nodes are all one part.
 
+    are_alike: ClassVar[bool] = False
+    """Whether any job may have any nodes at any time."""
+
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
@@ -196,6 +215,10 @@ class RunningPlan(ABC):
     @abstractmethod
     def count_idle(self) -> None:
         """Note in the groups how many nodes their jobs could have now, at most."""
+
+    @abstractmethod
+    def free_at(self, time: int, group: Group) -> int:
+        """Return how many nodes the jobs of a group could have at a time, at most."""
 
     @abstractmethod
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
@@ -513,6 +536,10 @@ class PoolPlan(RowPlan):
                 group.idle = (free >> group.shift & field) - bias
             else:
                 group.idle = max([(free >> part.shift & field) - bias for part in group.parts])
+
+    def free_at(self, time: int, group: Group) -> int:
+        free = self._free[bisect_right(self._times, time) - 1]
+        return max([(free >> part.shift & self._field) - self._bias for part in group.parts or (group,)])
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         if group.parts:

@@ -60,7 +60,7 @@ class Pools:
 
     def touched(self, eligible: NodeSet | None) -> tuple[int, ...]:
         """Return the pools of which a job that may have these nodes can have some: a limit may leave it particular nodes."""
-        if eligible is None:
+        if eligible is None or len(self.masks) == 1:
             return self._every
         if eligible not in self._touched:
             mask = as_mask(eligible)

@@ -12,13 +12,13 @@ from itertools import chain
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
+from clustermodel.plans.make import pools_of
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.ousterhout import OusterhoutMatrix
 from clustermodel.plans.pool_plans import PoolPlan
 from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.plans.rows import RowPlans
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
-from clustermodel.policies.pools import pools_of
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View

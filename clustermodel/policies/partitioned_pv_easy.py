@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.plans.make import pools_of
 from clustermodel.plans.pool_plans import IdlePools, split_of
 from clustermodel.plans.pools import PoolProfile, Split
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start
-from clustermodel.policies.pools import pools_of
 from clustermodel.policies.pv_easy_run import PVEasyRun, Running
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import NEVER

@@ -19,12 +19,12 @@ from typing import Any, ClassVar, Final
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.machine import Machine
 from clustermodel.node_set import from_mask
+from clustermodel.plans.make import in_pools, pools_of
 from clustermodel.plans.pool_plans import IdlePools
 from clustermodel.plans.pools import Pools
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
-from clustermodel.policies.pools import in_pools, pools_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES, PREEMPTS, VICTIMS, Preemption, Victims
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View

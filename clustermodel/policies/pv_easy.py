@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from clustermodel.plans.make import in_pools
 from clustermodel.policies.interface import Setup, dependencies_of
 from clustermodel.policies.partitioned_pv_easy import PooledPVEasyRun
-from clustermodel.policies.pools import in_pools
 from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.pv_easy_run import PVEasyRun

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.node_set import as_mask, from_mask, lowest
+from clustermodel.plans.make import plan_of, pools_of
 from clustermodel.plans.pool_plans import Group, RunningPlan
 from clustermodel.plans.pools import Split
 from clustermodel.policies import predictors
@@ -31,7 +32,6 @@ from clustermodel.policies.interface import (
     WakeAt,
     dependencies_of,
 )
-from clustermodel.policies.pools import plan_of, pools_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, holds_longer, predictor_of
 from clustermodel.policies.view import RUNNING, Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks

@@ -28,8 +28,8 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.node_set import from_mask
+from clustermodel.plans.make import pools_of
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.pools import pools_of
 from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import duration_to_ticks

@@ -13,9 +13,9 @@ from numbers import Integral, Real
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
+from clustermodel.plans.make import idle_now, in_pools, nodes_of, plan_of, pools_of
 from clustermodel.plans.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
-from clustermodel.policies.pools import idle_now, in_pools, nodes_of, plan_of, pools_of
 from clustermodel.policies.predictors import holds_longer, may_overrun
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun
 from clustermodel.ticks import to_seconds

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from clustermodel.plans.make import in_pools
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
-from clustermodel.policies.pools import PoolBackfilling, in_pools
+from clustermodel.policies.pools import PoolBackfilling
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, OWN_ORDERS, QueueOrder, QueueSorter, require_order
 from clustermodel.validation import choice, require

@@ -1,0 +1,57 @@
+"""Which plan a run needs: by what jobs may differ in the nodes that they may have, and in how these must lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clustermodel.node_set import count
+from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
+from clustermodel.plans.one_pool import OnePool
+from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RunningPlan
+from clustermodel.plans.pools import Pools
+from clustermodel.plans.windows import Windows
+
+if TYPE_CHECKING:
+    from clustermodel.policies.interface import Setup
+    from clustermodel.policies.view import View
+
+
+def in_pools(setup: Setup) -> bool:
+    """Return whether jobs may differ in the nodes that they may have, or in how these must lie."""
+    # A bitmask of all nodes takes long on a wide machine.
+    return setup.by_node or bool(setup.machine.windows) or (bool(setup.node_sets) and len(pools_of(setup)) > 1)
+
+
+def pools_of(setup: Setup) -> Pools:
+    """Return the pools of a machine, which is one if it has neither partitions nor windows."""
+    machine = setup.machine
+    windows = Windows(machine.windows, len(machine.reservations)) if machine.windows else None
+    return Pools(setup.nodes, setup.node_sets, windows)
+
+
+def nodes_of(setup: Setup) -> Nodes | None:
+    """Return the nodes of a machine where plans are by node."""
+    if not setup.by_node:
+        return None
+    machine = setup.machine
+    return Nodes(machine.node_sizes, machine.node_memories, setup.node_sets, consolidates=machine.allocation == "consolidate")
+
+
+def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningPlan:
+    """Return an empty plan, by node where ``nodes`` are given; ``may_overrun``: jobs may outlive their expected ends."""
+    if nodes is None:
+        return OnePool(pools, may_overrun=may_overrun) if are_alike(pools) else PoolPlan(pools, may_overrun=may_overrun)
+    return NodePlan(nodes, pools, may_overrun=may_overrun)
+
+
+def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdleNodes | IdlePools | IdleProcessors:
+    """Return the idle nodes, by pool or, where ``nodes`` are given, by node; ``planned``: as a plan may know them."""
+    if nodes is None and are_alike(pools):
+        return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
+    idle = view.idle_or_ended if planned else view.idle_nodes
+    return IdlePools(pools, idle) if nodes is None else IdleProcessors(pools, nodes, idle, view.free_memory)
+
+
+def are_alike(pools: Pools) -> bool:
+    """Return whether any job may have any nodes of a machine at any time."""
+    return len(pools) == 1 and pools.windows is None
