@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.pools import Pools, Split
+from clustermodel.plans.trials import PlanTrials, Trials
 from clustermodel.plans.windows import Window, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
     from clustermodel.plans.ousterhout import Occupant
     from clustermodel.plans.rows import RowReservation
+    from clustermodel.plans.slack_prices import ArrivingJob, SlackReservation
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
 
 
@@ -278,6 +280,22 @@ class RunningPlan(ABC):
     def final_step(self) -> int | None:
         """Return what is free after all steps, with which windows alone decide; ``None`` if no number says that."""
         return None
+
+    # Waiting jobs that may have to move.
+
+    def competing(self, nodes: int, jobs: Sequence[SlackReservation]) -> Sequence[SlackReservation]:
+        """Return which of some waiting jobs compete for nodes, a bitmask, perhaps through the others."""
+        groups, before = {job.group for job in jobs}, 0
+        while before != nodes:
+            before = nodes
+            for group in groups:
+                if group.allowed & nodes:
+                    nodes |= group.allowed
+        return [job for job in jobs if job.group.allowed & nodes]
+
+    def trials(self, jobs: Sequence[SlackReservation], arriving: ArrivingJob | None, now: int) -> Trials:
+        """Return the trials of a search for other starts of waiting jobs, by start, that compete for nodes."""
+        return PlanTrials(self, jobs, arriving, now)
 
     # Jobs and outages.
 

@@ -299,19 +299,14 @@ def _change(times: list[int], free: list[int], first: i64, beyond: i64, end: int
         free.pop(first)
 
 
-class RunningProfile(Profile):
-    """A profile from which each running job, and each node that is down, is subtracted until its expected end."""
+class ReleasingProfile(Profile):
+    """A profile that notes what has been released, so that it can tell who may start earlier."""
 
-    # Where `may_overrun`, jobs can outlive their expected ends; the policy then says when else they may end (`extend`).
+    __slots__ = ("_released", "_released_until")
 
-    __slots__ = ("_assumed_end", "_ends", "_may_overrun", "_released", "_released_until")
-
-    def __init__(self, nodes: int, *, may_overrun: bool) -> None:
+    def __init__(self, nodes: int) -> None:
         super().__init__(nodes)
-        self._may_overrun = may_overrun
         self._released, self._released_until = 0, 0  # nodes since the last `forget_releases`, and until when at the latest
-        self._assumed_end: dict[int, tuple[int, int, int]] = {}  # job id -> assumed end, expected end, nodes
-        self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
 
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``), which is not empty."""
@@ -332,6 +327,20 @@ class RunningProfile(Profile):
         # At some time before the last release ends there must be enough nodes now, and must have been too few before.
         free = self._free[: bisect_left(self._times, self._released_until)]
         return (min(free) - self._released + 1, max(free)) if free else (1, 0)
+
+
+class RunningProfile(ReleasingProfile):
+    """A profile from which each running job, and each node that is down, is subtracted until its expected end."""
+
+    # Where `may_overrun`, jobs can outlive their expected ends; the policy then says when else they may end (`extend`).
+
+    __slots__ = ("_assumed_end", "_ends", "_may_overrun")
+
+    def __init__(self, nodes: int, *, may_overrun: bool) -> None:
+        super().__init__(nodes)
+        self._may_overrun = may_overrun
+        self._assumed_end: dict[int, tuple[int, int, int]] = {}  # job id -> assumed end, expected end, nodes
+        self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
 
     def catch_up(
         self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage] = (), repaired: Iterable[Outage] = ()
