@@ -134,7 +134,10 @@ class OnePool(RowPlan):
         return (start, ((0, nodes),)) if start >= 0 else (-1, ())
 
     def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
-        return self.profile.pull(start, length, job.nodes), split
+        nodes = job.nodes
+        if max(self._free[: bisect_left(self._times, start)], default=0) < nodes:
+            return start, split
+        return self.profile.pull(start, length, nodes), split
 
     def least_free(self, start: int, length: int) -> list[int]:
         return [self.profile.least_free_from(start, length)]

@@ -56,10 +56,13 @@ class RowPlans:
         """Rebuild the plans of rows with these gangs, of which the ends are predicted; reservations keep their starts."""
         self.now, self._ends = now, ends
         reserved: list[list[RowReservation]] = [[] for _ in homes]
-        for job_id, (start, length, split, row) in self.reserved.items():
-            if start < now:
-                self.reserved[job_id] = _reservation((now, length, split, row))
-            reserved[row].append(self.reserved[job_id])
+        for job_id, reservation in self.reserved.items():
+            start, length, split, row = reservation
+            if start >= now:
+                reserved[row].append(reservation)
+            else:
+                self.reserved[job_id] = moved = _reservation((now, length, split, row))
+                reserved[row].append(moved)
         held = self._held
         for plan, gangs, of_row in zip(self.rows, homes, reserved):  # noqa: B905  equally many
             plan.lay_out(now, gangs, ends, held, of_row)
